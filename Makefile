@@ -1,0 +1,46 @@
+# Every target sets up what it needs in .venv: Python 3.11 or newer is all that must be there.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+HOOK := --jaxtyping-packages=glassformer,beartype.beartype
+
+.PHONY: help demo test check format serve clean
+
+help:
+	@echo "make demo    attention on a worked example, in the terminal"
+	@echo "make test    every check and test"
+	@echo "make check   formatting, lint, types and import directions only"
+	@echo "make format  reformat the sources"
+	@echo "make serve   the workbench"
+	@echo "make clean   remove the virtual environment and caches"
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and f"glassformer needs Python 3.11 or newer; {sys.executable} is {v[0]}.{v[1]}. Name another with: make PYTHON=python3.12")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $@
+
+demo: $(READY)
+	@$(BIN)/glassformer demo
+
+# The eager tests run with every jaxtyping signature checked; error sentences and compiled code run
+# without the hook, which would speak first, and which torch.compile cannot trace through.
+test: check
+	$(BIN)/python -m pytest -m "not plain" $(HOOK)
+	$(BIN)/python -m pytest -m plain
+
+check: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/pyright
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+serve: $(READY)
+	@$(BIN)/glassformer serve
+
+clean:
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,21 @@
+"""What goes wrong, by kind. Every message is one sentence or two: what must hold, what came, what to do."""
+
+
+class GlassformerError(Exception):
+    """The parent of every error that glassformer raises on purpose."""
+
+
+class ShapeError(GlassformerError, ValueError):
+    """Tensors whose ranks, widths, lengths or head counts do not fit together."""
+
+
+class DtypeError(GlassformerError, TypeError):
+    """Tensors of the wrong dtype, of different dtypes, or on different devices."""
+
+
+class ConfigError(GlassformerError, ValueError):
+    """A setting outside of what it may be."""
+
+
+class BackendError(GlassformerError, RuntimeError):
+    """A backend that was asked for something it cannot compute exactly."""
