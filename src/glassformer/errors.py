@@ -1,4 +1,4 @@
-"""What goes wrong, by kind. Every message is one sentence or two: what must hold, what came, what to do."""
+"""What goes wrong, by kind. A message says what must hold, what came, and what to do."""
 
 
 class GlassformerError(Exception):

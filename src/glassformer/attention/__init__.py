@@ -1,1 +1,65 @@
-""
+"""Attention as pure functions on tensors: (B, H, L, D) in, (B, H, L, E) out.
+
+Reading order: reference (the definition), masks, biases, dispatch and backends (the same, fast),
+tiles and statistics (looking without the matrix), arithmetic (one cell on paper), and positions:
+sinusoidal, rotary; cache. Imports nothing of glassformer but its errors.
+"""
+
+from glassformer.attention.arithmetic import (
+    CellArithmetic,
+    RowArithmetic,
+    cell_arithmetic,
+    row_arithmetic,
+)
+from glassformer.attention.biases import ALiBi, Bias, ExplicitBias, RelativeBuckets
+from glassformer.attention.dispatch import Explanation, attention, explain
+from glassformer.attention.masks import (
+    Causal,
+    Documents,
+    Explicit,
+    Mask,
+    Padding,
+    Prefix,
+    Window,
+    from_torch_mha,
+)
+from glassformer.attention.pooling import Map
+from glassformer.attention.reference import attention_weights
+from glassformer.attention.statistics import (
+    AttentionStatistics,
+    Top,
+    attention_lse,
+    attention_statistics,
+    attention_tile,
+)
+from glassformer.attention.tiles import memory_budget
+
+__all__ = [
+    "ALiBi",
+    "AttentionStatistics",
+    "Bias",
+    "Causal",
+    "CellArithmetic",
+    "Documents",
+    "Explanation",
+    "Explicit",
+    "ExplicitBias",
+    "Map",
+    "Mask",
+    "Padding",
+    "Prefix",
+    "RelativeBuckets",
+    "RowArithmetic",
+    "Top",
+    "Window",
+    "attention",
+    "attention_lse",
+    "attention_statistics",
+    "attention_tile",
+    "attention_weights",
+    "cell_arithmetic",
+    "explain",
+    "from_torch_mha",
+    "memory_budget",
+    "row_arithmetic",
+]

@@ -1,0 +1,98 @@
+"""Attention by `F.scaled_dot_product_attention`, with a flag wherever one will do for a mask.
+
+Its own causal flag is aligned top-left and ours bottom-right: they agree only for L = S.
+
+    L = S          L = 1        L > S                     L < S
+    is_causal      no mask      zeros for the first       bottom-right kernel on CUDA,
+                                L − S, then is_causal     else a dense mask
+"""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from glassformer.attention.cells import Extent
+from glassformer.attention.checks import Scoring
+from glassformer.attention.masks import Causal, Mask, essential
+
+NAME = "sdpa"
+
+
+def refusal(q: Tensor, k: Tensor, v: Tensor, site: Scoring, dropout: float) -> str | None:
+    """Why this backend cannot do what is asked; None: it can."""
+    del k, v, dropout
+    if site.softcap is not None:
+        return "scaled_dot_product_attention has no soft-capping"
+    if site.bias is not None and not site.bias.is_exact_in(q.dtype):
+        return f"scaled_dot_product_attention would round this bias to {q.dtype}, the dtype of q"
+    return None
+
+
+def form(q: Tensor, site: Scoring) -> str:
+    """How the mask is told: "none", "is_causal", "tail", "lower_right" or "dense"."""
+    if site.bias is not None:
+        return "dense"
+    L, S = site.extent[2:]
+    mask = site.mask
+    if not isinstance(mask, Causal) or L == 1:
+        mask = essential(mask, site.extent)
+    if mask is None:
+        return "none"
+    if not isinstance(mask, Causal) or mask.offset is not None:
+        return "dense"
+    if L == S:
+        return "is_causal"
+    if L > S:
+        return "tail"
+    kernel = q.is_cuda and q.dtype != torch.float64 and not torch.compiler.is_compiling()
+    return "lower_right" if kernel else "dense"
+
+
+def attend(
+    q: Float[Tensor, "B H L D"],
+    k: Float[Tensor, "B K S D"],
+    v: Float[Tensor, "B K S E"],
+    site: Scoring,
+    dropout: float = 0.0,
+) -> Float[Tensor, "B H L E"]:
+    """The weighted sum of the values, by the fastest kernel that PyTorch has for the case."""
+    how = form(q, site)
+    D, E = q.shape[-1], v.shape[-1]
+    if D != E:  # the fused kernels want one width; zeros change neither scores nor sums
+        q, k, v = (F.pad(x, (0, max(D, E) - x.shape[-1])) for x in (q, k, v))
+    grouped = q.shape[1] != k.shape[1]
+    if grouped and q.is_cuda and (how in ("dense", "lower_right") or q.dtype == torch.float32):
+        # Only the flash kernel knows grouped heads; for the others copies cost less than falling
+        # back to the unfused form.
+        k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], dim=1) for x in (k, v))
+        grouped = False
+    options = {"dropout_p": dropout, "scale": site.scale, "enable_gqa": grouped}
+    if how == "tail":
+        first = site.extent.L - site.extent.S
+        seen = F.scaled_dot_product_attention(q[:, :, first:], k, v, is_causal=True, **options)
+        out = F.pad(seen, (0, 0, first, 0))
+    elif how in ("none", "is_causal"):
+        out = F.scaled_dot_product_attention(q, k, v, is_causal=how == "is_causal", **options)
+    else:
+        mask = _lower_right(site.extent) if how == "lower_right" else _dense(q, site)
+        out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, **options)
+    return out if D == E else out[..., :E]
+
+
+def _lower_right(extent: Extent) -> Tensor:
+    # Imported here: the module loads torch's compiler.
+    from torch.nn.attention.bias import causal_lower_right
+
+    return causal_lower_right(extent.L, extent.S)
+
+
+def _dense(q: Tensor, site: Scoring) -> Tensor:
+    rows, cols = (torch.arange(n, device=q.device) for n in site.extent[2:])
+    mask: Mask | None = essential(site.mask, site.extent)
+    allowed = None if mask is None else mask.tile(site.extent, rows, cols)
+    if site.bias is None:
+        assert allowed is not None
+        return allowed.expand(*allowed.shape[:-2], len(rows), len(cols))
+    scores = site.bias.tile(site.extent, rows, cols).to(q.dtype)
+    return scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)

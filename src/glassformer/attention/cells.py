@@ -1,0 +1,169 @@
+"""Where things lie in the attention matrix: single cells for formulas, blocks for skipping work.
+
+L queries            query i stands at key S − L + i: the last query
+  ┌ ─ ─ ─ ┬──────┐   stands at the last key ("bottom-right"), so that
+          │ ╲    │   new queries continue the keys of a cache
+  └ ─ ─ ─ ┴───╲──┘
+        S keys
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from glassformer.errors import ShapeError
+
+Indices = slice | range | Sequence[int] | Int[Tensor, " n"]
+
+
+Tile = tuple[Tensor, Tensor]  # the rows and the columns of a rectangle, as index tensors
+
+
+class Extent(NamedTuple):
+    """How large the attention matrix is: batch, query heads, queries, keys."""
+
+    B: int
+    H: int
+    L: int
+    S: int
+
+
+class Cells(NamedTuple):
+    """Coordinates of cells, integer tensors that broadcast: masks are functions of them."""
+
+    b: Tensor
+    h: Tensor
+    q: Tensor
+    k: Tensor
+    L: int | Tensor
+    S: int | Tensor
+
+    def stand(self, offset: int | Tensor | None) -> Tensor:
+        """The key at which each query stands: bottom-right, or by an offset (one per batch row)."""
+        if offset is None:
+            return self.q + (self.S - self.L)
+        if isinstance(offset, Tensor) and offset.ndim == 1:
+            return self.q + offset[self.b]
+        return self.q + offset
+
+
+def cells_of(extent: Extent, rows: Tensor, cols: Tensor) -> Cells:
+    """The cells where these rows and columns cross, for every batch row and head."""
+    device = rows.device
+    return Cells(
+        b=torch.arange(extent.B, device=device).view(-1, 1, 1, 1),
+        h=torch.arange(extent.H, device=device).view(-1, 1, 1),
+        q=rows.view(-1, 1),
+        k=cols,
+        L=extent.L,
+        S=extent.S,
+    )
+
+
+def as_indices(which: Indices, length: int, name: str, device: torch.device) -> Int[Tensor, " n"]:
+    """A slice, range, list or tensor of places in 0 … length−1, as an index tensor."""
+    if isinstance(which, slice):
+        return torch.arange(*which.indices(length), device=device)
+    index = torch.as_tensor(which if isinstance(which, Tensor) else list(which), device=device)
+    if index.numel() == 0:
+        return index.long()
+    if index.ndim != 1 or index.dtype.is_floating_point or index.dtype == torch.bool:
+        raise ShapeError(
+            f"{name} must be a slice or a flat list of integers; got "
+            f"{index.dtype} of shape {tuple(index.shape)}. Use e.g. {name}=slice(0, 8)."
+        )
+    low, high = int(index.min()), int(index.max())
+    if low < 0 or high >= length:
+        raise ShapeError(
+            f"{name} must lie in 0 … {length - 1}; got values from {low} to {high}. "
+            f"Use {name}=slice(None) for all {length}."
+        )
+    return index.long()
+
+
+def four(tensor: Tensor) -> Tensor:
+    """A matrix (L, S) as (1, 1, L, S); what has four dimensions stays."""
+    return tensor if tensor.ndim == 4 else tensor[None, None]
+
+
+def pick(tensor: Tensor, cells: Cells) -> Tensor:
+    """A (B, H, L, S) tensor, any of these 1, at cells."""
+    places = zip(tensor.shape, (cells.b, cells.h, cells.q, cells.k), strict=True)
+    return tensor[tuple(place if n > 1 else place * 0 for n, place in places)]
+
+
+def cut(tensor: Tensor, extent: Extent, rows: Tensor, cols: Tensor) -> Tensor:
+    """A (B, H, L, S) tensor, any of these 1, where rows and columns cross."""
+    if tensor.shape[2] > 1 and len(rows) < extent.L:
+        tensor = tensor.index_select(2, rows)
+    if tensor.shape[3] > 1 and len(cols) < extent.S:
+        tensor = tensor.index_select(3, cols)
+    return tensor
+
+
+class Bounds(NamedTuple):
+    """What is known of a mask block by block: each (B or 1, H or 1, n_rows, n_cols)."""
+
+    possible: Bool[Tensor, "..."]  # False: no cell of the block is allowed
+    certain: Bool[Tensor, "..."]  # True: every cell of the block is allowed
+
+
+class Blocks(NamedTuple):
+    """The attention matrix cut into blocks of rows × cols cells, the last ones possibly shorter."""
+
+    L: int
+    S: int
+    rows: int
+    cols: int
+    device: torch.device
+
+    def q_ends(self) -> tuple[Any, Any]:
+        """The first and the last query of each block, (n_rows, 1)."""
+        first = torch.arange(0, self.L, self.rows, device=self.device).view(-1, 1)
+        return first, (first + self.rows - 1).clamp(max=self.L - 1)
+
+    def k_ends(self) -> tuple[Any, Any]:
+        """The first and the last key of each block, (n_cols,)."""
+        first = torch.arange(0, self.S, self.cols, device=self.device)
+        return first, (first + self.cols - 1).clamp(max=self.S - 1)
+
+    def spread(self, bounds: Bounds) -> Bounds:
+        """Bounds with all four dimensions written out: (B or 1, H or 1, n_rows, n_cols)."""
+        grid = -(-self.L // self.rows), -(-self.S // self.cols)
+        each = (b.view((1,) * (4 - b.ndim) + b.shape) for b in bounds)
+        return Bounds(*(b.expand(*b.shape[:2], *grid) for b in each))
+
+    def q_offset(self, offset: int | Tensor | None) -> int | Tensor:
+        """What to add to a query to get the key where it stands, shaped for (B, H, rows, cols)."""
+        if offset is None:
+            return self.S - self.L
+        if isinstance(offset, Tensor):
+            return offset.view(-1, 1, 1, 1)
+        return offset
+
+
+class Whole(Blocks):
+    """The attention matrix as a single block, its ends plain numbers: for masks without tensors."""
+
+    @classmethod
+    def of(cls, extent: Extent) -> "Whole":
+        return cls(extent.L, extent.S, extent.L, extent.S, torch.device("cpu"))
+
+    def q_ends(self) -> tuple[Any, Any]:
+        return 0, self.L - 1
+
+    def k_ends(self) -> tuple[Any, Any]:
+        return 0, self.S - 1
+
+
+def block_ends(values: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """The smallest and the largest value in each block of `size` along the last dimension."""
+    missing = -values.shape[-1] % size
+    if missing:
+        last = values[..., -1:].expand(*values.shape[:-1], missing)
+        values = torch.cat([values, last], dim=-1)
+    blocks = values.unflatten(-1, (-1, size))
+    return blocks.amin(-1), blocks.amax(-1)

@@ -1,0 +1,155 @@
+"""The attention matrix tile by tile: its scores, and a plan that keeps to a memory budget.
+
+No function here, nor any that builds on it, ever holds L × S numbers at once.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from glassformer.attention.cells import Blocks, Extent
+from glassformer.attention.checks import Scoring
+from glassformer.attention.masks import Mask
+from glassformer.errors import ConfigError
+
+MIB = 1 << 20
+_COPIES = 6  # scores, their exponentials, the mask, and what matrix products need beside them
+_LEAST_ROWS = 16  # below this, full-width tiles would read all keys for too little work
+_MOST_ROWS = 1024
+_FINE = 256  # columns: how closely wide tiles follow a mask
+_budget: ContextVar[int] = ContextVar("memory_budget", default=64 * MIB)
+
+
+@contextmanager
+def memory_budget(n_bytes: int) -> Iterator[None]:
+    """How much memory tiles may take, beyond inputs and results; 64 MiB unless changed.
+
+    >>> with memory_budget(8 * MIB):
+    ...     plan = Plan.of(Extent(1, 1, 4096, 4096), None, torch.device("cpu"))
+    >>> plan.rows < 4096
+    True
+    """
+    if n_bytes < 1:
+        raise ConfigError(f"memory_budget must be at least 1 byte; got {n_bytes}.")
+    token = _budget.set(n_bytes)
+    try:
+        yield
+    finally:
+        _budget.reset(token)
+
+
+def working_dtype(dtype: torch.dtype) -> torch.dtype:
+    """What scores and sums are computed in: float32 or better."""
+    return torch.promote_types(dtype, torch.float32)
+
+
+def tile_scores(
+    q: Float[Tensor, "B H L D"], k: Float[Tensor, "B K S D"], site: Scoring, tile: "Tile"
+) -> Float[Tensor, "B H R C"]:
+    """The scores of one tile: scaled, soft-capped, biased, and −∞ where the mask does not allow."""
+    dtype = working_dtype(q.dtype)
+    q_rows = split_groups(q, k.shape[1])[:, :, :, tile.rows].to(dtype) * site.scale  # B K G R D
+    k_cols = k[:, :, tile.cols].to(dtype)
+    scores = q_rows.flatten(2, 3) @ k_cols.transpose(-1, -2)  # B K G·R C
+    scores = scores.unflatten(2, q_rows.shape[2:4]).flatten(1, 2)  # B H R C
+    if site.softcap is not None:
+        scores = scores.div_(site.softcap).tanh_().mul_(site.softcap)
+    rows, cols = tile.indices(q.device)
+    if site.bias is not None:
+        scores = scores + site.bias.tile(site.extent, rows, cols)
+    if site.mask is not None and tile.mixed:
+        scores = scores.masked_fill_(~site.mask.tile(site.extent, rows, cols), -torch.inf)
+    return scores
+
+
+def split_groups(x: Float[Tensor, "B H L D"], n_kv_heads: int) -> Float[Tensor, "B K G L D"]:
+    """Query heads by the key-value head they read: head h reads h // (H // K)."""
+    return x.unflatten(1, (n_kv_heads, -1))
+
+
+class Tile(NamedTuple):
+    """A rectangle of the attention matrix; `mixed` where a mask allows only some of its cells."""
+
+    rows: slice | Tensor
+    cols: slice | Tensor
+    mixed: bool = True
+
+    def indices(self, device: torch.device) -> tuple[Tensor, Tensor]:
+        rows, cols = (
+            torch.arange(which.start, which.stop, device=device)
+            if isinstance(which, slice)
+            else which
+            for which in self[:2]
+        )
+        return rows, cols
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the matrix is cut into tiles: chunks of rows, and for each the columns that matter."""
+
+    extent: Extent
+    rows: int
+    spans: list[list[tuple[slice, bool]]]  # for each row chunk: columns, and whether they are mixed
+
+    @classmethod
+    def of(
+        cls, extent: Extent, mask: Mask | None, device: torch.device, *, wide: bool = False
+    ) -> "Plan":
+        """Tiles within the memory budget: near square, or one per row chunk where that fits."""
+        rows, cols = _tile_shape(extent, wide)
+        wide = wide and cols == extent.S
+        n_chunks = -(-extent.L // rows)
+        if mask is None or not (extent.B and extent.L and extent.S):
+            spans = [(slice(j, min(j + cols, extent.S)), False) for j in range(0, extent.S, cols)]
+            return cls(extent, rows, [spans] * n_chunks)
+        # A wide tile reaches from the first block of columns that matters to the last.
+        blocks = Blocks(extent.L, extent.S, rows, min(cols, _FINE) if wide else cols, device)
+        possible, certain = blocks.spread(mask.bounds(blocks))
+        live, full = possible.any(0).any(0).tolist(), certain.all(0).all(0).tolist()
+        spans = [_live_spans(*row, blocks) for row in zip(live, full, strict=True)]
+        return cls(extent, rows, [_merged(row) for row in spans] if wide else spans)
+
+    @property
+    def share(self) -> float:
+        """Which part of the matrix the tiles cover."""
+        covered = sum(s.stop - s.start for row in self.spans for s, _ in row)
+        return covered / max(len(self.spans) * self.extent.S, 1)
+
+    def chunks(self) -> Iterator[tuple[slice, list[Tile]]]:
+        """Every chunk of rows with its tiles, left to right; none where nothing is allowed."""
+        for i, spans in enumerate(self.spans):
+            rows = slice(i * self.rows, min((i + 1) * self.rows, self.extent.L))
+            yield rows, [Tile(rows, cols, mixed) for cols, mixed in spans]
+
+
+def _live_spans(live: list[bool], full: list[bool], blocks: Blocks) -> list[tuple[slice, bool]]:
+    ends = ((j * blocks.cols, min((j + 1) * blocks.cols, blocks.S)) for j in range(len(live)))
+    cells = zip(ends, live, full, strict=True)
+    return [(slice(*end), not every) for end, some, every in cells if some]
+
+
+def _merged(spans: list[tuple[slice, bool]]) -> list[tuple[slice, bool]]:
+    if not spans:
+        return []
+    first, last = spans[0][0].start, spans[-1][0].stop
+    holes = sum(s.stop - s.start for s, _ in spans) < last - first
+    return [(slice(first, last), holes or any(mixed for _, mixed in spans))]
+
+
+def _tile_shape(extent: Extent, wide: bool) -> tuple[int, int]:
+    cells = max(_budget.get() // (4 * _COPIES * max(extent.B * extent.H, 1)), 1)
+    if wide and cells // max(extent.S, 1) >= _LEAST_ROWS:
+        return _within(cells // max(extent.S, 1), extent.L), max(extent.S, 1)
+    rows = _within(int(cells**0.5), min(extent.L, _MOST_ROWS))
+    return rows, _within(cells // rows, extent.S)
+
+
+def _within(n: int, most: int) -> int:
+    return max(min(n, most), 1)
