@@ -1,7 +1,10 @@
 """glassformer: Transformers you can see through.
 
 `gf.attention` is the function; the folder of the same name is reached by
-`from glassformer.attention import (
+`from glassformer.attention import …`.
+"""
+
+from glassformer.attention import (
     ALiBi,
     Bias,
     Causal,
