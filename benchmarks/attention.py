@@ -1,0 +1,110 @@
+"""What `gf.attention` costs beside a bare `F.scaled_dot_product_attention`, and what masks save.
+
+python benchmarks/attention.py                     CPU: cost, and streaming at 65,536 tokens
+python benchmarks/attention.py --device cuda       GPU: cost, and a window by flex and by mask
+"""
+
+import argparse
+import sys
+
+import torch
+import torch.nn.functional as F
+
+import glassformer as gf
+from measure import compare, host_microseconds, peak_mib
+
+CPU_SHAPES = [(8, 8, 512, 64), (4, 8, 1024, 64), (1, 8, 2048, 64)]
+CUDA_SHAPES = [(8, 8, 512, 64), (8, 16, 2048, 64), (8, 16, 2048, 128), (1, 16, 16384, 128)]
+
+
+def cost(device: str, repeats: int) -> bool:
+    """Ours against the bare call, the same work in turns: at most 1.03 times as long."""
+    print("cost of gf.attention, as a multiple of F.scaled_dot_product_attention")
+    print("B   H   L      D    mask    pass              ours      bare     ratio")
+    fine = True
+    dtype = torch.float32 if device == "cpu" else torch.bfloat16
+    for B, H, L, D in CPU_SHAPES if device == "cpu" else CUDA_SHAPES:
+        for causal in (False, True):
+            for backward in (False, True):
+                q, k, v = (
+                    torch.randn(B, H, L, D, device=device, dtype=dtype, requires_grad=backward)
+                    for _ in range(3)
+                )
+                mask = gf.Causal() if causal else None
+                back = torch.randn_like(q)
+
+                def ours(q=q, k=k, v=v, mask=mask, back=back, backward=backward):
+                    out = gf.attention(q, k, v, mask=mask)
+                    return torch.autograd.grad(out, (q, k, v), back) if backward else out
+
+                def bare(q=q, k=k, v=v, causal=causal, back=back, backward=backward):
+                    out = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+                    return torch.autograd.grad(out, (q, k, v), back) if backward else out
+
+                a, b, ratio = compare(ours, bare, device, repeats=repeats)
+                fine &= ratio <= 1.03
+                print(
+                    f"{B:<3} {H:<3} {L:<6} {D:<4} {'causal' if causal else 'none':<7} "
+                    f"{'forward+backward' if backward else 'forward':<16} "
+                    f"{a * 1e3:7.3f} ms {b * 1e3:7.3f} ms {ratio:7.3f}"
+                )
+    q, k, v = torch.randn(3, 1, 1, 8, 16, device=device, dtype=dtype).unbind(0)
+    ours = host_microseconds(lambda: gf.attention(q, k, v, mask=gf.Causal()))
+    bare = host_microseconds(lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True))
+    print(f"host time per call: ours {ours:.1f} µs, bare {bare:.1f} µs\n")
+    return fine
+
+
+def window(device: str, repeats: int) -> bool:
+    """A causal window of 512 keys at 16,384 tokens: skipped blocks against a dense mask."""
+    B, H, L, D, width = 1, 16, 16384, 64, 512
+    q, k, v = torch.randn(3, B, H, L, D, device=device, dtype=torch.bfloat16).unbind(0)
+    mask = gf.Causal() & gf.Window(left=width - 1)
+    dense = mask.dense(L, device=device)
+    a, b, ratio = compare(
+        lambda: gf.attention(q, k, v, mask=mask, backend="flex"),
+        lambda: F.scaled_dot_product_attention(q, k, v, attn_mask=dense),
+        device,
+        repeats=repeats,
+    )
+    chosen = gf.explain(q, k, v, mask=mask)
+    c, full, _ = compare(
+        lambda: gf.attention(q, k, v, mask=mask),
+        lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True),
+        device,
+        repeats=repeats,
+    )
+    print(f"causal window of {width} at {L} tokens, {H} heads of {D}")
+    print(f"flex {a * 1e3:.3f} ms, dense mask {b * 1e3:.3f} ms: {1 / ratio:.1f} times faster")
+    print(f"gf.attention chooses {chosen.backend}: {c * 1e3:.3f} ms; causal {full * 1e3:.3f} ms\n")
+    return 1 / ratio >= 3
+
+
+def streaming() -> bool:
+    """65,536 queries × 65,536 keys on the CPU: at most 1 GiB beyond the inputs."""
+    fine = True
+    for name, mask in (("no mask", "None"), ("causal & window", "gf.Causal() & gf.Window(511)")):
+        spent, mib = peak_mib(
+            "q, k, v = torch.randn(3, 1, 1, 65536, 64).unbind(0);"
+            "gf.attention(*(x[:, :, :8] for x in (q, k, v)), backend='streaming')",
+            f"gf.attention(q, k, v, mask={mask}, backend='streaming')",
+        )
+        fine &= mib <= 1024
+        print(f"streaming 65,536 × 65,536, {name}: {mib:.0f} MiB beyond the inputs, {spent:.1f} s")
+    return fine
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--repeats", type=int, default=60)
+    args = parser.parse_args()
+    print(f"torch {torch.__version__}, {args.device}", end="")
+    print(f" ({torch.cuda.get_device_name()})\n" if args.device == "cuda" else "\n")
+    fine = cost(args.device, args.repeats)
+    fine &= window(args.device, args.repeats) if args.device == "cuda" else streaming()
+    return 0 if fine else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
