@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from glassformer.attention.biases import Bias
+from glassformer.attention.cells import Tile
 from glassformer.attention.checks import check_scoring, check_values
 from glassformer.attention.masks import Mask
 from glassformer.errors import ShapeError
@@ -166,17 +167,17 @@ def row_arithmetic(
         _check_place(name, place, length)
     kv_head = head // (H // k.shape[1])
     q_row, k_all = q[batch, head, query].double(), k[batch, kv_head].double()
-    rows, cols = torch.tensor([query], device=q.device), torch.arange(S, device=q.device)
+    tile = Tile(site.extent, slice(query, query + 1), slice(0, S), q.device)
 
-    def of_row(tile: Tensor | None) -> Tensor | None:
-        return None if tile is None else tile.expand(B, H, 1, S)[batch, head, 0]
+    def of_row(values: Tensor | None) -> Tensor | None:
+        return None if values is None else values.expand(B, H, 1, S)[batch, head, 0]
 
     row = RowArithmetic.of_dots(
         k_all @ q_row,
         scale=site.scale,
         softcap=site.softcap,
-        bias=of_row(site.bias and site.bias.tile(site.extent, rows, cols)),
-        allowed=of_row(None if site.mask is None else site.mask.tile(site.extent, rows, cols)),
+        bias=of_row(None if site.bias is None else site.bias.tile(tile)),
+        allowed=of_row(None if site.mask is None else site.mask.tile(tile)),
         v=v[batch, kv_head],
     )
     return RowArithmetic(**{**vars(row), "q": q_row, "k": k_all})

@@ -6,13 +6,13 @@ Biases add up with `+`. They are added in float32 or better, after scaling and s
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from glassformer.attention.cells import Cells, Extent, Tile, cells_of, cut, four, pick
+from glassformer.attention.cells import Cells, Extent, Tile, cut, four, pick
 from glassformer.attention.masks.places import Offset, check_offset
 from glassformer.errors import ConfigError, DtypeError, ShapeError
 
@@ -26,9 +26,7 @@ class Bias(ABC):
         """The formula, in float32 or better."""
 
     @abstractmethod
-    def accumulate(
-        self, sums: tuple[Tensor, ...], grad: Tensor, extent: Extent, tile: Tile
-    ) -> None:
+    def accumulate(self, sums: tuple[Tensor, ...], grad: Tensor, tile: Tile) -> None:
         """Add the gradient that comes back to a tile, (B, H, R, C), to one sum per `tensors()`."""
 
     def tensors(self) -> tuple[Tensor, ...]:
@@ -40,9 +38,9 @@ class Bias(ABC):
         """Whether every value can be written in this dtype without rounding."""
         return all(torch.promote_types(t.dtype, dtype) == dtype for t in self.tensors())
 
-    def tile(self, extent: Extent, rows: Tensor, cols: Tensor) -> Float[Tensor, "..."]:
-        """The bias where these rows and columns cross, broadcastable to (B, H, rows, cols)."""
-        return self.values(cells_of(extent, rows, cols))
+    def tile(self, tile: Tile) -> Float[Tensor, "..."]:
+        """The bias inside a rectangle, broadcastable to (B, H, R, C)."""
+        return self.values(tile.cells())
 
     def fitted(self, extent: Extent, device: torch.device) -> "Bias":
         """This bias checked against the tensors it is used with."""
@@ -55,7 +53,7 @@ class Bias(ABC):
                 )
         return self
 
-    def to(self, device: torch.device | str) -> Self:
+    def to(self, device: torch.device | str) -> "Bias":
         """The same bias with its tensors on another device."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return replace(
@@ -95,10 +93,8 @@ class ALiBi(Bias):
         distance = (cells.k - cells.stand(self.offset)).abs()
         return -_at_least_float32(self.slopes)[cells.h] * distance
 
-    def accumulate(
-        self, sums: tuple[Tensor, ...], grad: Tensor, extent: Extent, tile: Tile
-    ) -> None:
-        cells = cells_of(extent, *tile)
+    def accumulate(self, sums: tuple[Tensor, ...], grad: Tensor, tile: Tile) -> None:
+        cells = tile.cells()
         distance = (cells.k - cells.stand(self.offset)).abs()
         sums[0].sub_((grad * distance).sum((0, 2, 3)))
 
@@ -160,12 +156,10 @@ class RelativeBuckets(Bias):
         buckets = self.buckets(cells.k - cells.stand(self.offset))
         return _at_least_float32(self.table)[buckets, cells.h]
 
-    def accumulate(
-        self, sums: tuple[Tensor, ...], grad: Tensor, extent: Extent, tile: Tile
-    ) -> None:
-        cells = cells_of(extent, *tile)
+    def accumulate(self, sums: tuple[Tensor, ...], grad: Tensor, tile: Tile) -> None:
+        cells = tile.cells()
         buckets = self.buckets(cells.k - cells.stand(self.offset))
-        buckets = buckets.expand(extent.B, 1, *grad.shape[2:]).flatten()
+        buckets = buckets.expand(len(grad), 1, *grad.shape[2:]).flatten()
         sums[0].index_add_(0, buckets, grad.movedim(1, -1).flatten(0, 2))  # (B·R·C, H)
 
     def fitted(self, extent: Extent, device: torch.device) -> Bias:
@@ -196,18 +190,14 @@ class ExplicitBias(Bias):
     def values(self, cells: Cells) -> Float[Tensor, "..."]:
         return _at_least_float32(pick(four(self.tensor), cells))
 
-    def tile(self, extent: Extent, rows: Tensor, cols: Tensor) -> Float[Tensor, "..."]:
-        return _at_least_float32(cut(four(self.tensor), extent, rows, cols))
+    def tile(self, tile: Tile) -> Float[Tensor, "..."]:
+        return _at_least_float32(cut(four(self.tensor), tile))
 
-    def accumulate(
-        self, sums: tuple[Tensor, ...], grad: Tensor, extent: Extent, tile: Tile
-    ) -> None:
-        del extent
+    def accumulate(self, sums: tuple[Tensor, ...], grad: Tensor, tile: Tile) -> None:
         total = four(sums[0])
         shared = [d for d, n in enumerate(total.shape) if n == 1]
         grad = grad.sum(shared, keepdim=True) if shared else grad
-        rows, cols = (t if n > 1 else t[:1] * 0 for t, n in zip(tile, total.shape[2:], strict=True))
-        total[:, :, rows[:, None], cols] += grad
+        cut(total, tile).add_(grad)  # a view: the tiles of a plan are slices
 
     def fitted(self, extent: Extent, device: torch.device) -> Bias:
         if any(n not in (1, m) for n, m in zip(four(self.tensor).shape, extent, strict=True)):
@@ -228,18 +218,16 @@ class BiasSum(Bias):
     def values(self, cells: Cells) -> Float[Tensor, "..."]:
         return self.a.values(cells) + self.b.values(cells)
 
-    def tile(self, extent: Extent, rows: Tensor, cols: Tensor) -> Float[Tensor, "..."]:
-        return self.a.tile(extent, rows, cols) + self.b.tile(extent, rows, cols)
+    def tile(self, tile: Tile) -> Float[Tensor, "..."]:
+        return self.a.tile(tile) + self.b.tile(tile)
 
     def tensors(self) -> tuple[Tensor, ...]:
         return self.a.tensors() + self.b.tensors()
 
-    def accumulate(
-        self, sums: tuple[Tensor, ...], grad: Tensor, extent: Extent, tile: Tile
-    ) -> None:
+    def accumulate(self, sums: tuple[Tensor, ...], grad: Tensor, tile: Tile) -> None:
         n = len(self.a.tensors())
-        self.a.accumulate(sums[:n], grad, extent, tile)
-        self.b.accumulate(sums[n:], grad, extent, tile)
+        self.a.accumulate(sums[:n], grad, tile)
+        self.b.accumulate(sums[n:], grad, tile)
 
     def is_exact_in(self, dtype: torch.dtype) -> bool:
         return dtype in (torch.float32, torch.float64)

@@ -19,9 +19,6 @@ from glassformer.errors import ShapeError
 Indices = slice | range | Sequence[int] | Int[Tensor, " n"]
 
 
-Tile = tuple[Tensor, Tensor]  # the rows and the columns of a rectangle, as index tensors
-
-
 class Extent(NamedTuple):
     """How large the attention matrix is: batch, query heads, queries, keys."""
 
@@ -50,17 +47,40 @@ class Cells(NamedTuple):
         return self.q + offset
 
 
-def cells_of(extent: Extent, rows: Tensor, cols: Tensor) -> Cells:
-    """The cells where these rows and columns cross, for every batch row and head."""
-    device = rows.device
-    return Cells(
-        b=torch.arange(extent.B, device=device).view(-1, 1, 1, 1),
-        h=torch.arange(extent.H, device=device).view(-1, 1, 1),
-        q=rows.view(-1, 1),
-        k=cols,
-        L=extent.L,
-        S=extent.S,
-    )
+class Tile(NamedTuple):
+    """A rectangle of the attention matrix: its rows and columns, as slices or lists of places."""
+
+    extent: Extent
+    rows: slice | Tensor
+    cols: slice | Tensor
+    device: torch.device
+    mixed: bool = True  # False: a mask is known to allow every cell
+
+    @classmethod
+    def whole(cls, extent: Extent, device: torch.device) -> "Tile":
+        return cls(extent, slice(0, extent.L), slice(0, extent.S), device)
+
+    def indices(self) -> tuple[Tensor, Tensor]:
+        """The rows and the columns as index tensors."""
+        rows, cols = (
+            torch.arange(which.start, which.stop, device=self.device)
+            if isinstance(which, slice)
+            else which
+            for which in (self.rows, self.cols)
+        )
+        return rows, cols
+
+    def cells(self) -> Cells:
+        """The cells of the rectangle, for every batch row and head."""
+        rows, cols = self.indices()
+        return Cells(
+            b=torch.arange(self.extent.B, device=self.device).view(-1, 1, 1, 1),
+            h=torch.arange(self.extent.H, device=self.device).view(-1, 1, 1),
+            q=rows.view(-1, 1),
+            k=cols,
+            L=self.extent.L,
+            S=self.extent.S,
+        )
 
 
 def as_indices(which: Indices, length: int, name: str, device: torch.device) -> Int[Tensor, " n"]:
@@ -95,12 +115,12 @@ def pick(tensor: Tensor, cells: Cells) -> Tensor:
     return tensor[tuple(place if n > 1 else place * 0 for n, place in places)]
 
 
-def cut(tensor: Tensor, extent: Extent, rows: Tensor, cols: Tensor) -> Tensor:
-    """A (B, H, L, S) tensor, any of these 1, where rows and columns cross."""
-    if tensor.shape[2] > 1 and len(rows) < extent.L:
-        tensor = tensor.index_select(2, rows)
-    if tensor.shape[3] > 1 and len(cols) < extent.S:
-        tensor = tensor.index_select(3, cols)
+def cut(tensor: Tensor, tile: Tile) -> Tensor:
+    """A (B, H, L, S) tensor, any of these 1, inside a tile."""
+    if tensor.shape[2] > 1:
+        tensor = tensor[:, :, tile.rows]
+    if tensor.shape[3] > 1:
+        tensor = tensor[:, :, :, tile.cols]
     return tensor
 
 

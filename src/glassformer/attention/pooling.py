@@ -10,8 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from glassformer.attention.cells import Extent
-from glassformer.attention.tiles import Tile
+from glassformer.attention.cells import Extent, Tile
 from glassformer.errors import ConfigError
 
 

@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from glassformer.attention.biases import Bias
+from glassformer.attention.cells import Tile
 from glassformer.attention.checks import check_scoring, check_values
 from glassformer.attention.masks import Mask
 
@@ -40,11 +41,11 @@ def attention_weights(
     scores = scores.to(torch.promote_types(q.dtype, torch.float32))
     if softcap is not None:
         scores = softcap * torch.tanh(scores / softcap)
-    rows, cols = (torch.arange(n, device=q.device) for n in site.extent[2:])
+    whole = Tile.whole(site.extent, q.device)
     if site.bias is not None:
-        scores = scores + site.bias.tile(site.extent, rows, cols)
+        scores = scores + site.bias.tile(whole)
     if site.mask is not None:
-        scores = scores.masked_fill(~site.mask.tile(site.extent, rows, cols), -torch.inf)
+        scores = scores.masked_fill(~site.mask.tile(whole), -torch.inf)
     # softmax of nothing but −∞ is 0/0: such a row is computed from zeros and then emptied, which
     # also keeps NaN out of its gradient.
     empty = scores.isneginf().all(-1, keepdim=True)

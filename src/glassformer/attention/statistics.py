@@ -12,11 +12,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from glassformer.attention.biases import Bias
-from glassformer.attention.cells import Indices, as_indices
+from glassformer.attention.cells import Indices, Tile, as_indices
 from glassformer.attention.checks import Scoring, check_scoring
 from glassformer.attention.masks import Mask
 from glassformer.attention.pooling import Map, MapSums
-from glassformer.attention.tiles import Plan, Tile, tile_scores, working_dtype
+from glassformer.attention.tiles import Plan, tile_scores, working_dtype
 from glassformer.errors import ConfigError, ShapeError
 
 
@@ -86,7 +86,7 @@ def attention_statistics(
                 scores = tile_scores(q, k, site, tile) if kept is None else kept
                 log_weights = scores.sub_(finite)
                 weights = log_weights.exp()
-                queries, keys = tile.indices(q.device)
+                queries, keys = tile.indices()
                 away = (keys.to(dtype) - (queries + (S - L)).to(dtype)[:, None]).abs_()
                 # A weight of 0 has logarithm −∞; 0 · −∞ has no value, 0 · −1000 is 0.
                 surprise = log_weights.clamp_(min=-1000.0).mul_(weights)
@@ -151,7 +151,7 @@ def attention_tile(
     queries = as_indices(rows, site.extent.L, "rows", q.device)
     keys = as_indices(cols, site.extent.S, "cols", q.device)
     with torch.no_grad():
-        scores = tile_scores(q, k, site, Tile(queries, keys))
+        scores = tile_scores(q, k, site, Tile(site.extent, queries, keys, q.device))
         known = lse[:, :, queries, None].to(scores.dtype)
         return scores.sub_(known.masked_fill(known.isneginf(), 0.0)).exp_()
 
@@ -170,7 +170,7 @@ class _Strongest:
         self.indices = torch.full((*rows, most), -1, device=device)
 
     def add(self, weights: Float[Tensor, "B H R C"], tile: Tile) -> None:
-        rows, (_, keys) = tile.rows, tile.indices(weights.device)
+        rows, (_, keys) = tile.rows, tile.indices()
         best = weights.topk(min(self.most, weights.shape[-1]), dim=-1)
         found = torch.cat([self.weights[:, :, rows], best.values], dim=-1)
         places = torch.cat([self.indices[:, :, rows], keys[best.indices]], dim=-1)

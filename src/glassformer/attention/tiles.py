@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from glassformer.attention.cells import Blocks, Extent
+from glassformer.attention.cells import Blocks, Extent, Tile
 from glassformer.attention.checks import Scoring
 from glassformer.attention.masks import Mask
 from glassformer.errors import ConfigError
@@ -50,7 +49,7 @@ def working_dtype(dtype: torch.dtype) -> torch.dtype:
 
 
 def tile_scores(
-    q: Float[Tensor, "B H L D"], k: Float[Tensor, "B K S D"], site: Scoring, tile: "Tile"
+    q: Float[Tensor, "B H L D"], k: Float[Tensor, "B K S D"], site: Scoring, tile: Tile
 ) -> Float[Tensor, "B H R C"]:
     """The scores of one tile: scaled, soft-capped, biased, and −∞ where the mask does not allow."""
     dtype = working_dtype(q.dtype)
@@ -60,11 +59,10 @@ def tile_scores(
     scores = scores.unflatten(2, q_rows.shape[2:4]).flatten(1, 2)  # B H R C
     if site.softcap is not None:
         scores = scores.div_(site.softcap).tanh_().mul_(site.softcap)
-    rows, cols = tile.indices(q.device)
     if site.bias is not None:
-        scores = scores + site.bias.tile(site.extent, rows, cols)
+        scores = scores + site.bias.tile(tile)
     if site.mask is not None and tile.mixed:
-        scores = scores.masked_fill_(~site.mask.tile(site.extent, rows, cols), -torch.inf)
+        scores = scores.masked_fill_(~site.mask.tile(tile), -torch.inf)
     return scores
 
 
@@ -73,28 +71,12 @@ def split_groups(x: Float[Tensor, "B H L D"], n_kv_heads: int) -> Float[Tensor, 
     return x.unflatten(1, (n_kv_heads, -1))
 
 
-class Tile(NamedTuple):
-    """A rectangle of the attention matrix; `mixed` where a mask allows only some of its cells."""
-
-    rows: slice | Tensor
-    cols: slice | Tensor
-    mixed: bool = True
-
-    def indices(self, device: torch.device) -> tuple[Tensor, Tensor]:
-        rows, cols = (
-            torch.arange(which.start, which.stop, device=device)
-            if isinstance(which, slice)
-            else which
-            for which in self[:2]
-        )
-        return rows, cols
-
-
 @dataclass(frozen=True)
 class Plan:
     """How the matrix is cut into tiles: chunks of rows, and for each the columns that matter."""
 
     extent: Extent
+    device: torch.device
     rows: int
     spans: list[list[tuple[slice, bool]]]  # for each row chunk: columns, and whether they are mixed
 
@@ -108,13 +90,13 @@ class Plan:
         n_chunks = -(-extent.L // rows)
         if mask is None or not (extent.B and extent.L and extent.S):
             spans = [(slice(j, min(j + cols, extent.S)), False) for j in range(0, extent.S, cols)]
-            return cls(extent, rows, [spans] * n_chunks)
+            return cls(extent, device, rows, [spans] * n_chunks)
         # A wide tile reaches from the first block of columns that matters to the last.
         blocks = Blocks(extent.L, extent.S, rows, min(cols, _FINE) if wide else cols, device)
         possible, certain = blocks.spread(mask.bounds(blocks))
         live, full = possible.any(0).any(0).tolist(), certain.all(0).all(0).tolist()
         spans = [_live_spans(*row, blocks) for row in zip(live, full, strict=True)]
-        return cls(extent, rows, [_merged(row) for row in spans] if wide else spans)
+        return cls(extent, device, rows, [_merged(row) for row in spans] if wide else spans)
 
     @property
     def share(self) -> float:
@@ -126,7 +108,7 @@ class Plan:
         """Every chunk of rows with its tiles, left to right; none where nothing is allowed."""
         for i, spans in enumerate(self.spans):
             rows = slice(i * self.rows, min((i + 1) * self.rows, self.extent.L))
-            yield rows, [Tile(rows, cols, mixed) for cols, mixed in spans]
+            yield rows, [Tile(self.extent, rows, c, self.device, mixed) for c, mixed in spans]
 
 
 def _live_spans(live: list[bool], full: list[bool], blocks: Blocks) -> list[tuple[slice, bool]]:

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from glassformer.attention.cells import Extent
+from glassformer.attention.cells import Extent, Tile
 from glassformer.attention.checks import Scoring
 from glassformer.attention.masks import Causal, Mask, essential
 
@@ -88,11 +88,11 @@ def _lower_right(extent: Extent) -> Tensor:
 
 
 def _dense(q: Tensor, site: Scoring) -> Tensor:
-    rows, cols = (torch.arange(n, device=q.device) for n in site.extent[2:])
+    whole = Tile.whole(site.extent, q.device)
     mask: Mask | None = essential(site.mask, site.extent)
-    allowed = None if mask is None else mask.tile(site.extent, rows, cols)
+    allowed = None if mask is None else mask.tile(whole)
     if site.bias is None:
         assert allowed is not None
-        return allowed.expand(*allowed.shape[:-2], len(rows), len(cols))
-    scores = site.bias.tile(site.extent, rows, cols).to(q.dtype)
+        return allowed.expand(*allowed.shape[:-2], *site.extent[2:])
+    scores = site.bias.tile(whole).to(q.dtype)
     return scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)

@@ -13,8 +13,9 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from glassformer.attention.cells import Tile
 from glassformer.attention.checks import Scoring
-from glassformer.attention.tiles import Plan, Tile, split_groups, tile_scores, working_dtype
+from glassformer.attention.tiles import Plan, split_groups, tile_scores, working_dtype
 
 NAME = "streaming"
 
@@ -107,7 +108,7 @@ class _Streaming(torch.autograd.Function):
                 dv[:, :, cols] += _gathered(kept, g, k.shape[1])
                 dscores = weights * (dweights - drift[:, :, rows])
                 if site.bias is not None:
-                    site.bias.accumulate(sums, dscores, site.extent, tile.indices(q.device))
+                    site.bias.accumulate(sums, dscores, tile)
                 if bend is not None:
                     dscores = dscores * bend
                 dq[:, :, rows] += _times(dscores, k[:, :, cols].to(dtype)) * site.scale
@@ -130,7 +131,7 @@ class _Keep:
 
     def __call__(self, tile: Tile, like: Tensor) -> Tensor:
         # Distinct for every tile: no two tiles begin at the same row and column.
-        row, col = (int(which[0]) for which in tile.indices(torch.device("cpu")))
+        row, col = (which.start for which in (tile.rows, tile.cols) if isinstance(which, slice))
         self.generator.manual_seed((self.seed + (row << 31) + col) % 2**63)
         noise = torch.rand(like.shape, generator=self.generator, device=like.device)
         return (noise >= self.dropout).to(like.dtype) / (1 - self.dropout)

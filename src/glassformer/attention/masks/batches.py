@@ -57,7 +57,8 @@ class Padding(Mask):
                 f"Padding needs one whole number per sequence of the batch, ({extent.B},); got "
                 f"{lengths.dtype} of shape {tuple(lengths.shape)}."
             )
-        if not torch.compiler.is_compiling() and extent.B:
+        fitted = super().fitted(extent, device)
+        if extent.B and not lengths.is_meta and not torch.compiler.is_compiling():
             keys, queries = self.of != "queries", self.of != "keys"
             limit = min(extent.S if keys else extent.L, extent.L if queries else extent.S)
             low, high = self._range()
@@ -66,7 +67,7 @@ class Padding(Mask):
                     f"Padding lengths must lie in 0 … {limit}, the length of the {self.of}; got "
                     f"{low} to {high}. Count the tokens that are not padding."
                 )
-        return super().fitted(extent, device)
+        return fitted
 
     def own_extent(self) -> Extent:
         longest = int(self._lengths.max()) if len(self.lengths) else 0

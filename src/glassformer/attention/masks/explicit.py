@@ -7,7 +7,17 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from glassformer.attention.cells import Blocks, Bounds, Cells, Extent, block_ends, cut, four, pick
+from glassformer.attention.cells import (
+    Blocks,
+    Bounds,
+    Cells,
+    Extent,
+    Tile,
+    block_ends,
+    cut,
+    four,
+    pick,
+)
 from glassformer.attention.drawing import read_cells
 from glassformer.attention.masks.mask import Mask
 from glassformer.errors import ConfigError, DtypeError, ShapeError
@@ -45,8 +55,8 @@ class Explicit(Mask):
     def allows(self, cells: Cells) -> Bool[Tensor, "..."]:
         return pick(four(self.tensor), cells)
 
-    def tile(self, extent: Extent, rows: Tensor, cols: Tensor) -> Bool[Tensor, "..."]:
-        return cut(four(self.tensor), extent, rows, cols)
+    def tile(self, tile: Tile) -> Bool[Tensor, "..."]:
+        return cut(four(self.tensor), tile)
 
     def bounds(self, blocks: Blocks) -> Bounds:
         low, high = block_ends(four(self.tensor).byte(), blocks.cols)

@@ -2,13 +2,12 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
-from typing import Self
 
 import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from glassformer.attention.cells import Blocks, Bounds, Cells, Extent, cells_of
+from glassformer.attention.cells import Blocks, Bounds, Cells, Extent, Tile
 from glassformer.attention.drawing import draw_cells
 from glassformer.errors import ConfigError, DtypeError
 
@@ -48,9 +47,9 @@ class Mask(ABC):
                 )
         return self
 
-    def tile(self, extent: Extent, rows: Tensor, cols: Tensor) -> Bool[Tensor, "..."]:
-        """The mask where these rows and columns cross, broadcastable to (B, H, rows, cols)."""
-        return self.allows(cells_of(extent, rows, cols))
+    def tile(self, tile: Tile) -> Bool[Tensor, "..."]:
+        """The mask inside a rectangle, broadcastable to (B, H, R, C)."""
+        return self.allows(tile.cells())
 
     def dense(
         self,
@@ -67,11 +66,10 @@ class Mask(ABC):
         [[[[1, 1, 0], [1, 1, 1]]]]
         """
         L, S = n_queries, n_queries if n_keys is None else n_keys
-        rows, cols = torch.arange(L, device=device), torch.arange(S, device=device)
-        extent = Extent(batch, n_heads, L, S)
-        tile = self.fitted(extent, rows.device).tile(extent, rows, cols)
-        tile = tile.view((1,) * (4 - tile.ndim) + tile.shape)
-        return tile.expand(*tile.shape[:2], L, S)
+        whole = Tile.whole(Extent(batch, n_heads, L, S), torch.empty(0, device=device).device)
+        cells = self.fitted(whole.extent, whole.device).tile(whole)
+        cells = cells.view((1,) * (4 - cells.ndim) + cells.shape)
+        return cells.expand(*cells.shape[:2], L, S)
 
     def draw(
         self,
@@ -94,7 +92,7 @@ class Mask(ABC):
         """The sizes that the mask's own data speak of; 0 where they say nothing."""
         return Extent(1, 1, 0, 0)
 
-    def to(self, device: torch.device | str) -> Self:
+    def to(self, device: torch.device | str) -> "Mask":
         """The same mask with its tensors on another device."""
         return replace(self, **{name: value.to(device) for name, value in self._tensors()})
 
@@ -153,7 +151,7 @@ class _Pair(Mask):
     def own_extent(self) -> Extent:
         return Extent(*map(max, self.a.own_extent(), self.b.own_extent()))
 
-    def to(self, device: torch.device | str) -> Self:
+    def to(self, device: torch.device | str) -> Mask:
         return replace(self, a=self.a.to(device), b=self.b.to(device))
 
     def traced(self, device: torch.device) -> Mask:
@@ -177,8 +175,8 @@ class And(_Pair):
     def allows(self, cells: Cells) -> Bool[Tensor, "..."]:
         return self.a.allows(cells) & self.b.allows(cells)
 
-    def tile(self, extent: Extent, rows: Tensor, cols: Tensor) -> Bool[Tensor, "..."]:
-        return self.a.tile(extent, rows, cols) & self.b.tile(extent, rows, cols)
+    def tile(self, tile: Tile) -> Bool[Tensor, "..."]:
+        return self.a.tile(tile) & self.b.tile(tile)
 
     def bounds(self, blocks: Blocks) -> Bounds:
         a, b = self.a.bounds(blocks), self.b.bounds(blocks)
@@ -194,8 +192,8 @@ class Or(_Pair):
     def allows(self, cells: Cells) -> Bool[Tensor, "..."]:
         return self.a.allows(cells) | self.b.allows(cells)
 
-    def tile(self, extent: Extent, rows: Tensor, cols: Tensor) -> Bool[Tensor, "..."]:
-        return self.a.tile(extent, rows, cols) | self.b.tile(extent, rows, cols)
+    def tile(self, tile: Tile) -> Bool[Tensor, "..."]:
+        return self.a.tile(tile) | self.b.tile(tile)
 
     def bounds(self, blocks: Blocks) -> Bounds:
         a, b = self.a.bounds(blocks), self.b.bounds(blocks)
@@ -214,8 +212,8 @@ class Not(Mask):
     def allows(self, cells: Cells) -> Bool[Tensor, "..."]:
         return ~self.a.allows(cells)
 
-    def tile(self, extent: Extent, rows: Tensor, cols: Tensor) -> Bool[Tensor, "..."]:
-        return ~self.a.tile(extent, rows, cols)
+    def tile(self, tile: Tile) -> Bool[Tensor, "..."]:
+        return ~self.a.tile(tile)
 
     def bounds(self, blocks: Blocks) -> Bounds:
         a = self.a.bounds(blocks)
@@ -251,6 +249,6 @@ def _operand(other: "Mask | Tensor") -> Mask:
 def _brief(value: object) -> str:
     if not isinstance(value, Tensor):
         return repr(value)
-    if value.ndim <= 1 and value.numel() <= 8:
+    if value.ndim <= 1 and value.numel() <= 8 and not value.is_meta:
         return str(value.tolist())
     return "×".join(map(str, value.shape)) + f" {str(value.dtype).removeprefix('torch.')}"

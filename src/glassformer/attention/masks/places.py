@@ -10,7 +10,8 @@ from glassformer.attention.cells import Blocks, Bounds, Cells, Extent
 from glassformer.attention.masks.mask import Mask
 from glassformer.errors import ConfigError, ShapeError
 
-Offset = int | Int[Tensor, ""] | Int[Tensor, " B"] | None
+Number = int | Int[Tensor, ""]  # a tensor where a compiled kernel must not depend on its value
+Offset = Number | Int[Tensor, " B"] | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,8 +51,8 @@ class Window(Mask):
     · · ■ ■ ■
     """
 
-    left: int | None = None
-    right: int | None = None
+    left: Number | None = None
+    right: Number | None = None
     offset: Offset = None
 
     def __post_init__(self) -> None:
@@ -61,7 +62,7 @@ class Window(Mask):
             )
         for name in ("left", "right"):
             width = getattr(self, name)
-            if width is not None and width < 0:
+            if isinstance(width, int) and width < 0:
                 raise ConfigError(
                     f"Window({name}=…) counts keys and must be at least 0; got {width}. "
                     "Use None for no limit on that side."
@@ -92,7 +93,7 @@ class Window(Mask):
 class Prefix(Mask):
     """The first `length` keys are open to all: `Causal() | Prefix(n)` is a prefix LM."""
 
-    length: int | Int[Tensor, " B"]
+    length: Number | Int[Tensor, " B"]
 
     def allows(self, cells: Cells) -> Bool[Tensor, "..."]:
         per_sequence = isinstance(self.length, Tensor) and self.length.ndim == 1
