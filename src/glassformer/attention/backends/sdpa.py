@@ -7,6 +7,8 @@ Its own causal flag is aligned top-left and ours bottom-right: they agree only f
                                 L − S, then is_causal     else a dense mask
 """
 
+import math
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -26,7 +28,15 @@ def refusal(q: Tensor, k: Tensor, v: Tensor, site: Scoring, dropout: float) -> s
         return "scaled_dot_product_attention has no soft-capping"
     if site.bias is not None and not site.bias.is_exact_in(q.dtype):
         return f"scaled_dot_product_attention would round this bias to {q.dtype}, the dtype of q"
+    if q.device.type == "cpu" and not torch.compiler.is_compiling() and not _is_finite(q):
+        return "q holds NaN or infinity, and PyTorch's CPU kernel gives zeros for such a query"
     return None
+
+
+def _is_finite(q: Tensor) -> bool:
+    # One sum finds any NaN; in float16 it would overflow by itself.
+    dtype = torch.float32 if q.dtype == torch.float16 else None
+    return math.isfinite(q.detach().sum(dtype=dtype))
 
 
 def form(q: Tensor, site: Scoring) -> str:
