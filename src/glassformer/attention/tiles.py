@@ -21,7 +21,8 @@ MIB = 1 << 20
 _COPIES = 6  # scores, their exponentials, the mask, and what matrix products need beside them
 _LEAST_ROWS = 16  # below this, full-width tiles would read all keys for too little work
 _MOST_ROWS = 1024
-_FINE = 256  # columns: how closely wide tiles follow a mask
+_FINE = 256  # rows and columns: how closely tiles follow a mask where that saves work
+_CELLS_PER_START = 40_000  # measured: a tile costs about 0.1 ms before its first cell
 _budget: ContextVar[int] = ContextVar("memory_budget", default=64 * MIB)
 
 
@@ -87,16 +88,25 @@ class Plan:
         """Tiles within the memory budget: near square, or one per row chunk where that fits."""
         rows, cols = _tile_shape(extent, wide)
         wide = wide and cols == extent.S
-        n_chunks = -(-extent.L // rows)
         if mask is None or not (extent.B and extent.L and extent.S):
             spans = [(slice(j, min(j + cols, extent.S)), False) for j in range(0, extent.S, cols)]
-            return cls(extent, device, rows, [spans] * n_chunks)
-        # A wide tile reaches from the first block of columns that matters to the last.
-        blocks = Blocks(extent.L, extent.S, rows, min(cols, _FINE) if wide else cols, device)
-        possible, certain = blocks.spread(mask.bounds(blocks))
-        live, full = possible.any(0).any(0).tolist(), certain.all(0).all(0).tolist()
-        spans = [_live_spans(*row, blocks) for row in zip(live, full, strict=True)]
-        return cls(extent, device, rows, [_merged(row) for row in spans] if wide else spans)
+            return cls(extent, device, rows, [spans] * -(-extent.L // rows))
+        if wide:  # one tile from the first block of columns that matters to the last
+            spans = _spans(mask, Blocks(extent.L, extent.S, rows, min(cols, _FINE), device))
+            return cls(extent, device, rows, [_merged(row) for row in spans])
+        sizes = {(rows, cols), (min(rows, _FINE), min(cols, _FINE))}
+        plans = (
+            cls(extent, device, r, _spans(mask, Blocks(extent.L, extent.S, r, c, device)))
+            for r, c in sorted(sizes)
+        )
+        return min(plans, key=lambda plan: plan.cost)
+
+    @property
+    def cost(self) -> float:
+        """Cells to compute, and for every tile what starting on it costs, in cells."""
+        n_tiles = sum(len(row) for row in self.spans)
+        heads = self.extent.B * self.extent.H
+        return self.share * self.extent.L * self.extent.S + n_tiles * _CELLS_PER_START / heads
 
     @property
     def share(self) -> float:
@@ -111,10 +121,15 @@ class Plan:
             yield rows, [Tile(self.extent, rows, c, self.device, mixed) for c, mixed in spans]
 
 
-def _live_spans(live: list[bool], full: list[bool], blocks: Blocks) -> list[tuple[slice, bool]]:
-    ends = ((j * blocks.cols, min((j + 1) * blocks.cols, blocks.S)) for j in range(len(live)))
-    cells = zip(ends, live, full, strict=True)
-    return [(slice(*end), not every) for end, some, every in cells if some]
+def _spans(mask: Mask, blocks: Blocks) -> list[list[tuple[slice, bool]]]:
+    possible, certain = blocks.spread(mask.bounds(blocks))
+    live, full = possible.any(0).any(0).tolist(), certain.all(0).all(0).tolist()
+    starts = range(0, blocks.S, blocks.cols)
+    ends = [slice(start, min(start + blocks.cols, blocks.S)) for start in starts]
+    return [
+        [(cols, not f) for cols, l, f in zip(ends, live_row, full_row, strict=True) if l]
+        for live_row, full_row in zip(live, full, strict=True)
+    ]
 
 
 def _merged(spans: list[tuple[slice, bool]]) -> list[tuple[slice, bool]]:

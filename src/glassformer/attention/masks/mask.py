@@ -16,7 +16,8 @@ from glassformer.errors import ConfigError, DtypeError
 class Mask(ABC):
     """Which query may attend to which key.
 
-    >>> print(Causal() & Window(left=1))
+    >>> import glassformer as gf
+    >>> print(gf.Causal() & gf.Window(left=1))
     Causal() & Window(left=1)
     ■ · · · · · · ·
     ■ ■ · · · · · ·
@@ -62,7 +63,8 @@ class Mask(ABC):
     ) -> Bool[Tensor, "b h L S"]:
         """The mask as one boolean tensor, (B or 1, H or 1, L, S).
 
-        >>> Causal().dense(2, 3).int().tolist()
+        >>> import glassformer as gf
+        >>> gf.Causal().dense(2, 3).int().tolist()
         [[[[1, 1, 0], [1, 1, 1]]]]
         """
         L, S = n_queries, n_queries if n_keys is None else n_keys

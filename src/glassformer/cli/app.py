@@ -1,0 +1,96 @@
+"""From the words of a command line to a command that runs, and from its end to an exit code."""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from typer.main import get_command
+
+import glassformer
+from glassformer.cli import demo, mask, serve
+from glassformer.cli.help import INTERRUPTED, Commands
+from glassformer.cli.terminal import complain, write_any_character
+from glassformer.errors import GlassformerError
+from glassformer.languages import Language, detect
+
+WRONG = 2
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code; typer itself leaves by SystemExit."""
+    write_any_character()
+    try:
+        choice, words = take_language(sys.argv[1:] if argv is None else argv)
+        command = build(detect(os.environ, choice))
+        command(words or ["--help"], prog_name="glassformer")
+    except GlassformerError as error:
+        complain(error)
+        return WRONG
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return 0
+
+
+def take_language(words: Sequence[str]) -> tuple[str | None, list[str]]:
+    """The language asked for and the other words; --lang may stand anywhere before a bare --.
+
+    It is taken out first because the help texts, too, are in the language it names.
+
+    >>> take_language(["demo", "--lang", "zh", "--json"])
+    ('zh', ['demo', '--json'])
+    """
+    choice, rest = None, []
+    left = iter(words)
+    for word in left:
+        if word == "--":
+            rest += [word, *left]
+        elif word.startswith("--lang="):
+            choice = word.removeprefix("--lang=")
+        elif word == "--lang":
+            choice = next(left, None)
+            if choice is None:
+                rest.append(word)  # typer says that something is missing
+        else:
+            rest.append(word)
+    return choice, rest
+
+
+def build(language: Language) -> Any:
+    """The whole command line in one language, as typer's command."""
+    say = language.say
+    app = typer.Typer(
+        cls=Commands,
+        help=say("app.help"),
+        context_settings={"obj": language, "help_option_names": ["--help", "-h"]},
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+
+    @app.callback()
+    def start(
+        # Taken out of the words before this sees them: declared so that the help shows it.
+        _lang: Annotated[
+            str | None, typer.Option("--lang", metavar="en|zh", help=say("app.lang"))
+        ] = None,
+        _version: Annotated[
+            bool,
+            typer.Option(
+                "--version", help=say("app.version"), is_eager=True, callback=_show_version
+            ),
+        ] = False,
+    ) -> None:
+        pass
+
+    for command in (demo, mask, serve):
+        command.add(app, language)
+    return get_command(app)
+
+
+def _show_version(asked: bool) -> bool:
+    if asked:
+        typer.echo(f"glassformer {glassformer.__version__}")
+        raise typer.Exit
+    return asked

@@ -1,0 +1,59 @@
+"""Numbers as text: as few digits as tell the truth, the same in a whole column."""
+
+import math
+from collections.abc import Sequence
+
+INFINITY = "∞"
+MINUS = "−"  # as wide as +, unlike the hyphen
+
+
+def written(values: Sequence[float], *, most: int = 2) -> list[str]:
+    """Numbers with one number of decimals for all: none if they are whole, at most `most`.
+
+    Where even the largest is small, it still gets two digits that mean something.
+
+    >>> written([12.5, 30.8, -math.inf])
+    ['12.5', '30.8', '−∞']
+    """
+    finite = [abs(x) for x in values if math.isfinite(x)]
+    largest = max(finite, default=0.0)
+    if largest >= 1e6 or 0 < largest < 1e-3:
+        return [_one(x, ".2e") for x in values]
+    if 0 < largest < 0.1:
+        most = 1 - math.floor(math.log10(largest))
+    near = 1e-3 * 10**-most  # float32 has 30.8 as 30.799999
+    enough = (d for d in range(most) if all(abs(x - round(x, d)) < near for x in finite))
+    digits = next(enough, most)
+    return [_one(x, f".{digits}f") for x in values]
+
+
+def write(value: float) -> str:
+    """One number alone.
+
+    >>> write(-3.14159)
+    '−3.14'
+    """
+    return written([value])[0]
+
+
+def written_weights(weights: Sequence[float]) -> list[str]:
+    """Weights with two decimals, three where one of them needs it; never a 0 that is not one.
+
+    >>> written_weights([0.0638, 0.6282, 0.308])
+    ['0.06', '0.63', '0.31']
+    >>> written_weights([0.00001, 0.99999, 0.0])
+    ['<0.001', '1.000', '0']
+    """
+    digits = 3 if any(0 < w < 0.01 for w in weights) else 2
+    least = 0.5 * 10**-digits
+    return [
+        f"<{10**-digits:.{digits}f}" if 0 < w < least else _one(w, f".{digits}f") if w else "0"
+        for w in weights
+    ]
+
+
+def _one(value: float, form: str) -> str:
+    if math.isinf(value):
+        return f"{MINUS if value < 0 else ''}{INFINITY}"
+    shown = format(value, form).replace("-", MINUS)
+    return shown.removeprefix(MINUS) if value == 0 or not shown.strip(f"{MINUS}0.") else shown

@@ -1,0 +1,61 @@
+"""Running text in either language, broken where a reader of it would break it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.measure import Measurement
+from rich.text import Text
+
+# Chinese has no spaces to break at: a line may end after any character, but not before a closing
+# mark nor after an opening one.
+_CLOSING = "，。；：！？、）》」』”’…"
+_OPENING = "（《「『“‘"
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A text that fills the width it is given."""
+
+    text: str
+    style: str = ""
+
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> Iterator[RenderableType]:
+        for line in wrapped(self.text, options.max_width):
+            yield Text(line, style=self.style, no_wrap=True, overflow="ignore")
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        widest = max((cell_len(piece.strip()) for piece in _pieces(self.text)), default=1)
+        return Measurement(widest, max(cell_len(self.text), 1)).with_maximum(options.max_width)
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """The lines of a text, none wider than `width` cells unless a single word is.
+
+    >>> wrapped("权重相加，得到输出。", 8)
+    ['权重相', '加，得到', '输出。']
+    """
+    lines = [""]
+    for piece in _pieces(text):
+        if lines[-1] and cell_len((lines[-1] + piece).rstrip()) > width:
+            lines.append("")
+        lines[-1] += piece if lines[-1] else piece.lstrip()
+    return [line.rstrip() for line in lines]
+
+
+def _pieces(text: str) -> Iterator[str]:
+    start = 0
+    for i in range(1, len(text)):
+        before, after = text[i - 1], text[i]
+        if before == " " != after:
+            may_break = True
+        else:
+            wide = cell_len(before) == 2 or cell_len(after) == 2
+            may_break = wide and after not in _CLOSING + " " and before not in _OPENING
+        if may_break:
+            yield text[start:i]
+            start = i
+    yield text[start:]
