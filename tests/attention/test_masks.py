@@ -199,6 +199,14 @@ def test_masks_print_as_drawings() -> None:
     )
 
 
+def test_sizes_to_draw_come_from_the_data() -> None:
+    both = gf.Documents([0, 0, 1, 1]) | gf.Prefix(3)
+    assert both.draw() == "■ ■ ■ ·\n■ ■ ■ ·\n■ ■ ■ ■\n■ ■ ■ ■"
+    assert gf.Prefix(2).draw().splitlines() == ["■ ■ · · ·"] * 5
+    assert gf.Padding([2, 3], of="queries").draw(n_keys=2) == "■ ■\n■ ■\n· ·"
+    assert gf.Documents([0, 1], query_ids=[1]).draw() == "· ■"
+
+
 def test_large_masks_are_pooled_in_the_drawing() -> None:
     lines = gf.Causal().draw(6, 6, most=3).splitlines()
     assert lines == ["▣ · ·", "■ ▣ ·", "■ ■ ▣", "(6 queries × 6 keys, one mark for about 2 × 2)"]
@@ -253,6 +261,7 @@ def test_torch_mha_refusals() -> None:
     ("make", "error", "sentence"),
     [
         (lambda: gf.Window(left=-1), ConfigError, r"left=….*at least 0; got -1"),
+        (lambda: gf.Prefix(-5), ConfigError, r"Prefix.*at least 0; got -5"),
         (gf.Window, ConfigError, r"needs left, right or both; got neither"),
         (lambda: gf.Padding([1], of="values"), ConfigError, r"'queries' or 'both'; got 'values'"),
         (lambda: gf.Padding([1], side="top"), ConfigError, r"'right' or 'left'; got 'top'"),

@@ -9,14 +9,16 @@ from hypothesis import strategies as st
 
 from glassformer.attention import rotary as module
 from glassformer.attention.rotary import (
-    BandedScaling,
-    LinearScaling,
-    NTKScaling,
     Rotary,
-    YaRNScaling,
     half_to_interleaved,
     interleaved_to_half,
     rotate,
+)
+from glassformer.attention.rotary_scalings import (
+    BandedScaling,
+    LinearScaling,
+    NTKScaling,
+    YaRNScaling,
 )
 from glassformer.errors import ConfigError, ShapeError
 

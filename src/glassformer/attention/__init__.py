@@ -2,7 +2,7 @@
 
 Reading order: reference (the definition), masks, biases, dispatch and backends (the same, fast),
 tiles and statistics (looking without the matrix), arithmetic (one cell on paper), and positions:
-sinusoidal, rotary; cache. Imports nothing of glassformer but its errors.
+sinusoidal, rotary with its scalings; cache. Imports nothing of glassformer but its errors.
 """
 
 from glassformer.attention.arithmetic import (
@@ -12,6 +12,7 @@ from glassformer.attention.arithmetic import (
     row_arithmetic,
 )
 from glassformer.attention.biases import ALiBi, Bias, ExplicitBias, RelativeBuckets
+from glassformer.attention.cache import CrossCache, GrowingCache, StaticCache
 from glassformer.attention.dispatch import Explanation, attention, explain
 from glassformer.attention.masks import (
     Causal,
@@ -25,6 +26,14 @@ from glassformer.attention.masks import (
 )
 from glassformer.attention.pooling import Map
 from glassformer.attention.reference import attention_weights
+from glassformer.attention.rotary import Rotary, rotate
+from glassformer.attention.rotary_scalings import (
+    BandedScaling,
+    LinearScaling,
+    NTKScaling,
+    YaRNScaling,
+)
+from glassformer.attention.sinusoidal import sinusoidal
 from glassformer.attention.statistics import (
     AttentionStatistics,
     Top,
@@ -37,21 +46,29 @@ from glassformer.attention.tiles import memory_budget
 __all__ = [
     "ALiBi",
     "AttentionStatistics",
+    "BandedScaling",
     "Bias",
     "Causal",
     "CellArithmetic",
+    "CrossCache",
     "Documents",
     "Explanation",
     "Explicit",
     "ExplicitBias",
+    "GrowingCache",
+    "LinearScaling",
     "Map",
     "Mask",
+    "NTKScaling",
     "Padding",
     "Prefix",
     "RelativeBuckets",
+    "Rotary",
     "RowArithmetic",
+    "StaticCache",
     "Top",
     "Window",
+    "YaRNScaling",
     "attention",
     "attention_lse",
     "attention_statistics",
@@ -61,5 +78,7 @@ __all__ = [
     "explain",
     "from_torch_mha",
     "memory_budget",
+    "rotate",
     "row_arithmetic",
+    "sinusoidal",
 ]

@@ -38,7 +38,7 @@ def add(app: typer.Typer, language: Language) -> None:
         as_json: Annotated[bool, typer.Option("--json", help=say("mask.json"))] = False,
     ) -> None:
         drawn = read_mask(expression, language)
-        B, L, S = _sizes(drawn, queries, keys)
+        B, _, L, S = drawn.drawn_extent(queries, keys)
         if B * L * S > _MOST_CELLS:
             raise ConfigError(
                 say("mask.error.cells", most=f"{_MOST_CELLS:,}", got=f"{B} × {L} × {S}")
@@ -48,13 +48,6 @@ def add(app: typer.Typer, language: Language) -> None:
             typer.echo(json.dumps(allowed if B > 1 else allowed[0]))
         else:
             _show(drawn, B, L, S, terminal(), language)
-
-
-def _sizes(mask: Mask, queries: int | None, keys: int | None) -> tuple[int, int, int]:
-    """Sequences, queries and keys: as asked for, else what the mask's numbers speak of, else 8."""
-    own = mask.own_extent()
-    L = queries or max(own.L, 0) or keys or max(own.S, 0) or 8
-    return max(own.B, 1), L, keys or max(own.S, 0) or L
 
 
 def _show(mask: Mask, B: int, L: int, S: int, console: Console, language: Language) -> None:

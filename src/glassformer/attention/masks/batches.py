@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Bool, Int
@@ -70,9 +70,12 @@ class Padding(Mask):
         return fitted
 
     def own_extent(self) -> Extent:
+        return Extent(len(self.lengths), 1, 0, 0)
+
+    def least_extent(self) -> Extent:
         longest = int(self._lengths.max()) if len(self.lengths) else 0
         L, S = (0 if self.of == "keys" else longest), (0 if self.of == "queries" else longest)
-        return Extent(len(self.lengths), 1, L, S)
+        return Extent(1, 1, L, S)
 
     @property
     def _lengths(self) -> Tensor:
@@ -96,21 +99,21 @@ class Documents(Mask):
     after a cache; give `query_ids` where they are something else.
     """
 
-    ids: Int[Tensor, " S"] | Int[Tensor, "B S"]
-    query_ids: Int[Tensor, " L"] | Int[Tensor, "B L"] | None = None
+    ids: Int[Tensor, " S"] | Int[Tensor, "B S"] | Sequence[int]
+    query_ids: Int[Tensor, " L"] | Int[Tensor, "B L"] | Sequence[int] | None = None
 
     def allows(self, cells: Cells) -> Bool[Tensor, "..."]:
         if self.query_ids is None:
-            asking = _pick(self.ids, cells.b, cells.stand(None))
+            asking = _pick(self._keys, cells.b, cells.stand(None))
         else:
-            asking = _pick(self.query_ids, cells.b, cells.q)
-        return asking == _pick(self.ids, cells.b, cells.k)
+            asking = _pick(self._queries, cells.b, cells.q)
+        return asking == _pick(self._keys, cells.b, cells.k)
 
     def bounds(self, blocks: Blocks) -> Bounds:
-        keys = torch.atleast_2d(self.ids)
-        asking = keys[:, blocks.S - blocks.L :]
-        if self.query_ids is not None:
-            asking = torch.atleast_2d(self.query_ids)
+        keys = torch.atleast_2d(self._keys)
+        asking = torch.atleast_2d(self._queries)
+        if self.query_ids is None:
+            asking = asking[:, blocks.S - blocks.L :]
         k_low, k_high = (e[:, None, None, :] for e in block_ends(keys, blocks.cols))
         q_low, q_high = (e[:, None, :, None] for e in block_ends(asking, blocks.rows))
         meet = (q_low <= k_high) & (k_low <= q_high)
@@ -122,10 +125,12 @@ class Documents(Mask):
                 "Documents(ids) takes the queries for the last L of S keys and needs L ≤ S; got "
                 f"L={extent.L}, S={extent.S}. Give query_ids of shape ({extent.B}, {extent.L})."
             )
-        expected = [("ids", self.ids, extent.S), ("query_ids", self.query_ids, extent.L)]
-        for name, ids, length in expected:
-            if ids is None:
-                continue
+        lists = {name: ids for name, ids in self._given() if not isinstance(ids, Tensor)}
+        if lists:
+            tensors = {name: torch.tensor(ids, device=device) for name, ids in lists.items()}
+            return replace(self, **tensors).fitted(extent, device)
+        for name, ids in self._given():
+            length = extent.S if name == "ids" else extent.L
             if tuple(ids.shape) not in ((length,), (1, length), (extent.B, length)):
                 raise ShapeError(
                     f"Documents({name}) must be ({length},) or ({extent.B}, {length}); got "
@@ -134,9 +139,20 @@ class Documents(Mask):
         return super().fitted(extent, device)
 
     def own_extent(self) -> Extent:
-        queries = self.ids if self.query_ids is None else self.query_ids
-        B = 1 if self.ids.ndim == 1 else self.ids.shape[0]
-        return Extent(B, 1, queries.shape[-1], self.ids.shape[-1])
+        keys = torch.atleast_2d(self._keys)
+        return Extent(keys.shape[0], 1, self._queries.shape[-1], keys.shape[-1])
+
+    @property
+    def _keys(self) -> Tensor:
+        return torch.as_tensor(self.ids)
+
+    @property
+    def _queries(self) -> Tensor:
+        return torch.as_tensor(self.ids if self.query_ids is None else self.query_ids)
+
+    def _given(self) -> list[tuple[str, Any]]:
+        given = (("ids", self.ids), ("query_ids", self.query_ids))
+        return [(name, ids) for name, ids in given if ids is not None]
 
 
 def _pick(ids: Tensor, b: Tensor, place: Tensor) -> Tensor:

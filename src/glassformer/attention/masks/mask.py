@@ -83,15 +83,23 @@ class Mask(ABC):
         most: int = 48,
     ) -> str:
         """The mask as text: ■ may attend, · may not, ▣ mixed, where a mark covers many cells."""
-        own = self.own_extent()
-        B, H = max(own.B, batch + 1), max(own.H, head + 1)
-        L = n_queries or own.L or n_keys or own.S or 8
-        S = n_keys or own.S or L
+        B, H, L, S = self.drawn_extent(n_queries, n_keys)
+        B, H = max(B, batch + 1), max(H, head + 1)
         cells = self.to("cpu").dense(L, S, batch=B, n_heads=H).expand(B, H, L, S)
         return draw_cells(cells[batch, head], most=most)
 
+    def drawn_extent(self, n_queries: int | None = None, n_keys: int | None = None) -> Extent:
+        """The sizes to draw at: as asked for, else what the mask's data speak of, else 8."""
+        own, least = self.own_extent(), self.least_extent()
+        S = n_keys or own.S or least.S or n_queries or own.L or least.L or 8
+        return Extent(own.B, own.H, n_queries or own.L or least.L or S, S)
+
     def own_extent(self) -> Extent:
-        """The sizes that the mask's own data speak of; 0 where they say nothing."""
+        """The sizes that the mask's own data have; 0 where they leave it open."""
+        return Extent(1, 1, 0, 0)
+
+    def least_extent(self) -> Extent:
+        """The sizes that it takes to see what the mask does; 0 where any will do."""
         return Extent(1, 1, 0, 0)
 
     def to(self, device: torch.device | str) -> "Mask":
@@ -152,6 +160,9 @@ class _Pair(Mask):
 
     def own_extent(self) -> Extent:
         return Extent(*map(max, self.a.own_extent(), self.b.own_extent()))
+
+    def least_extent(self) -> Extent:
+        return Extent(*map(max, self.a.least_extent(), self.b.least_extent()))
 
     def to(self, device: torch.device | str) -> Mask:
         return replace(self, a=self.a.to(device), b=self.b.to(device))
@@ -226,6 +237,9 @@ class Not(Mask):
 
     def own_extent(self) -> Extent:
         return self.a.own_extent()
+
+    def least_extent(self) -> Extent:
+        return self.a.least_extent()
 
     def to(self, device: torch.device | str) -> "Not":
         return Not(self.a.to(device))

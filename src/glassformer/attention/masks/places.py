@@ -95,6 +95,12 @@ class Prefix(Mask):
 
     length: Number | Int[Tensor, " B"]
 
+    def __post_init__(self) -> None:
+        if isinstance(self.length, int) and self.length < 0:
+            raise ConfigError(
+                f"Prefix(length) counts keys and must be at least 0; got {self.length}."
+            )
+
     def allows(self, cells: Cells) -> Bool[Tensor, "..."]:
         per_sequence = isinstance(self.length, Tensor) and self.length.ndim == 1
         return cells.k < (self.length[cells.b] if per_sequence else self.length)  # type: ignore[index]
@@ -118,9 +124,10 @@ class Prefix(Mask):
         return super().fitted(extent, device)
 
     def own_extent(self) -> Extent:
-        if isinstance(self.length, Tensor):
-            return Extent(len(self.length), 1, 0, int(self.length.max()) + 3)
-        return Extent(1, 1, 0, self.length + 3)
+        return Extent(torch.as_tensor(self.length).numel(), 1, 0, 0)
+
+    def least_extent(self) -> Extent:
+        return Extent(1, 1, 0, int(torch.as_tensor(self.length).max()) + 3)
 
 
 def check_offset(offset: Offset, extent: Extent) -> None:
