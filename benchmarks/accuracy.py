@@ -15,8 +15,10 @@ import argparse
 import itertools
 import multiprocessing
 import sys
+import time
 import warnings
 from collections import defaultdict
+from contextlib import nullcontext as nothing
 from dataclasses import dataclass
 
 import torch
@@ -254,6 +256,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--backend", choices=list(BACKENDS), action="append")
     parser.add_argument("--quick", action="store_true", help="a small cut, as in the tests")
+    parser.add_argument("--seconds", type=float, default=3600, help="stop and report after")
     parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
     args = parser.parse_args(arguments)
     backends = args.backend or ["sdpa", "flex", "streaming"]
@@ -262,19 +265,25 @@ def main(arguments: list[str] | None = None) -> int:
         groups[case.backend, case.dtype, case.mask, case.scoring].append(case)
     outcomes: list[Outcome] = []
     show = sys.stderr.isatty()
-    if args.jobs > 1:
-        with multiprocessing.get_context("spawn").Pool(args.jobs) as pool:
-            for done in pool.imap_unordered(measure_group, groups.values()):
-                outcomes += done
-                if show:
-                    print(f"\r{len(outcomes)} cases", end="", file=sys.stderr, flush=True)
-    else:
+    end = time.monotonic() + args.seconds
+    with (
+        multiprocessing.get_context("spawn").Pool(args.jobs) if args.jobs > 1 else nothing() as pool
+    ):
+        done = pool.imap_unordered(measure_group, groups.values()) if pool else None
         for group in groups.values():
-            outcomes += measure_group(group)
+            if time.monotonic() > end:
+                break
+            try:
+                outcomes += done.next(end - time.monotonic()) if done else measure_group(group)
+            except multiprocessing.TimeoutError:
+                break
             if show:
                 print(f"\r{len(outcomes)} cases", end="", file=sys.stderr, flush=True)
     order = {case: i for i, group in enumerate(groups.values()) for case in group}
     outcomes.sort(key=lambda o: order[o.case])
+    total = sum(len(group) for group in groups.values())
+    if len(outcomes) < total:
+        print(f"\nINCOMPLETE: {len(outcomes)} of {total} cases within {args.seconds:.0f} seconds")
     print(f"\nworst error / allowed error, on {args.device}, torch {torch.__version__}\n")
     print(table(outcomes))
     refused = dict.fromkeys((o.case.backend, o.refused) for o in outcomes if o.refused)
@@ -289,7 +298,7 @@ def main(arguments: list[str] | None = None) -> int:
         f"\n{passed} passed, {len(breaches)} failed, "
         f"{len(outcomes) - passed - len(breaches)} refused"
     )
-    return 1 if breaches else 0
+    return 1 if breaches or len(outcomes) < total else 0
 
 
 if __name__ == "__main__":
