@@ -84,9 +84,15 @@ def attend(
         out = F.pad(seen, (0, 0, first, 0))
     elif how in ("none", "is_causal"):
         out = F.scaled_dot_product_attention(q, k, v, is_causal=how == "is_causal", **options)
-    else:
-        mask = _lower_right(site.extent) if how == "lower_right" else _dense(q, site)
+    elif how == "lower_right":
+        mask = _lower_right(site.extent)
         out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, **options)
+    elif q.is_cuda:
+        mask, empty = _filled(_dense(q, site))
+        out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, **options)
+        out = out.masked_fill(empty, 0.0)
+    else:
+        out = F.scaled_dot_product_attention(q, k, v, attn_mask=_dense(q, site), **options)
     return out if D == E else out[..., :E]
 
 
@@ -95,6 +101,16 @@ def _lower_right(extent: Extent) -> Tensor:
     from torch.nn.attention.bias import causal_lower_right
 
     return causal_lower_right(extent.L, extent.S)
+
+
+def _filled(mask: Tensor) -> tuple[Tensor, Tensor]:
+    """A dense mask or bias whose empty rows allow everything, and where these rows are.
+
+    On CUDA in half precision, PyTorch's kernels give a row without any key the mean of all values.
+    """
+    hidden = ~mask if mask.dtype == torch.bool else mask.isneginf()
+    empty = hidden.all(-1, keepdim=True)
+    return mask | empty if mask.dtype == torch.bool else mask.masked_fill(empty, 0.0), empty
 
 
 def _dense(q: Tensor, site: Scoring) -> Tensor:
