@@ -97,6 +97,17 @@ def test_empty(backend: str | None, mask: gf.Mask | None, B: int, L: int, S: int
     assert statistics.entropy.abs().sum() == 0
 
 
+@pytest.mark.parametrize("n", [1, 15, 16, 17, 63, 64, 65, 300])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("mask", [None, gf.Causal(), gf.Window(left=999)])
+def test_a_query_of_nan_is_nan_at_any_length(n: int, dtype: torch.dtype, mask: gf.Mask) -> None:
+    """Also where PyTorch's kernel alone would give zeros: fewer keys than a register holds."""
+    for place in {0, n // 2, n - 1}:
+        q, k, v = (x(1, 1, n, 8, dtype=dtype) for _ in range(3))
+        q[0, 0, place, 3] = torch.nan
+        assert gf.attention(q, k, v, mask=mask)[0, 0, place].isnan().all()
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("which", ["q", "k", "v"])
 def test_nan_is_never_hidden(backend: str | None, which: str) -> None:
@@ -113,6 +124,7 @@ def test_nan_is_never_hidden(backend: str | None, which: str) -> None:
     assert out[0, 1, seen, column].isnan().all()
     assert not out[0, 0].isnan().any()
     if which != "v":
+        assert gf.explain(**operands).backend == ("streaming" if which == "q" else "sdpa")
         statistics = gf.attention_statistics(operands["q"], operands["k"], mask=gf.Causal())
         assert statistics.lse[0, 1, seen].isnan().all()
         assert statistics.entropy[0, 1, seen].isnan().all()

@@ -19,6 +19,7 @@ from glassformer.attention.checks import Scoring
 from glassformer.attention.masks import Causal, Mask, essential
 
 NAME = "sdpa"
+_FULL_REGISTER = 64  # numbers: the widest there are, 2048 bits of float32
 
 
 def refusal(q: Tensor, k: Tensor, v: Tensor, site: Scoring, dropout: float) -> str | None:
@@ -28,15 +29,17 @@ def refusal(q: Tensor, k: Tensor, v: Tensor, site: Scoring, dropout: float) -> s
         return "scaled_dot_product_attention has no soft-capping"
     if site.bias is not None and not site.bias.is_exact_in(q.dtype):
         return f"scaled_dot_product_attention would round this bias to {q.dtype}, the dtype of q"
-    if q.device.type == "cpu" and not torch.compiler.is_compiling() and not _is_finite(q):
-        return "q holds NaN or infinity, and PyTorch's CPU kernel gives zeros for such a query"
+    if q.device.type == "cpu" and _hides_nan(q, site.extent.S):
+        return "q holds NaN or infinity, and for few keys PyTorch's CPU kernel turns that to zeros"
     return None
 
 
-def _is_finite(q: Tensor) -> bool:
-    # One sum finds any NaN; in float16 it would overflow by itself.
-    dtype = torch.float32 if q.dtype == torch.float16 else None
-    return math.isfinite(q.detach().sum(dtype=dtype))
+def _hides_nan(q: Tensor, n_keys: int) -> bool:
+    # The kernel's maximum forgets NaN where the keys do not fill one vector register.
+    if n_keys >= _FULL_REGISTER or torch.compiler.is_compiling() or q.is_meta:
+        return False
+    dtype = torch.float32 if q.dtype == torch.float16 else None  # float16 sums overflow
+    return not math.isfinite(q.detach().sum(dtype=dtype))  # one sum finds any NaN
 
 
 def form(q: Tensor, site: Scoring) -> str:
@@ -106,7 +109,7 @@ def _lower_right(extent: Extent) -> Tensor:
 def _filled(mask: Tensor) -> tuple[Tensor, Tensor]:
     """A dense mask or bias whose empty rows allow everything, and where these rows are.
 
-    On CUDA in half precision, PyTorch's kernels give a row without any key the mean of all values.
+    On CUDA in half precision, PyTorch's kernels give a row without any key other than zeros.
     """
     hidden = ~mask if mask.dtype == torch.bool else mask.isneginf()
     empty = hidden.all(-1, keepdim=True)
