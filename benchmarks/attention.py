@@ -20,7 +20,8 @@ CUDA_SHAPES = [(8, 8, 512, 64), (8, 16, 2048, 64), (8, 16, 2048, 128), (1, 16, 1
 def cost(device: str, repeats: int) -> bool:
     """Ours against the bare call, the same work in turns: at most 1.03 times as long."""
     print("cost of gf.attention, as a multiple of F.scaled_dot_product_attention")
-    print("B   H   L      D    mask    pass              ours      bare     ratio")
+    print("(noise: the bare call against itself; a ratio over 1.03 is measured again, longer)")
+    print("B   H   L      D    mask    pass              ours      bare     ratio   noise")
     fine = True
     dtype = torch.float32 if device == "cpu" else torch.bfloat16
     for B, H, L, D in CPU_SHAPES if device == "cpu" else CUDA_SHAPES:
@@ -41,12 +42,15 @@ def cost(device: str, repeats: int) -> bool:
                     out = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
                     return torch.autograd.grad(out, (q, k, v), back) if backward else out
 
-                a, b, ratio = compare(ours, bare, device, repeats=repeats)
-                fine &= ratio <= 1.03
+                found = compare(ours, bare, device, repeats=repeats)
+                if found.ratio > 1.03:
+                    found = compare(ours, bare, device, repeats=4 * repeats)
+                fine &= found.ratio <= 1.03
                 print(
                     f"{B:<3} {H:<3} {L:<6} {D:<4} {'causal' if causal else 'none':<7} "
                     f"{'forward+backward' if backward else 'forward':<16} "
-                    f"{a * 1e3:7.3f} ms {b * 1e3:7.3f} ms {ratio:7.3f}"
+                    f"{found.ours * 1e3:7.3f} ms {found.theirs * 1e3:7.3f} ms "
+                    f"{found.ratio:7.3f} {found.noise:7.3f}"
                 )
     q, k, v = torch.randn(3, 1, 1, 8, 16, device=device, dtype=dtype).unbind(0)
     ours = host_microseconds(lambda: gf.attention(q, k, v, mask=gf.Causal()))
@@ -61,23 +65,25 @@ def window(device: str, repeats: int) -> bool:
     q, k, v = torch.randn(3, B, H, L, D, device=device, dtype=torch.bfloat16).unbind(0)
     mask = gf.Causal() & gf.Window(left=width - 1)
     dense = mask.dense(L, device=device)
-    a, b, ratio = compare(
+    sparse = compare(
         lambda: gf.attention(q, k, v, mask=mask, backend="flex"),
         lambda: F.scaled_dot_product_attention(q, k, v, attn_mask=dense),
         device,
         repeats=repeats,
     )
     chosen = gf.explain(q, k, v, mask=mask)
-    c, full, _ = compare(
+    auto = compare(
         lambda: gf.attention(q, k, v, mask=mask),
         lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True),
         device,
         repeats=repeats,
     )
     print(f"causal window of {width} at {L} tokens, {H} heads of {D}")
-    print(f"flex {a * 1e3:.3f} ms, dense mask {b * 1e3:.3f} ms: {1 / ratio:.1f} times faster")
-    print(f"gf.attention chooses {chosen.backend}: {c * 1e3:.3f} ms; causal {full * 1e3:.3f} ms\n")
-    return 1 / ratio >= 3
+    print(f"flex {sparse.ours * 1e3:.3f} ms, dense mask {sparse.theirs * 1e3:.3f} ms: ", end="")
+    print(f"{1 / sparse.ratio:.1f} times faster")
+    print(f"gf.attention chooses {chosen.backend}: {auto.ours * 1e3:.3f} ms; ", end="")
+    print(f"full causal attention {auto.theirs * 1e3:.3f} ms\n")
+    return 1 / sparse.ratio >= 3
 
 
 def streaming() -> bool:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 
@@ -27,23 +28,29 @@ def seconds(work: Work, device: str, ahead: torch.Tensor | None) -> float:
     return start.elapsed_time(stop) / 1000
 
 
-def compare(
-    ours: Work, theirs: Work, device: str, *, repeats: int = 60
-) -> tuple[float, float, float]:
-    """Seconds of both, and their ratio, from runs that take turns: the lower quartile of each,
-    since what else a machine does can only make a run longer."""
+class Comparison(NamedTuple):
+    ours: float  # seconds
+    theirs: float
+    ratio: float
+    noise: float  # theirs against itself: what the ratio would be between equals
+
+
+def compare(ours: Work, theirs: Work, device: str, *, repeats: int = 60) -> Comparison:
+    """Medians of runs that take turns, and the median of the ratios of neighbouring runs."""
     # 2 GiB at 4 TB/s keep the GPU busy for half a millisecond, and flush its cache.
     ahead = None if device == "cpu" else torch.empty(1 << 29, dtype=torch.float32, device=device)
-    for _ in range(3):
-        ours()
-        theirs()
-    times: list[tuple[float, float]] = []
-    for i in range(repeats):
-        order = (ours, theirs) if i % 2 else (theirs, ours)
-        pair = [seconds(work, device, ahead) for work in order]
-        times.append((pair[0], pair[1]) if i % 2 else (pair[1], pair[0]))
-    a, b = (statistics.quantiles(column)[0] for column in zip(*times, strict=True))
-    return a, b, a / b
+    works = (theirs, ours, theirs)
+    for work in works:
+        work()
+        work()
+    rounds = [[seconds(work, device, ahead) for work in works] for _ in range(repeats)]
+    median = statistics.median
+    return Comparison(
+        ours=median(r[1] for r in rounds),
+        theirs=median((r[0] + r[2]) / 2 for r in rounds),
+        ratio=median(2 * r[1] / (r[0] + r[2]) for r in rounds),
+        noise=median(r[2] / r[0] for r in rounds),
+    )
 
 
 def host_microseconds(work: Work, *, repeats: int = 300) -> float:

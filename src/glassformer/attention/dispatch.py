@@ -131,8 +131,7 @@ def _choose(q: Tensor, k: Tensor, v: Tensor, site: Scoring, dropout: float) -> _
     on_cpu, cells = q.device.type == "cpu", L * S
     if torch.compiler.is_compiling():
         # The others look at tensors while they plan, which a traced graph cannot.
-        fallback = "reference" if on_cpu or flex.refusal(q, k, v, site, dropout) else "flex"
-        return _Choice("sdpa" if refused is None else fallback, "inside a compiled graph")
+        return _Choice("sdpa" if refused is None else "reference", "inside a compiled graph")
     if refused is None and cells <= _SMALL:
         return _Choice("sdpa", f"{L} × {S} is small, so a dense mask or bias costs little")
     if not on_cpu and flex.refusal(q, k, v, site, dropout) is None:

@@ -24,6 +24,8 @@ _MOST_KERNELS = 256  # kinds of mask, bias, dtype and layout that may be compile
 
 def refusal(q: Tensor, k: Tensor, v: Tensor, site: Scoring, dropout: float) -> str | None:
     """Why this backend cannot do what is asked; None: it can."""
+    if torch.compiler.is_compiling():
+        return "this backend compiles by itself and cannot run inside another compiled graph"
     if dropout:
         return "FlexAttention has no dropout"
     if q.device.type not in ("cpu", "cuda"):
