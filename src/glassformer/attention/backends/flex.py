@@ -16,6 +16,7 @@ from torch import Tensor
 from glassformer.attention.cells import Blocks, Cells, Extent
 from glassformer.attention.checks import Scoring
 from glassformer.attention.masks import Mask
+from glassformer.errors import BackendError
 
 NAME = "flex"
 BLOCK = 128  # FlexAttention's own default
@@ -50,16 +51,21 @@ def attend(
 ) -> Float[Tensor, "B H L E"]:
     """The weighted sum of the values, by a kernel compiled for this kind of mask and bias."""
     del dropout  # refused above
-    with torch._dynamo.config.patch(recompile_limit=_MOST_KERNELS):
-        return _compiled()(
-            q,
-            k,
-            v,
-            score_mod=_score_mod(site, q.device),
-            block_mask=block_mask(site.mask, site.extent, q.device),
-            scale=site.scale,
-            enable_gqa=q.shape[1] != k.shape[1],
-        )
+    from torch._dynamo.exc import TorchDynamoException
+
+    score_mod, blocks = _score_mod(site, q.device), block_mask(site.mask, site.extent, q.device)
+    options = {"scale": site.scale, "enable_gqa": q.shape[1] != k.shape[1]}
+    try:
+        with torch._dynamo.config.patch(recompile_limit=_MOST_KERNELS):
+            return _compiled()(q, k, v, score_mod=score_mod, block_mask=blocks, **options)
+    except TorchDynamoException as error:
+        lines = [line.split("error:")[-1] for line in str(error).splitlines() if "rror" in line]
+        kind = lines[-1] if lines else str(error)
+        raise BackendError(
+            f"backend='flex' cannot compute this exactly: PyTorch's compiler fails on this kind of "
+            f"mask or bias for {q.dtype} on {q.device.type} ({kind.strip()[:160]}). "
+            "Leave backend out, or use backend='streaming'."
+        ) from error
 
 
 def block_mask(mask: Mask | None, extent: Extent, device: torch.device) -> Any:
