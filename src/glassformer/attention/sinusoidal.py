@@ -1,5 +1,7 @@
 """Sinusoidal positions: every place is a point of its own, a row of waves from fast to slow."""
 
+from typing import Literal
+
 import torch
 from jaxtyping import Float, Real
 from torch import Tensor
@@ -12,6 +14,7 @@ def sinusoidal(
     dim: int,
     *,
     base: float | int = 10000.0,
+    layout: Literal["interleaved", "half"] = "interleaved",
     dtype: torch.dtype = torch.float32,
     device: torch.device | str | None = None,
 ) -> Float[Tensor, "... C"]:
@@ -22,6 +25,7 @@ def sinusoidal(
         table[p, 2i]     = sin(p / base^(2i / dim))
         table[p, 2i + 1] = cos(p / base^(2i / dim))
 
+    `layout` "half" puts all sines first and all cosines behind, as some trained models have it.
     `positions` is a length, meaning 0 … length − 1, or a tensor of any shape and any real values:
     between the integers and beyond any length the formula goes on.
 
@@ -40,6 +44,8 @@ def sinusoidal(
         raise ConfigError(
             f"base must be greater than 1, so that waves get slower; got base={base}."
         )
+    if layout not in ("interleaved", "half"):
+        raise ConfigError(f"layout is 'interleaved' or 'half'; got {layout!r}.")
     # float64: at position 1,000,000 the angles of float32 (24 bits) are off by hundredths.
     if isinstance(positions, int):
         if positions < 0:
@@ -49,4 +55,6 @@ def sinusoidal(
         places = positions.to(device=device, dtype=torch.float64)
     exponents = torch.arange(0, dim, 2, dtype=torch.float64, device=places.device) / dim
     angles = places[..., None] * base**-exponents  # (..., C / 2)
-    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2).to(dtype)
+    waves = (angles.sin(), angles.cos())
+    table = torch.cat(waves, -1) if layout == "half" else torch.stack(waves, -1).flatten(-2)
+    return table.to(dtype)

@@ -6,6 +6,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from glassformer.attention import sinusoidal
+from glassformer.attention.rotary import Layout
 from glassformer.errors import ConfigError, ShapeError
 
 
@@ -54,15 +55,16 @@ class LearnedPositions(nn.Module):
 class SinusoidalPositions(nn.Module):
     """The paper's sines and cosines, computed for whatever place is asked for, not stored."""
 
-    def __init__(self, dim: int) -> None:
+    def __init__(self, dim: int, *, base: float = 10000.0, layout: Layout = "interleaved") -> None:
         super().__init__()
-        self.dim = dim
+        self.dim, self.base = dim, base
+        self.layout: Layout = layout
 
     def forward(self, positions: Int[Tensor, "..."]) -> Float[Tensor, "... C"]:
-        return sinusoidal(positions, self.dim)
+        return sinusoidal(positions, self.dim, base=self.base, layout=self.layout)
 
     def extra_repr(self) -> str:
-        return f"{self.dim}"
+        return f"{self.dim}, base={self.base}, {self.layout}"
 
 
 def check_tokens(tokens: Tensor, vocab_size: int) -> None:

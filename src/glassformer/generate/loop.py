@@ -1,0 +1,204 @@
+"""Token by token: a model, a prompt for each sequence, and a rule for the next token.
+
+    prompts ─ left-padded ─ prefill ─ logits ─ adjust ─ choose ─┐
+                              ▲                                 │
+                              └────────── decode, one token ◄───┘
+
+The prompts are read at once, then each new token alone: everything before it is in the cache.
+Padding on the left lets prompts of unequal length end together; masks hide it and places do not
+count it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from glassformer.attention import Mask, Padding, Prefix
+from glassformer.errors import ConfigError, ShapeError
+from glassformer.generate.sampling import Sampling, adjust, choose
+from glassformer.models import Decoder, EncoderDecoder, ModelCache
+
+GREEDY = Sampling(temperature=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One round: a token for each sequence, its log-probability, and which sequences have ended."""
+
+    tokens: Int[Tensor, " B"]
+    log_probabilities: Float[Tensor, " B"]
+    done: Bool[Tensor, " B"]
+
+
+def generate(
+    model: Decoder | EncoderDecoder,
+    prompts: Sequence[Sequence[int]],
+    *,
+    max_new: int,
+    source: Sequence[Sequence[int]] | None = None,
+    sampling: Sampling = GREEDY,
+    stop: Sequence[int] = (),
+    seed: int | None = None,
+    fixed: bool = False,
+) -> list[list[int]]:
+    """What the model writes behind each prompt, up to and without a stop token.
+
+    `source` is what an encoder reads. `fixed` takes a cache of fixed size, for compiled models.
+
+    >>> from glassformer.models import Config
+    >>> config = Config(family="decoder", vocab_size=9, dim=8, n_layers=1, n_heads=2, max_len=16)
+    >>> [len(text) for text in generate(Decoder(config).eval(), [[1, 2], [3]], max_new=4)]
+    [4, 4]
+    """
+    written: list[list[int]] = [[] for _ in prompts]
+    ended = [False] * len(written)
+    steps = stream(
+        model,
+        prompts,
+        max_new=max_new,
+        source=source,
+        sampling=sampling,
+        stop=stop,
+        seed=seed,
+        fixed=fixed,
+    )
+    for step in steps:
+        for i, (token, done) in enumerate(
+            zip(step.tokens.tolist(), step.done.tolist(), strict=True)
+        ):
+            if not ended[i] and not done:
+                written[i].append(token)
+            ended[i] = done
+    return written
+
+
+def stream(
+    model: Decoder | EncoderDecoder,
+    prompts: Sequence[Sequence[int]],
+    *,
+    max_new: int,
+    source: Sequence[Sequence[int]] | None = None,
+    sampling: Sampling = GREEDY,
+    stop: Sequence[int] = (),
+    seed: int | None = None,
+    fixed: bool = False,
+) -> Iterator[Step]:
+    """The same as an iterator, a step at a time; stop reading whenever you like."""
+    _check(model, prompts, source, max_new)
+    return _steps(model, prompts, max_new, source, sampling, stop, seed, fixed)
+
+
+@torch.no_grad()
+def _steps(
+    model: Decoder | EncoderDecoder,
+    prompts: Sequence[Sequence[int]],
+    max_new: int,
+    source: Sequence[Sequence[int]] | None,
+    sampling: Sampling,
+    stop: Sequence[int],
+    seed: int | None,
+    fixed: bool,
+) -> Iterator[Step]:
+    device = model.embedding.weight.device
+    tokens, missing = _left_padded(prompts, device)
+    B, L = tokens.shape
+    cache = model.new_cache(B, max_len=L + max_new if fixed else None)
+    context, context_mask = _encoded(model, source, device)
+    mask = None if not missing.any() else ~Prefix(missing)
+    generator = None if seed is None else torch.Generator(device).manual_seed(seed)
+    stops = torch.tensor(list(stop), dtype=torch.long, device=device)
+    done = torch.zeros(B, dtype=torch.bool, device=device)
+    seen = tokens
+    counts = torch.arange(L, device=device) >= missing[:, None]  # padding was never said
+    fresh = tokens
+    for n in range(max_new):
+        start = 0 if n == 0 else L + n - 1
+        places = torch.arange(start, start + fresh.shape[1], device=device) - missing[:, None]
+        logits = _logits(model, fresh, places.clamp(min=0), mask, cache, context, context_mask)[
+            :, -1
+        ]
+        adjusted = adjust(logits, sampling, seen, mask=counts)
+        chosen = choose(adjusted, sampling, generator)
+        done = done | torch.isin(chosen, stops)
+        log_probabilities = logits.float().log_softmax(-1).gather(1, chosen[:, None])[:, 0]
+        yield Step(chosen, log_probabilities, done)
+        if bool(done.all()):
+            return
+        fresh = chosen[:, None]
+        seen = torch.cat([seen, fresh], dim=1)
+        counts = torch.cat([counts, ~done[:, None]], dim=1)
+
+
+def _logits(
+    model: Decoder | EncoderDecoder,
+    tokens: Tensor,
+    places: Tensor,
+    mask: Mask | None,
+    cache: ModelCache,
+    context: Tensor | None,
+    context_mask: Mask | None,
+) -> Float[Tensor, "B L V"]:
+    if isinstance(model, EncoderDecoder):
+        assert context is not None
+        return model.decode(
+            tokens, context, context_mask=context_mask, mask=mask, positions=places, cache=cache
+        )
+    return model(tokens, mask=mask, positions=places, cache=cache)
+
+
+def _encoded(
+    model: Decoder | EncoderDecoder, source: Sequence[Sequence[int]] | None, device: torch.device
+) -> tuple[Tensor | None, Mask | None]:
+    if source is None or not isinstance(model, EncoderDecoder):
+        return None, None
+    lengths = [len(text) for text in source]
+    padded = torch.zeros(len(source), max(lengths), dtype=torch.long, device=device)
+    for row, text in zip(padded, source, strict=True):
+        row[: len(text)] = torch.tensor(list(text), device=device)
+    mask = None if min(lengths) == max(lengths) else Padding(torch.tensor(lengths, device=device))
+    return model.encode(padded, mask=mask), mask
+
+
+def _left_padded(
+    prompts: Sequence[Sequence[int]], device: torch.device
+) -> tuple[Int[Tensor, "B L"], Int[Tensor, " B"]]:
+    longest = max(len(prompt) for prompt in prompts)
+    padded = torch.zeros(len(prompts), longest, dtype=torch.long, device=device)
+    for row, prompt in zip(padded, prompts, strict=True):
+        row[longest - len(prompt) :] = torch.tensor(list(prompt), device=device)
+    missing = torch.tensor([longest - len(prompt) for prompt in prompts], device=device)
+    return padded, missing
+
+
+def _check(
+    model: Decoder | EncoderDecoder,
+    prompts: Sequence[Sequence[int]],
+    source: Sequence[Sequence[int]] | None,
+    max_new: int,
+) -> None:
+    if max_new < 1:
+        raise ConfigError(f"max_new must be at least 1; got {max_new}.")
+    if not prompts or min(len(prompt) for prompt in prompts) < 1:
+        raise ShapeError(
+            "Every prompt needs at least one token, such as one that begins a text; got lengths "
+            f"{[len(prompt) for prompt in prompts]}."
+        )
+    longest = max(len(prompt) for prompt in prompts)
+    if longest + max_new > model.config.max_len:
+        raise ShapeError(
+            f"Prompt and new tokens must fit max_len={model.config.max_len}; got {longest} + "
+            f"{max_new}. Use max_new={max(model.config.max_len - longest, 0)} or a shorter prompt."
+        )
+    if isinstance(model, EncoderDecoder) != (source is not None):
+        raise ConfigError(
+            f"source is what an encoder reads; got source={'given' if source else None} for "
+            f"{type(model).__name__}."
+        )
+    if source is not None and (len(source) != len(prompts) or min(map(len, source)) < 1):
+        raise ShapeError(
+            f"source needs one text of at least one token per prompt; got lengths "
+            f"{[len(text) for text in source]} for {len(prompts)} prompts."
+        )

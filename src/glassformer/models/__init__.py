@@ -1,0 +1,26 @@
+"""Whole models: an encoder, a decoder, both; and recurrent ones to compare with.
+
+Reading order: config, stack, decoder, encoder, encoder_decoder, cache, presets; recurrent stands by
+itself. Imports layers and attention; knows nothing of training, generation or drawing.
+"""
+
+from glassformer.models.cache import ModelCache
+from glassformer.models.config import Config, Dropout, Norms, Positions
+from glassformer.models.decoder import Decoder
+from glassformer.models.encoder import ClassificationHead, Encoder
+from glassformer.models.encoder_decoder import EncoderDecoder
+from glassformer.models.presets import PRESETS, build
+
+__all__ = [
+    "PRESETS",
+    "ClassificationHead",
+    "Config",
+    "Decoder",
+    "Dropout",
+    "Encoder",
+    "EncoderDecoder",
+    "ModelCache",
+    "Norms",
+    "Positions",
+    "build",
+]

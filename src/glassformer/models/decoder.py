@@ -1,0 +1,84 @@
+"""The decoder: a language model that reads to the left and predicts the next token."""
+
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from glassformer.attention import Causal, Mask
+from glassformer.attention.cache import GrowingCache, StaticCache
+from glassformer.errors import ConfigError
+from glassformer.layers import TokenEmbedding
+from glassformer.models.cache import ModelCache
+from glassformer.models.config import Config
+from glassformer.models.stack import Stack, places
+
+
+class Decoder(nn.Module):
+    """Tokens in, a score for every possible next token out.
+
+    >>> import torch
+    >>> config = Config(family="decoder", vocab_size=11, dim=8, n_layers=2, n_heads=2, max_len=16)
+    >>> Decoder(config)(torch.tensor([[1, 2, 3]])).shape
+    torch.Size([1, 3, 11])
+    """
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        if config.family != "decoder":
+            raise ConfigError(f"Decoder needs family='decoder'; got {config.family!r}.")
+        self.config = config
+        self.embedding = TokenEmbedding(
+            config.vocab_size, config.dim, scaled=config.scaled_embedding
+        )
+        self.decoder = Stack(config, config.n_layers, causal=True)
+        if not config.tied:
+            self.head = nn.Linear(config.dim, config.vocab_size, bias=False)
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "B L"],
+        *,
+        mask: Mask | None = None,
+        positions: Int[Tensor, " L"] | Int[Tensor, "B L"] | None = None,
+        cache: ModelCache | None = None,
+    ) -> Float[Tensor, "B L V"]:
+        """`mask` hides more than the future does: padding, other documents."""
+        if positions is None:
+            positions = places(tokens, self.config, cache)
+        x = self.decoder(
+            self.embedding(tokens),
+            positions=positions,
+            mask=causal_mask(mask, cache),
+            cache=cache,
+        )
+        return F.linear(x, self.embedding.weight if self.config.tied else self.head.weight)
+
+    def new_cache(self, batch: int = 1, *, max_len: int | None = None) -> ModelCache:
+        """A cache that grows, or with `max_len` one of fixed size, for compiled steps."""
+        return new_cache(self.config, self.config.n_layers, self.embedding.weight, batch, max_len)
+
+
+def causal_mask(mask: Mask | None, cache: ModelCache | None) -> Mask:
+    """Nothing ahead, and nothing that `mask` hides; a cache of fixed size says where that is."""
+    static = cache is not None and isinstance(cache.layers[0], StaticCache)
+    causal = Causal(offset=cache.length) if static else Causal()  # type: ignore[union-attr]
+    return causal if mask is None else causal & mask
+
+
+def new_cache(
+    config: Config, n_layers: int, like: Tensor, batch: int, max_len: int | None
+) -> ModelCache:
+    """An empty cache with the dtype and the device of `like`."""
+    if max_len is None:
+        return ModelCache(n_layers, GrowingCache)
+    return ModelCache(
+        n_layers,
+        lambda: StaticCache(
+            batch,
+            config.kv_heads,
+            max_len,
+            config.head_width,
+            dtype=like.dtype,
+            device=like.device,
+        ),
+    )

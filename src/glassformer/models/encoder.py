@@ -1,0 +1,99 @@
+"""The encoder: reads a text in both directions, for understanding rather than writing."""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from glassformer.attention import Mask
+from glassformer.errors import ConfigError
+from glassformer.layers import TokenEmbedding, norm_maker
+from glassformer.layers.feed_forward import ACTIVATIONS
+from glassformer.models.config import Config
+from glassformer.models.stack import Stack, places
+
+
+class Encoder(nn.Module):
+    """Tokens in, one vector for each of them out; `fill` scores what a masked token could be.
+
+    >>> config = Config(family="encoder", vocab_size=11, dim=8, n_layers=2, n_heads=2, max_len=16)
+    >>> Encoder(config)(torch.tensor([[1, 2, 3]])).shape
+    torch.Size([1, 3, 8])
+    """
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        if config.family != "encoder":
+            raise ConfigError(f"Encoder needs family='encoder'; got {config.family!r}.")
+        self.config = config
+        self.embedding = TokenEmbedding(
+            config.vocab_size, config.dim, scaled=config.scaled_embedding
+        )
+        if config.n_token_types:
+            self.token_types = TokenEmbedding(config.n_token_types, config.dim)
+        self.encoder = Stack(config, config.n_layers, causal=False)
+        self.head = MaskedTokenHead(config)
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "B L"],
+        *,
+        mask: Mask | None = None,
+        token_types: Int[Tensor, "B L"] | None = None,
+        positions: Int[Tensor, " L"] | Int[Tensor, "B L"] | None = None,
+    ) -> Float[Tensor, "B L C"]:
+        """`mask` hides padding; `token_types` tells first from second text, all 0 unless given."""
+        if positions is None:
+            positions = places(tokens, self.config, None)
+        x = self.embedding(tokens)
+        if self.config.n_token_types:
+            types = torch.zeros_like(tokens) if token_types is None else token_types
+            x = x + self.token_types(types)
+        return self.encoder(x, positions=positions, mask=mask)
+
+    def fill(self, hidden: Float[Tensor, "B L C"]) -> Float[Tensor, "B L V"]:
+        """A score for every token at every place, from the encoder's vectors."""
+        return self.head(hidden, self.embedding.weight)
+
+    def embed(
+        self, tokens: Int[Tensor, "B L"], *, lengths: Int[Tensor, " B"] | None = None
+    ) -> Float[Tensor, "B C"]:
+        """One vector of length 1 for each text: the mean of its tokens' vectors, normed."""
+        from glassformer.attention import Padding
+
+        hidden = self(tokens, mask=None if lengths is None else Padding(lengths))
+        if lengths is None:
+            return F.normalize(hidden.mean(1), dim=-1)
+        real = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
+        return F.normalize((hidden * real[..., None]).sum(1), dim=-1)
+
+
+class MaskedTokenHead(nn.Module):
+    """From a vector to a score for each token: dense, activation, norm, then the embedding."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        self.activation = config.activation
+        self.dense = nn.Linear(config.dim, config.dim)
+        self.norm = norm_maker(config.norms.kind, config.dim, eps=config.norms.eps)()
+        self.bias = nn.Parameter(torch.zeros(config.vocab_size))
+
+    def forward(
+        self, hidden: Float[Tensor, "B L C"], embedding: Float[Tensor, "V C"]
+    ) -> Float[Tensor, "B L V"]:
+        x = self.norm(ACTIVATIONS[self.activation](self.dense(hidden)))
+        return F.linear(x, embedding, self.bias)
+
+
+class ClassificationHead(nn.Module):
+    """From the first token's vector to a score for each class (Devlin et al. 2019, §4.1)."""
+
+    def __init__(self, dim: int, n_classes: int, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.dense = nn.Linear(dim, dim)
+        self.out = nn.Linear(dim, n_classes)
+
+    def forward(self, hidden: Float[Tensor, "B L C"]) -> Float[Tensor, "B n"]:
+        x = torch.tanh(self.dense(F.dropout(hidden[:, 0], self.dropout, self.training)))
+        return self.out(F.dropout(x, self.dropout, self.training))

@@ -1,0 +1,88 @@
+"""Encoder and decoder: one reads a text, the other writes another, looking at it."""
+
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from glassformer.attention import Mask
+from glassformer.errors import ConfigError
+from glassformer.layers import TokenEmbedding
+from glassformer.models.cache import ModelCache
+from glassformer.models.config import Config
+from glassformer.models.decoder import causal_mask, new_cache
+from glassformer.models.stack import Stack, places
+
+
+class EncoderDecoder(nn.Module):
+    """A text and the beginning of its translation in, scores for the next token out.
+
+    >>> import torch
+    >>> config = Config(
+    ...     family="encoder_decoder", vocab_size=11, dim=8, n_layers=2, n_heads=2, max_len=16
+    ... )
+    >>> EncoderDecoder(config)(torch.tensor([[1, 2, 3]]), torch.tensor([[4, 5]])).shape
+    torch.Size([1, 2, 11])
+    """
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        if config.family != "encoder_decoder":
+            raise ConfigError(
+                f"EncoderDecoder needs family='encoder_decoder'; got {config.family!r}."
+            )
+        self.config = config
+        self.embedding = TokenEmbedding(
+            config.vocab_size, config.dim, scaled=config.scaled_embedding
+        )
+        self.encoder = Stack(config, config.n_layers, causal=False)
+        self.decoder = Stack(config, config.decoder_layers, causal=True, cross=True)
+        if not config.tied:
+            self.head = nn.Linear(config.dim, config.vocab_size, bias=False)
+
+    def forward(
+        self,
+        source: Int[Tensor, "B S"],
+        tokens: Int[Tensor, "B L"],
+        *,
+        source_mask: Mask | None = None,
+        mask: Mask | None = None,
+    ) -> Float[Tensor, "B L V"]:
+        context = self.encode(source, mask=source_mask)
+        return self.decode(tokens, context, context_mask=source_mask, mask=mask)
+
+    def encode(
+        self, source: Int[Tensor, "B S"], *, mask: Mask | None = None
+    ) -> Float[Tensor, "B S C"]:
+        """What the decoder will look at; `mask` hides padding."""
+        return self.encoder(
+            self.embedding(source), positions=places(source, self.config, None), mask=mask
+        )
+
+    def decode(
+        self,
+        tokens: Int[Tensor, "B L"],
+        context: Float[Tensor, "B S C"],
+        *,
+        context_mask: Mask | None = None,
+        mask: Mask | None = None,
+        positions: Int[Tensor, " L"] | Int[Tensor, "B L"] | None = None,
+        cache: ModelCache | None = None,
+    ) -> Float[Tensor, "B L V"]:
+        """Scores for the next token; with a cache, the context's keys are computed once."""
+        if positions is None:
+            positions = places(tokens, self.config, cache)
+        x = self.decoder(
+            self.embedding(tokens),
+            positions=positions,
+            mask=causal_mask(mask, cache),
+            cache=cache,
+            context=context,
+            context_mask=context_mask,
+        )
+        return F.linear(x, self.embedding.weight if self.config.tied else self.head.weight)
+
+    def new_cache(self, batch: int = 1, *, max_len: int | None = None) -> ModelCache:
+        """A cache that grows, or with `max_len` one of fixed size, for compiled steps."""
+        return new_cache(
+            self.config, self.config.decoder_layers, self.embedding.weight, batch, max_len
+        )

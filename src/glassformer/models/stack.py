@@ -1,0 +1,141 @@
+"""A stack of blocks with its positions: what encoders and decoders are made of."""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from glassformer.attention import ALiBi, Bias, Mask, RelativeBuckets
+from glassformer.errors import ShapeError
+from glassformer.layers import (
+    Block,
+    CrossAttention,
+    FeedForward,
+    LearnedPositions,
+    SelfAttention,
+    SinusoidalPositions,
+    norm_maker,
+)
+from glassformer.models.cache import ModelCache
+from glassformer.models.config import Config
+
+
+class Stack(nn.Module):
+    """Embedded tokens in, hidden states out; adds places where these are vectors.
+
+    `causal` tells relative buckets that nothing lies ahead, `cross` adds attention to a context.
+    """
+
+    def __init__(self, config: Config, n_layers: int, *, causal: bool, cross: bool = False) -> None:
+        super().__init__()
+        self.config, self.causal = config, causal
+        make_norm = norm_maker(
+            config.norms.kind, config.dim, eps=config.norms.eps, bias=config.norms.bias
+        )
+        kind = config.positions.kind
+        if kind == "learned":
+            self.positions = LearnedPositions(config.max_len, config.dim)
+        elif kind == "sinusoidal":
+            self.positions = SinusoidalPositions(
+                config.dim, base=config.positions.base, layout=config.positions.layout
+            )
+        elif kind == "relative":
+            self.buckets = nn.Parameter(torch.empty(config.positions.n_buckets, config.n_heads))
+            nn.init.normal_(self.buckets, std=0.02)
+        if config.norms.embedding:
+            self.embedding_norm = make_norm()
+        self.blocks = nn.ModuleList(_block(config, make_norm, cross=cross) for _ in range(n_layers))
+        if config.norms.final:
+            self.final_norm = make_norm()
+
+    def forward(
+        self,
+        x: Float[Tensor, "B L C"],
+        *,
+        positions: Int[Tensor, " L"] | Int[Tensor, "B L"],
+        mask: Mask | None = None,
+        cache: ModelCache | None = None,
+        context: Float[Tensor, "B S C"] | None = None,
+        context_mask: Mask | None = None,
+    ) -> Float[Tensor, "B L C"]:
+        config = self.config
+        if config.positions.kind in ("learned", "sinusoidal"):
+            x = x + self.positions(positions).to(x.dtype)
+        if config.norms.embedding:
+            x = self.embedding_norm(x)
+        x = F.dropout(x, config.dropout.embedding, self.training)
+        tables = config.rotary().tables(positions) if config.positions.kind == "rotary" else None
+        bias = self._bias(x.device, None if cache is None else cache.length)
+        for i, block in enumerate(self.blocks):
+            x = block(
+                x,
+                mask=mask,
+                bias=bias,
+                tables=tables,
+                cache=None if cache is None else cache.layers[i],
+                context=context,
+                context_mask=context_mask,
+                context_cache=None if cache is None else cache.cross[i],
+            )
+        return self.final_norm(x) if config.norms.final else x
+
+    def _bias(self, device: torch.device, offset: int | Tensor | None) -> Bias | None:
+        positions = self.config.positions
+        if positions.kind == "alibi":
+            slopes = ALiBi.of_heads(self.config.n_heads, device=device).slopes
+            return ALiBi(slopes, offset=offset)
+        if positions.kind == "relative":
+            return RelativeBuckets(
+                self.buckets,
+                bidirectional=not self.causal,
+                max_distance=positions.max_distance,
+                offset=offset,
+            )
+        return None
+
+
+def _block(config: Config, make_norm, *, cross: bool) -> Block:  # type: ignore[no-untyped-def]
+    shared = {
+        "n_kv_heads": config.n_kv_heads,
+        "head_dim": config.head_dim,
+        "biases": config.biases,
+        "scale": config.attention_scale,
+        "softcap": config.softcap,
+        "dropout": config.dropout.weights,
+    }
+    return Block(
+        attention=SelfAttention(
+            config.dim,
+            config.n_heads,
+            head_norm_eps=config.norms.eps if config.norms.heads else None,
+            rotary_layout=config.positions.layout,
+            **shared,
+        ),
+        cross=CrossAttention(config.dim, config.n_heads, **shared) if cross else None,
+        feed_forward=FeedForward(
+            config.dim,
+            config.hidden,
+            activation=config.activation,
+            gated=config.gated,
+            bias=config.biases == "all",
+            dropout=config.dropout.hidden,
+        ),
+        make_norm=make_norm,
+        norm_place=config.norms.place,
+        dropout=config.dropout.residual,
+    )
+
+
+def places(
+    tokens: Int[Tensor, "B L"], config: Config, cache: ModelCache | None
+) -> Int[Tensor, " L"]:
+    """Where these tokens stand: behind what a cache holds; beyond max_len is an error."""
+    L = tokens.shape[1]
+    start = 0 if cache is None else cache.length
+    known = isinstance(start, int)
+    if config.positions.kind == "learned" and known and start + L > config.max_len:
+        raise ShapeError(
+            f"At most max_len={config.max_len} tokens have a place; got {start + L}. "
+            "Shorten the text, or use a model with rotary, ALiBi or sinusoidal positions."
+        )
+    return torch.arange(L, device=tokens.device) + start

@@ -1,0 +1,84 @@
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glassformer.attention.rotary_scalings import BandedScaling, NTKScaling, YaRNScaling
+from glassformer.errors import ConfigError
+from glassformer.models import PRESETS, Config, Dropout, Norms, Positions
+
+SMALL = {"family": "decoder", "vocab_size": 11, "dim": 8, "n_layers": 2, "n_heads": 2, "max_len": 9}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_come_back_from_json(name: str) -> None:
+    config = PRESETS[name]
+    assert Config.from_dict(json.loads(json.dumps(config.as_dict()))) == config
+
+
+@given(
+    st.sampled_from(
+        [
+            NTKScaling(2.0, original_len=8),
+            YaRNScaling(4.0, original_len=16, truncate=False),
+            BandedScaling(8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_len=32),
+        ]
+    ),
+    st.floats(0, 0.9),
+)
+def test_nested_values_come_back(scaling, share: float) -> None:
+    config = Config(
+        **SMALL,
+        positions=Positions(kind="rotary", scaling=scaling),
+        norms=Norms(kind="rms", place="post"),
+        dropout=Dropout.everywhere(share),
+    )
+    assert Config.from_dict(json.loads(json.dumps(config.as_dict()))) == config
+
+
+def test_defaults() -> None:
+    config = Config(**SMALL)
+    assert (config.kv_heads, config.head_width, config.hidden) == (2, 4, 32)
+    assert config.replace(n_kv_heads=1, head_dim=3, hidden_dim=5).hidden == 5
+    assert config.replace(family="encoder_decoder", n_decoder_layers=5).decoder_layers == 5
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"family": "both"}, "family must be one of encoder, decoder, encoder_decoder; got 'both'"),
+        ({"dim": 0}, "dim must be at least 1; got dim=0"),
+        ({"n_heads": 3}, "dim=8, n_heads=3"),
+        ({"n_heads": 4, "n_kv_heads": 3}, "n_heads=4, n_kv_heads=3"),
+        ({"activation": "swish"}, "relu, gelu, gelu_tanh, silu; got 'swish'"),
+        ({"n_decoder_layers": 3}, "family='encoder_decoder'; got family='decoder'"),
+        ({"head_dim": 3, "positions": Positions(kind="rotary")}, "head_dim"),
+    ],
+)
+def test_refusals(change: dict, sentence: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(sentence)):
+        Config(**(SMALL | change))
+
+
+@pytest.mark.plain
+def test_refusals_of_parts() -> None:
+    with pytest.raises(ConfigError, match=r"positions.kind must be one of none.*got 'spiral'"):
+        Positions(kind="spiral")
+    with pytest.raises(ConfigError, match="Only rotary positions are scaled; got kind='learned'"):
+        Positions(kind="learned", scaling=NTKScaling(2.0))
+    with pytest.raises(ConfigError, match=r"dropout.weights must be in 0 … 1.*got 1.0"):
+        Dropout(weights=1.0)
+    plain = Config(**SMALL).as_dict()
+    with pytest.raises(ConfigError, match=r"unknown fields \['colour'\]"):
+        Config.from_dict(plain | {"colour": "red"})
+    with pytest.raises(ConfigError, match=r"norms has unknown fields \['size'\]"):
+        Config.from_dict(plain | {"norms": {"size": 3}})
+    del plain["vocab_size"]
+    with pytest.raises(ConfigError, match=r"the config lacks fields.*vocab_size"):
+        Config.from_dict(plain)
+    rotary = {"kind": "rotary", "scaling": {"kind": "magic"}}
+    with pytest.raises(ConfigError, match=r"linear, ntk, yarn, banded; got 'magic'"):
+        Config.from_dict(plain | {"vocab_size": 3, "positions": rotary})
