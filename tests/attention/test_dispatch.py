@@ -7,7 +7,7 @@ import torch.nn.functional as F
 import glassformer as gf
 from closeness import assert_close
 from glassformer.attention import reference
-from glassformer.attention.backends import sdpa
+from glassformer.attention.backends import flex, sdpa
 from glassformer.errors import BackendError
 
 
@@ -59,6 +59,17 @@ def test_a_forced_backend_refuses_with_its_reason(
 ) -> None:
     with pytest.raises(BackendError, match=sentence):
         gf.attention(*operands(9, 9, grad=True), **options, backend=backend)
+
+
+def test_a_failing_compiler_is_a_refusal_with_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch._dynamo.exc import TorchDynamoException
+
+    def failing(*_args, **_kwargs):
+        raise TorchDynamoException("CppCompileError\nkernel.cpp:7: error: ‘x3’ was not declared")
+
+    monkeypatch.setattr(flex, "_compiled", lambda: failing)
+    with pytest.raises(BackendError, match=r"float32 on cpu \(‘x3’ was not declared\).*streaming"):
+        gf.attention(*operands(9, 9), backend="flex")
 
 
 def test_low_precision_does_not_round_a_bias_silently() -> None:

@@ -9,7 +9,7 @@ import typer
 from typer.main import get_command
 
 import glassformer
-from glassformer.cli import demo, mask, serve
+from glassformer.cli import demo, mask, models, serve
 from glassformer.cli.help import INTERRUPTED, Commands
 from glassformer.cli.terminal import complain, write_any_character
 from glassformer.errors import GlassformerError
@@ -84,7 +84,7 @@ def build(language: Language) -> Any:
     ) -> None:
         pass
 
-    for command in (demo, mask, serve):
+    for command in (demo, mask, models, serve):
         command.add(app, language)
     return get_command(app)
 

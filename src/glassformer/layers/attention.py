@@ -46,6 +46,7 @@ class Core(nn.Module):
 class SelfAttention(nn.Module):
     """Every token asks all tokens of its own sequence.
 
+    >>> import torch
     >>> layer = SelfAttention(12, 3)
     >>> layer(torch.zeros(2, 5, 12)).shape
     torch.Size([2, 5, 12])
@@ -103,6 +104,7 @@ class SelfAttention(nn.Module):
 class CrossAttention(nn.Module):
     """Every token asks the tokens of another sequence, the context.
 
+    >>> import torch
     >>> layer = CrossAttention(12, 3, context_dim=7)
     >>> layer(torch.zeros(2, 5, 12), torch.zeros(2, 4, 7)).shape
     torch.Size([2, 5, 12])

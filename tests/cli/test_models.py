@@ -1,0 +1,50 @@
+import json
+
+import pytest
+
+from glassformer.models import PRESETS
+from glassformer.models.describe import describe
+
+
+def test_every_preset_is_listed(run):
+    code, out, _ = run("models", COLUMNS=100)
+    assert code == 0
+    for name in PRESETS:
+        assert name in out
+    assert "124.4 M" in out and "8.0 G" in out and "36.0 KiB" in out
+
+
+def test_a_narrow_window_loses_columns_and_no_digits(run):
+    code, out, _ = run("models", COLUMNS=60)
+    assert code == 0
+    assert "405.9 G" in out and "756.0 GiB" in out and "…" not in out
+
+
+def test_in_chinese(run):
+    code, out, _ = run("models", "--lang", "zh", COLUMNS=100)
+    assert code == 0
+    assert "编码器–解码器" in out and "参数" in out
+
+
+def test_as_json(run):
+    code, out, _ = run("models", "--json")
+    assert code == 0
+    listed = {each["name"]: each for each in json.loads(out)}
+    assert list(listed) == list(PRESETS)
+    assert listed["gpt-2"]["parameters"] == 124_439_808
+
+
+@pytest.mark.parametrize("name", ["gpt-2", "llama-3.1-8b", "bert-base", "transformer-base"])
+def test_the_numbers_follow_from_the_architecture(name):
+    config, got = PRESETS[name], describe(name)
+    dim, hidden, heads = config.dim, config.hidden, config.n_heads * config.head_width
+    kv = config.kv_heads * config.head_width
+    block = dim * (heads + 2 * kv) + heads * dim + (3 if config.gated else 2) * dim * hidden
+    cross = 4 * dim * dim * config.decoder_layers if config.family == "encoder_decoder" else 0
+    layers = config.n_layers * (2 if config.family == "encoder_decoder" else 1)
+    head = dim * dim if config.family == "encoder" else 0  # the masked-token head's own layer
+    weights = layers * block + cross + head + config.vocab_size * dim
+    assert got.flops_per_token == 2 * weights
+    decoding = 0 if config.family == "encoder" else config.n_layers
+    assert got.cache_bytes_per_token == 4 * decoding * kv
+    assert got.weight_bytes == 2 * got.parameters
