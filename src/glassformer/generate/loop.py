@@ -11,6 +11,7 @@ count it.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -19,7 +20,7 @@ from torch import Tensor
 from glassformer.attention import Mask, Padding, Prefix
 from glassformer.errors import ConfigError, ShapeError
 from glassformer.generate.sampling import Sampling, adjust, choose
-from glassformer.models import Decoder, EncoderDecoder, ModelCache
+from glassformer.models import Decoder, EncoderDecoder
 
 GREEDY = Sampling(temperature=0)
 
@@ -87,7 +88,7 @@ def stream(
     fixed: bool = False,
 ) -> Iterator[Step]:
     """The same as an iterator, a step at a time; stop reading whenever you like."""
-    _check(model, prompts, source, max_new)
+    check_prompts(model, prompts, source, max_new)
     return _steps(model, prompts, max_new, source, sampling, stop, seed, fixed)
 
 
@@ -102,51 +103,71 @@ def _steps(
     seed: int | None,
     fixed: bool,
 ) -> Iterator[Step]:
-    device = model.embedding.weight.device
-    tokens, missing = _left_padded(prompts, device)
-    B, L = tokens.shape
-    cache = model.new_cache(B, max_len=L + max_new if fixed else None)
-    context, context_mask = _encoded(model, source, device)
-    mask = None if not missing.any() else ~Prefix(missing)
+    prompted = Prompted(model, prompts, source=source, max_new=max_new, fixed=fixed)
+    device = prompted.fresh.device
     generator = None if seed is None else torch.Generator(device).manual_seed(seed)
     stops = torch.tensor(list(stop), dtype=torch.long, device=device)
-    done = torch.zeros(B, dtype=torch.bool, device=device)
-    seen = tokens
-    counts = torch.arange(L, device=device) >= missing[:, None]  # padding was never said
-    fresh = tokens
-    for n in range(max_new):
-        start = 0 if n == 0 else L + n - 1
-        places = torch.arange(start, start + fresh.shape[1], device=device) - missing[:, None]
-        logits = _logits(model, fresh, places.clamp(min=0), mask, cache, context, context_mask)[
-            :, -1
-        ]
-        adjusted = adjust(logits, sampling, seen, mask=counts)
-        chosen = choose(adjusted, sampling, generator)
+    seen, counts = prompted.fresh, prompted.is_real  # padding was never said
+    done = torch.zeros(len(seen), dtype=torch.bool, device=device)
+    for _ in range(max_new):
+        logits = prompted.logits()[:, -1]
+        chosen = choose(adjust(logits, sampling, seen, mask=counts), sampling, generator)
         done = done | torch.isin(chosen, stops)
         log_probabilities = logits.float().log_softmax(-1).gather(1, chosen[:, None])[:, 0]
         yield Step(chosen, log_probabilities, done)
         if bool(done.all()):
             return
-        fresh = chosen[:, None]
-        seen = torch.cat([seen, fresh], dim=1)
+        prompted.follow(None, chosen)
+        seen = torch.cat([seen, chosen[:, None]], dim=1)
         counts = torch.cat([counts, ~done[:, None]], dim=1)
 
 
-def _logits(
-    model: Decoder | EncoderDecoder,
-    tokens: Tensor,
-    places: Tensor,
-    mask: Mask | None,
-    cache: ModelCache,
-    context: Tensor | None,
-    context_mask: Mask | None,
-) -> Float[Tensor, "B L V"]:
-    if isinstance(model, EncoderDecoder):
-        assert context is not None
-        return model.decode(
-            tokens, context, context_mask=context_mask, mask=mask, positions=places, cache=cache
-        )
-    return model(tokens, mask=mask, positions=places, cache=cache)
+class Prompted:
+    """A model with its prompts read into a cache: it gives logits, and is told what follows."""
+
+    def __init__(
+        self,
+        model: Decoder | EncoderDecoder,
+        prompts: Sequence[Sequence[int]],
+        *,
+        source: Sequence[Sequence[int]] | None,
+        max_new: int,
+        fixed: bool = False,
+    ) -> None:
+        device = model.embedding.weight.device
+        self.model = model
+        self.fresh, self.missing = _left_padded(prompts, device)
+        B, L = self.fresh.shape
+        self.is_real = torch.arange(L, device=device) >= self.missing[:, None]
+        self.length = 0
+        self.cache = model.new_cache(B, max_len=L + max_new if fixed else None)
+        self.context, self.context_mask = _encoded(model, source, device)
+
+    def logits(self) -> Float[Tensor, "B L V"]:
+        """Scores behind each token that the model has not read yet."""
+        n = self.fresh.shape[1]
+        places = torch.arange(self.length, self.length + n, device=self.fresh.device)
+        self.length += n
+        options: dict[str, Any] = {
+            "positions": (places - self.missing[:, None]).clamp(min=0),
+            "mask": ~Prefix(self.missing) if self.missing.any() else None,
+            "cache": self.cache,
+        }
+        if isinstance(self.model, EncoderDecoder):
+            assert self.context is not None
+            return self.model.decode(
+                self.fresh, self.context, context_mask=self.context_mask, **options
+            )
+        return self.model(self.fresh, **options)
+
+    def follow(self, rows: Int[Tensor, " B"] | None, tokens: Int[Tensor, " B"]) -> None:
+        """These tokens come next; `rows` says which text each of them continues, if not its own.
+
+        Rows may only be exchanged among copies of one prompt: its padding and source stay.
+        """
+        if rows is not None:
+            self.cache.reorder(rows.to(self.fresh.device))
+        self.fresh = tokens.to(self.fresh.device)[:, None]
 
 
 def _encoded(
@@ -173,12 +194,13 @@ def _left_padded(
     return padded, missing
 
 
-def _check(
+def check_prompts(
     model: Decoder | EncoderDecoder,
     prompts: Sequence[Sequence[int]],
     source: Sequence[Sequence[int]] | None,
     max_new: int,
 ) -> None:
+    """What must hold before anything is written."""
     if max_new < 1:
         raise ConfigError(f"max_new must be at least 1; got {max_new}.")
     if not prompts or min(len(prompt) for prompt in prompts) < 1:

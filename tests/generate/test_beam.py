@@ -1,0 +1,109 @@
+"""Beam search against exhaustive search, greedy search, and itself one prompt at a time."""
+
+import itertools
+
+import pytest
+import torch
+
+from glassformer.errors import ConfigError
+from glassformer.generate import beam_search, generate
+from glassformer.models import Config, Positions, build
+
+V, STOP = 5, 4
+
+
+def model(family: str = "decoder", kind: str = "rotary") -> torch.nn.Module:
+    config = Config(
+        family=family,
+        vocab_size=V,
+        dim=8,
+        n_layers=1,
+        n_heads=2,
+        max_len=16,
+        positions=Positions(kind=kind),
+        tied=False,
+    )
+    built = build(config).double().eval()
+    for parameter in built.parameters():
+        if parameter.ndim > 1:
+            torch.nn.init.normal_(parameter, std=0.7)
+    return built
+
+
+def exhaustive(decoder, prompt: list[int], max_new: int, penalty: float) -> list[tuple]:
+    """Every text that ends in the stop token within max_new, scored one by one."""
+    found = []
+    for n in range(max_new):
+        for text in itertools.product(range(STOP), repeat=n):
+            whole = torch.tensor([[*prompt, *text, STOP]])
+            with torch.no_grad():
+                log_p = decoder(whole[:, :-1]).log_softmax(-1)[0, len(prompt) - 1 :]
+            total = log_p.gather(1, whole[0, len(prompt) :, None]).sum().item()
+            found.append((total / (n + 1) ** penalty, text))
+    return sorted(found, reverse=True)
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_full_beam_finds_the_best_of_all(penalty: float, seed: int) -> None:
+    torch.manual_seed(seed)
+    decoder = model()
+    best = exhaustive(decoder, [1, 2], 4, penalty)[:3]
+    (found,) = beam_search(
+        decoder,
+        [[1, 2]],
+        max_new=4,
+        beams=V**4,
+        stop=[STOP],
+        length_penalty=penalty,
+        n_best=3,
+        early=False,
+    )
+    assert [text.tokens for text in found] == [text for _, text in best]
+    assert [text.score for text in found] == pytest.approx([score for score, _ in best], abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["learned", "rotary", "relative"])
+def test_one_beam_is_greedy(kind: str) -> None:
+    decoder, prompts = model(kind=kind), [[1, 2, 3], [0], [3, 1]]
+    for stop in ((), (STOP,)):
+        found = beam_search(decoder, prompts, max_new=8, beams=1, stop=stop)
+        greedy = generate(decoder, prompts, max_new=8, stop=stop)
+        assert [list(texts[0].tokens) for texts in found] == greedy
+
+
+@pytest.mark.parametrize("family", ["decoder", "encoder_decoder"])
+def test_unequal_prompts_as_one_by_one(family: str) -> None:
+    written = model(family)
+    prompts, sources = [[1, 2, 3], [0], [3, 1]], [[1, 2], [3, 0, 1, 2], [2]]
+    options = {"max_new": 6, "beams": 3, "stop": [STOP], "n_best": 2}
+    both = family == "encoder_decoder"
+    together = beam_search(written, prompts, **options, source=sources if both else None)
+    for prompt, source, found in zip(prompts, sources, together, strict=True):
+        (alone,) = beam_search(written, [prompt], **options, source=[source] if both else None)
+        assert [t.tokens for t in alone] == [t.tokens for t in found]
+        assert [t.score for t in alone] == pytest.approx([t.score for t in found], abs=1e-9)
+
+
+def test_log_probabilities_are_the_models() -> None:
+    decoder = model()
+    (found,) = beam_search(decoder, [[2]], max_new=5, beams=4, n_best=4)
+    assert found == sorted(found, reverse=True)
+    for text in found:
+        whole = torch.tensor([[2, *text.tokens]])
+        with torch.no_grad():
+            log_p = decoder(whole[:, :-1]).log_softmax(-1)[0]
+        total = log_p.gather(1, whole[0, 1:, None]).sum().item()
+        assert text.log_probability == pytest.approx(total, abs=1e-9)
+
+
+def test_more_beams_than_tokens_are_no_trouble() -> None:
+    (found,) = beam_search(model(), [[2]], max_new=2, beams=40, n_best=25)
+    assert len({text.tokens for text in found}) == len(found) == V**2
+
+
+@pytest.mark.plain
+def test_refusals() -> None:
+    for beams, n_best in ((0, 1), (2, 3), (2, 0)):
+        with pytest.raises(ConfigError, match=f"got beams={beams}, n_best={n_best}"):
+            beam_search(model(), [[1]], max_new=2, beams=beams, n_best=n_best)
