@@ -8,14 +8,13 @@ from torch import nn
 
 from glassformer.errors import ConfigError, ShapeError
 from glassformer.models import recurrent as module
+from glassformer.models.parameters import count_parameters
 from glassformer.models.recurrent import (
     AdditiveAttention,
     AdditiveCore,
     LSTMLanguageModel,
     LSTMSeq2Seq,
     additive_weights,
-    count_parameters,
-    matched_dim,
 )
 
 SOURCE_V, V, C, N, S, L = 17, 13, 5, 2, 7, 11
@@ -331,45 +330,6 @@ def test_seq2seq_learns_to_reverse(attention, one_thread):
     assert last < 0.3
 
 
-# ── parameters ──
-
-
-def test_tied_parameters_count_once():
-    tied, untied = LSTMLanguageModel(V, C, N), LSTMLanguageModel(V, C, N, tied=False)
-    assert count_parameters(untied) - count_parameters(tied) == V * C
-    shared = nn.Linear(3, 3, bias=False)
-    assert count_parameters(nn.Sequential(shared, shared)) == 9
-
-
-@pytest.mark.parametrize("target", [200_000, 1_000_000, 65_000_000])
-@pytest.mark.parametrize(
-    "build",
-    [
-        lambda dim: LSTMLanguageModel(331, dim, 2),
-        lambda dim: LSTMSeq2Seq(331, 211, dim, 3, attention=True, tied=False),
-    ],
-    ids=["language", "seq2seq"],
-)
-def test_matched_dim_is_the_closest(target, build):
-    dim = matched_dim(target, build)
-
-    def off(dim):
-        with torch.device("meta"):
-            return abs(count_parameters(build(dim)) - target)
-
-    assert off(dim) <= min(off(dim - 1), off(dim + 1))
-    assert off(dim) <= 0.02 * target
-
-
-def test_matched_dim_of_less_than_the_smallest_is_the_smallest():
-    assert matched_dim(1, lambda dim: nn.Linear(dim, 100)) == 1
-
-
-def test_matched_dim_finds_an_exact_match():
-    for dim in range(1, 40):
-        assert matched_dim(dim * 7, lambda d: nn.Linear(d, 7, bias=False)) == dim
-
-
 # ── what is refused ──
 
 
@@ -457,17 +417,6 @@ def test_without_attention_there_are_no_weights():
     model, (source, target) = seq2seq(), pair()
     with pytest.raises(ConfigError, match=r"attention=False\. Build it with attention=True"):
         model.attend_weights(target, model.encode(source, LENGTHS))
-
-
-@pytest.mark.parametrize("target", [0, -5])
-def test_there_must_be_parameters_to_match(target):
-    with pytest.raises(ConfigError, match=rf"at least 1; got target_parameters={target}\."):
-        matched_dim(target, lambda dim: nn.Linear(dim, dim))
-
-
-def test_what_is_matched_must_grow():
-    with pytest.raises(ConfigError, match=r"got 12 at dim=1 and 12 at dim=2\."):
-        matched_dim(1000, lambda dim: nn.Linear(3, 3))
 
 
 @pytest.mark.plain

@@ -1,7 +1,8 @@
 """Whole models: an encoder, a decoder, both; and recurrent ones to compare with.
 
-Reading order: config, stack, decoder, encoder, encoder_decoder, cache, presets; recurrent stands by
-itself. Imports layers and attention; knows nothing of training, generation or drawing.
+Reading order: config, stack, decoder, encoder, encoder_decoder, cache, presets, parameters and
+describe (counting); recurrent stands by itself. Imports layers and attention; knows nothing of
+training, generation or drawing.
 """
 
 from glassformer.models.cache import ModelCache

@@ -6,6 +6,7 @@ from typing import Any
 from torch import nn
 
 from glassformer.models.config import Config
+from glassformer.models.parameters import count_parameters
 from glassformer.models.presets import PRESETS, build
 
 _BYTES = 2  # bfloat16
@@ -42,7 +43,7 @@ def describe(model: Config | str) -> Description:
     """
     built = build(model, device="meta")
     config = PRESETS[model] if isinstance(model, str) else model
-    parameters = sum(p.numel() for p in set(built.parameters()))
+    parameters = count_parameters(built)
     linear: int = sum(m.weight.numel() for m in built.modules() if isinstance(m, nn.Linear))
     output = config.vocab_size * config.dim if config.tied or config.family == "encoder" else 0
     decoding = {"encoder": 0, "decoder": config.n_layers}.get(config.family, config.decoder_layers)

@@ -11,7 +11,6 @@ should have the tricks that its rival has.
 """
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -267,46 +266,6 @@ def additive_weights(
     allowed = mask[:, None]  # (B, S) → (B, 1, S)
     # The second fill is for rows with nothing allowed, where softmax gives NaN.
     return scores.masked_fill(~allowed, -math.inf).softmax(dim=-1).masked_fill(~allowed, 0.0)
-
-
-def count_parameters(module: nn.Module) -> int:
-    """How many numbers a module learns; a tensor in two places counts once.
-
-    >>> count_parameters(LSTMLanguageModel(vocab_size=11, dim=6, n_layers=1))  # 11·6 + 8·6·(6+1)
-    402
-    """
-    return sum(parameter.numel() for parameter in module.parameters())
-
-
-def matched_dim(target_parameters: int, build: Callable[[int], nn.Module]) -> int:
-    """The width at which `build(dim)` comes closest to a number of parameters, for a fair race.
-
-    By bisection, hence for modules that grow with dim; on the meta device, hence without memory.
-
-    >>> matched_dim(1_000_000, lambda dim: LSTMLanguageModel(1000, dim, n_layers=2))
-    220
-    """
-    if target_parameters < 1:
-        raise ConfigError(
-            f"target_parameters must be at least 1; got target_parameters={target_parameters}."
-        )
-
-    def count(dim: int) -> int:
-        with torch.device("meta"):
-            return count_parameters(build(dim))
-
-    low, high = 1, 2
-    while count(high) < target_parameters:
-        if count(high) <= count(low):
-            raise ConfigError(
-                "build(dim) must have more parameters the larger dim is; got "
-                f"{count(low)} at dim={low} and {count(high)} at dim={high}. Let dim be the width."
-            )
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if count(middle) < target_parameters else (low, middle)
-    return min((low, high), key=lambda dim: abs(count(dim) - target_parameters))
 
 
 class _Embedding(nn.Embedding):

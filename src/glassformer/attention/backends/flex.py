@@ -18,7 +18,6 @@ from glassformer.attention.checks import Scoring
 from glassformer.attention.masks import Mask
 from glassformer.errors import BackendError
 
-NAME = "flex"
 BLOCK = 128  # FlexAttention's own default
 _MOST_KERNELS = 256  # kinds of mask, bias, dtype and layout that may be compiled in one process
 

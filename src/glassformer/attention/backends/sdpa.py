@@ -18,7 +18,6 @@ from glassformer.attention.cells import Extent, Tile
 from glassformer.attention.checks import Scoring
 from glassformer.attention.masks import Causal, Mask, essential
 
-NAME = "sdpa"
 _FULL_REGISTER = 64  # numbers: the widest there are, 2048 bits of float32
 
 

@@ -17,8 +17,6 @@ from glassformer.attention.cells import Tile
 from glassformer.attention.checks import Scoring
 from glassformer.attention.tiles import Plan, split_groups, tile_scores, working_dtype
 
-NAME = "streaming"
-
 
 def refusal(q: Tensor, k: Tensor, v: Tensor, site: Scoring, dropout: float) -> str | None:
     """Why this backend cannot do what is asked; None: it can."""
