@@ -7,7 +7,7 @@ import torch
 
 from glassformer.errors import ConfigError
 from glassformer.generate import beam_search, generate
-from glassformer.models import Config, Positions, build
+from glassformer.models import Config, Decoder, Output, Positions, build
 
 V, STOP = 5, 4
 
@@ -21,7 +21,7 @@ def model(family: str = "decoder", kind: str = "rotary") -> torch.nn.Module:
         n_heads=2,
         max_len=16,
         positions=Positions(kind=kind),
-        tied=False,
+        output=Output(tied=False),
     )
     built = build(config).double().eval()
     for parameter in built.parameters():
@@ -107,3 +107,27 @@ def test_refusals() -> None:
     for beams, n_best in ((0, 1), (2, 3), (2, 0)):
         with pytest.raises(ConfigError, match=f"got beams={beams}, n_best={n_best}"):
             beam_search(model(), [[1]], max_new=2, beams=beams, n_best=n_best)
+
+
+def test_an_ended_search_finds_nothing_more_while_its_neighbours_go_on() -> None:
+    """Even where a far better text comes later: `early` ended it."""
+
+    class Scripted(Decoder):
+        """Token 3 stops; row 0's prompt ends at once, row 1's never does."""
+
+        def forward(self, tokens, **_):
+            logits = torch.full((*tokens.shape, 5), -9.0)
+            logits[..., 4] = 0.0
+            logits[..., 3] = torch.where(tokens == 0, 0.1, -30.0)
+            logits[..., 1] = torch.where(tokens == 4, 9.0, -9.0)
+            logits[..., 3] = torch.where(tokens == 1, 9.0, logits[..., 3])
+            return logits
+
+    scripted = Scripted(
+        Config(family="decoder", vocab_size=5, dim=4, n_layers=1, n_heads=1, max_len=9)
+    )
+    options = {"max_new": 6, "beams": 1, "stop": [3]}
+    (alone,) = beam_search(scripted, [[0]], **options)
+    together = beam_search(scripted, [[0], [2]], **options)
+    assert [text.tokens for text in alone] == [text.tokens for text in together[0]] == [()]
+    assert together[1][0].tokens == (4, 1)

@@ -6,7 +6,7 @@ import torch
 from closeness import assert_close
 from glassformer.errors import ConfigError, ShapeError
 from glassformer.generate import Sampling, adjust, choose, generate, stream
-from glassformer.models import Config, Positions, build
+from glassformer.models import Config, Output, Positions, build
 
 V = 17
 KINDS = ("sinusoidal", "learned", "rotary", "alibi", "relative")
@@ -22,7 +22,7 @@ def model(family: str, kind: str) -> torch.nn.Module:
         n_heads=2,
         max_len=32,
         positions=Positions(kind=kind),
-        tied=False,  # a tied random model only repeats its last token
+        output=Output(tied=False),  # a tied random model only repeats its last token
     )
     built = build(config).double().eval()
     for parameter in built.parameters():

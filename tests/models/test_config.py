@@ -76,8 +76,14 @@ def test_refusals_of_parts() -> None:
         Config.from_dict(plain | {"colour": "red"})
     with pytest.raises(ConfigError, match=r"norms has unknown fields \['size'\]"):
         Config.from_dict(plain | {"norms": {"size": 3}})
+    with pytest.raises(ConfigError, match=r"the config: dim cannot be '8'"):
+        Config.from_dict(plain | {"dim": "8"})
+    with pytest.raises(ConfigError, match=r"output: classes cannot be \('a', 3\)"):
+        Config.from_dict(plain | {"output": {"classes": ["a", 3]}})
+    with pytest.raises(ConfigError, match=r"at least 1; got window=0 for family='decoder'"):
+        Config(**SMALL, window=0)
     del plain["vocab_size"]
-    with pytest.raises(ConfigError, match=r"the config lacks fields.*vocab_size"):
+    with pytest.raises(ConfigError, match=r"the config lacks the fields.*vocab_size"):
         Config.from_dict(plain)
     rotary = {"kind": "rotary", "scaling": {"kind": "magic"}}
     with pytest.raises(ConfigError, match=r"linear, ntk, yarn, banded; got 'magic'"):

@@ -7,13 +7,13 @@ import glassformer as gf
 from closeness import assert_close
 from glassformer.errors import ConfigError, ShapeError
 from glassformer.models import (
-    ClassificationHead,
     Config,
     Decoder,
     Dropout,
     Encoder,
     EncoderDecoder,
     Norms,
+    Output,
     Positions,
     build,
 )
@@ -80,6 +80,20 @@ def test_steps_with_a_cache_are_the_whole(kind: str, static: bool) -> None:
     assert_close(torch.cat(pieces, 1), whole, 1e-10)
 
 
+@pytest.mark.parametrize("static", [False, True])
+def test_a_window_reaches_as_far_as_it_says(static: bool) -> None:
+    decoder = model("decoder", "rotary", window=3, n_layers=1)
+    x = tokens()
+    cache = decoder.new_cache(2, max_len=11 if static else None)
+    with torch.no_grad():
+        before = decoder(x)
+        pieces = [decoder(x[:, a:b], cache=cache) for a, b in ((0, 3), (3, 4), (4, 5), (5, 7))]
+        x[:, 2] = (x[:, 2] + 1) % V
+        changed = (decoder(x) - before).abs().amax((0, 2)) > 1e-9
+    assert_close(torch.cat(pieces, 1), before, 1e-10)
+    assert changed.tolist() == [False, False, True, True, True, False, False]
+
+
 @kinds
 @pytest.mark.parametrize("static", [False, True])
 def test_translation_steps_are_the_whole(kind: str, static: bool) -> None:
@@ -134,7 +148,8 @@ def test_token_types_heads_and_embeddings() -> None:
     types = torch.ones_like(x)
     assert not torch.allclose(encoder(x, token_types=types), hidden)
     assert encoder.fill(hidden).shape == (2, L, V)
-    assert ClassificationHead(C, 3).double()(hidden).shape == (2, 3)
+    telling = model("encoder", "rotary", output=Output(classes=("no", "yes", "maybe")))
+    assert telling.classify(telling(x)).shape == (2, 3)
     vectors = encoder.embed(x, lengths=torch.tensor([L, 4]))
     assert_close(vectors.norm(dim=-1), torch.ones(2).double(), 1e-12)
     assert_close(vectors[1], encoder.embed(x[1:, :4])[0], 1e-10)
@@ -143,8 +158,8 @@ def test_token_types_heads_and_embeddings() -> None:
 @pytest.mark.parametrize("tied", [False, True])
 def test_tied_outputs_share_the_embedding(tied: bool) -> None:
     for family in ("decoder", "encoder_decoder"):
-        built = build(config(family, "rotary", tied=tied))
-        assert hasattr(built, "head") != tied
+        built = build(config(family, "rotary", output=Output(tied=tied)))
+        assert hasattr(built.head, "weight") != tied
 
 
 def test_gradients_reach_every_parameter() -> None:
@@ -167,6 +182,11 @@ def test_gradients_reach_every_parameter() -> None:
 @pytest.mark.plain
 def test_refusals() -> None:
     decoder = model("decoder", "learned")
+    encoder = build(config("encoder", "rotary", output=Output(masked_tokens=False)))
+    with pytest.raises(ConfigError, match=r"no head for masked tokens"):
+        encoder.fill(torch.zeros(1, L, C))
+    with pytest.raises(ConfigError, match=r"no classes to tell apart"):
+        encoder.classify(torch.zeros(1, L, C))
     with pytest.raises(ShapeError, match=r"max_len=16 tokens have a place; got 17"):
         decoder(tokens(1, 17))
     cache = decoder.new_cache()

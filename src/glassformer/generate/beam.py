@@ -59,7 +59,7 @@ def beam_search(
         search = _Search(model, prompts, source, max_new, beams, stop, length_penalty)
         for n in range(max_new):
             search.step(n)
-            if all(search.is_over(b, n_best, early) for b in range(len(prompts))):
+            if search.is_over(n_best, early):
                 break
         return [search.best(b, n_best) for b in range(len(prompts))]
 
@@ -112,17 +112,20 @@ class _Search:
         offsets = torch.arange(len(parents))[:, None] * self.beams
         self.prompted.follow((parents + offsets).flatten(), torch.tensor(tokens))
 
-    def is_over(self, b: int, n_best: int, early: bool) -> bool:
+    def is_over(self, n_best: int, early: bool) -> bool:
+        """Ends each search that has what it wants, and says whether all have ended."""
+        for b in range(len(self.scores)):
+            if self._has_best(b, n_best, early):
+                self.scores[b] = -torch.inf  # what its neighbours still find is not its own
+        return bool((self.scores == -torch.inf).all())
+
+    def _has_best(self, b: int, n_best: int, early: bool) -> bool:
         done = sorted(self.finished[b], reverse=True)
-        live = float(self.scores[b].max())
-        if live == -torch.inf:
-            return True
         if len(done) < self.beams:
             return False
         # Scores only fall, and the longest text divides them by the most.
-        return (
-            early or live / self.max_new ** max(self.length_penalty, 0.0) <= done[n_best - 1].score
-        )
+        bound = float(self.scores[b].max()) / self.max_new ** max(self.length_penalty, 0.0)
+        return early or bound <= done[n_best - 1].score
 
     def best(self, b: int, n_best: int) -> list[Text]:
         texts = list(self.finished[b])

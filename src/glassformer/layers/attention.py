@@ -19,7 +19,8 @@ from glassformer.attention.rotary import Layout
 from glassformer.errors import ConfigError
 from glassformer.layers.norm import RMSNorm
 
-Biases = Literal["none", "qkv", "all"]
+# Which linear layers add a bias: none; those of q, k and v; attention's output too; all.
+Biases = Literal["none", "qkv", "attention", "all"]
 Tables = tuple[Tensor, Tensor]  # cosines and sines of rotary positions
 
 
@@ -74,7 +75,7 @@ class SelfAttention(nn.Module):
         self.scale, self.softcap, self.dropout = scale, softcap, dropout
         width = (self.n_heads + 2 * self.n_kv_heads) * self.head_dim
         self.qkv = nn.Linear(dim, width, bias=biases != "none")
-        self.out = nn.Linear(self.n_heads * self.head_dim, dim, bias=biases == "all")
+        self.out = nn.Linear(self.n_heads * self.head_dim, dim, bias=biases in ("attention", "all"))
         if head_norm_eps is not None:  # queries and keys normed per head, before they are rotated
             self.q_norm = RMSNorm(self.head_dim, eps=head_norm_eps)
             self.k_norm = RMSNorm(self.head_dim, eps=head_norm_eps)
@@ -135,7 +136,7 @@ class CrossAttention(nn.Module):
             2 * self.n_kv_heads * self.head_dim,
             bias=has_bias,
         )
-        self.out = nn.Linear(self.n_heads * self.head_dim, dim, bias=biases == "all")
+        self.out = nn.Linear(self.n_heads * self.head_dim, dim, bias=biases in ("attention", "all"))
         self.core = Core()
 
     def forward(

@@ -1,15 +1,16 @@
 """Whole models: an encoder, a decoder, both; and recurrent ones to compare with.
 
-Reading order: config, stack, decoder, encoder, encoder_decoder, cache, presets, parameters and
-describe (counting); recurrent stands by itself. Imports layers and attention; knows nothing of
+Reading order: config, stack, heads, decoder, encoder, encoder_decoder, cache, presets, parameters
+and describe (counting); recurrent stands by itself. Imports layers and attention; knows nothing of
 training, generation or drawing.
 """
 
 from glassformer.models.cache import ModelCache
-from glassformer.models.config import Config, Dropout, Norms, Positions
+from glassformer.models.config import Config, Dropout, Norms, Output, Positions
 from glassformer.models.decoder import Decoder
-from glassformer.models.encoder import ClassificationHead, Encoder
+from glassformer.models.encoder import Encoder
 from glassformer.models.encoder_decoder import EncoderDecoder
+from glassformer.models.heads import ClassificationHead
 from glassformer.models.presets import PRESETS, build
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "EncoderDecoder",
     "ModelCache",
     "Norms",
+    "Output",
     "Positions",
     "build",
 ]

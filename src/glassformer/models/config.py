@@ -1,7 +1,8 @@
 """What a Transformer is, in numbers: one validated value that builds, describes and restores it."""
 
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Literal
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from glassformer.attention.rotary import Layout, Rotary
 from glassformer.attention.rotary_scalings import (
@@ -18,6 +19,7 @@ from glassformer.layers.feed_forward import ACTIVATIONS, Activation
 from glassformer.layers.norm import NormKind
 
 Family = Literal["encoder", "decoder", "encoder_decoder"]
+Pooling = Literal["mean", "first"]
 PositionKind = Literal["none", "sinusoidal", "learned", "rotary", "alibi", "relative"]
 
 SCALINGS: dict[str, type] = {
@@ -79,6 +81,21 @@ class Dropout:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Output:
+    """What is made of the last hidden states."""
+
+    tied: bool = True  # the output matrix is the embedding
+    bias: bool = False  # one number per token, added to the logits
+    scale: float = 1.0  # of the hidden states, before the output matrix
+    masked_tokens: bool = True  # an encoder can fill gaps
+    classes: tuple[str, ...] = ()  # and tell these apart
+    pooling: Pooling = "mean"  # and make one vector of a text, from all tokens or the first
+
+    def __post_init__(self) -> None:
+        _one_of("output.pooling", self.pooling, Pooling)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Config:
     """A Transformer of one of three families.
 
@@ -102,11 +119,12 @@ class Config:
     positions: Positions = field(default_factory=lambda: Positions(kind="learned"))
     norms: Norms = field(default_factory=Norms)
     dropout: Dropout = field(default_factory=Dropout)
-    tied: bool = True  # the output matrix is the embedding
+    output: Output = field(default_factory=Output)
     scaled_embedding: bool = False
     n_token_types: int = 0
     attention_scale: float | None = None
     softcap: float | None = None
+    window: int | None = None  # how many tokens a decoder looks at, its own included
 
     def __post_init__(self) -> None:
         _one_of("family", self.family, Family)
@@ -130,6 +148,11 @@ class Config:
         if self.n_decoder_layers is not None and self.family != "encoder_decoder":
             raise ConfigError(
                 f"n_decoder_layers is for family='encoder_decoder'; got family={self.family!r}."
+            )
+        if self.window is not None and (self.window < 1 or self.family == "encoder"):
+            raise ConfigError(
+                "window counts the tokens that a decoder looks at and must be at least 1; got "
+                f"window={self.window} for family={self.family!r}."
             )
         if self.positions.kind == "rotary":
             self.rotary()
@@ -172,13 +195,21 @@ class Config:
     def from_dict(cls, plain: dict[str, Any]) -> "Config":
         """The config that `as_dict` wrote; unknown or missing fields are named."""
         parts = dict(plain)
-        for name, kind in (("positions", Positions), ("norms", Norms), ("dropout", Dropout)):
+        for name, kind in PARTS.items():
             if isinstance(parts.get(name), dict):
                 values = dict(parts[name])
                 if isinstance(values.get("scaling"), dict):
                     values["scaling"] = _scaling(values["scaling"])
                 parts[name] = _built(kind, values, name)
         return _built(cls, parts, "the config")
+
+
+PARTS: dict[str, type] = {
+    "positions": Positions,
+    "norms": Norms,
+    "dropout": Dropout,
+    "output": Output,
+}
 
 
 def _scaling(values: dict[str, Any]) -> Scaling:
@@ -190,14 +221,38 @@ def _scaling(values: dict[str, Any]) -> Scaling:
 
 
 def _built(kind: type, values: dict[str, Any], where: str) -> Any:
-    known = {f.name for f in fields(kind)}
-    strange = sorted(set(values) - known)
+    hints = get_type_hints(kind)
+    known = {f.name: f for f in fields(kind)}
+    strange = sorted(set(values) - set(known))
     if strange:
         raise ConfigError(f"{where} has unknown fields {strange}; known are {sorted(known)}.")
-    try:
-        return kind(**values)
-    except TypeError as error:
-        raise ConfigError(f"{where} lacks fields: {error}.") from None
+    lacking = [
+        name
+        for name, f in known.items()
+        if f.default is MISSING and f.default_factory is MISSING and name not in values
+    ]
+    if lacking:
+        raise ConfigError(f"{where} lacks the fields {lacking}.")
+    values = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
+    for name, value in values.items():
+        if not _fits(value, hints[name]):
+            raise ConfigError(f"{where}: {name} cannot be {value!r}.")
+    return kind(**values)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value read from JSON is of a field's type; float takes whole numbers too."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return any(_fits(value, part) for part in parts)
+    if origin is Literal:
+        return value in parts
+    if origin is tuple:
+        return isinstance(value, tuple) and all(_fits(each, parts[0]) for each in value)
+    if hint in (int, float):
+        numbers = (int, float) if hint is float else int
+        return isinstance(value, numbers) and not isinstance(value, bool)
+    return isinstance(value, hint)
 
 
 def _one_of(name: str, value: str, kind: Any) -> None:

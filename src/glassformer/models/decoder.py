@@ -1,15 +1,15 @@
 """The decoder: a language model that reads to the left and predicts the next token."""
 
-import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from glassformer.attention import Causal, Mask
+from glassformer.attention import Causal, Mask, Window
 from glassformer.attention.cache import GrowingCache, StaticCache
 from glassformer.errors import ConfigError
 from glassformer.layers import TokenEmbedding
 from glassformer.models.cache import ModelCache
 from glassformer.models.config import Config
+from glassformer.models.heads import NextTokenHead
 from glassformer.models.stack import Stack, places
 
 
@@ -31,8 +31,7 @@ class Decoder(nn.Module):
             config.vocab_size, config.dim, scaled=config.scaled_embedding
         )
         self.decoder = Stack(config, config.n_layers, causal=True)
-        if not config.tied:
-            self.head = nn.Linear(config.dim, config.vocab_size, bias=False)
+        self.head = NextTokenHead(config)
 
     def forward(
         self,
@@ -48,20 +47,26 @@ class Decoder(nn.Module):
         x = self.decoder(
             self.embedding(tokens),
             positions=positions,
-            mask=causal_mask(mask, cache),
+            mask=causal_mask(mask, cache, self.config.window),
             cache=cache,
         )
-        return F.linear(x, self.embedding.weight if self.config.tied else self.head.weight)
+        return self.head(x, self.embedding.weight)
 
     def new_cache(self, batch: int = 1, *, max_len: int | None = None) -> ModelCache:
         """A cache that grows, or with `max_len` one of fixed size, for compiled steps."""
         return new_cache(self.config, self.config.n_layers, self.embedding.weight, batch, max_len)
 
 
-def causal_mask(mask: Mask | None, cache: ModelCache | None) -> Mask:
-    """Nothing ahead, and nothing that `mask` hides; a cache of fixed size says where that is."""
+def causal_mask(mask: Mask | None, cache: ModelCache | None, window: int | None = None) -> Mask:
+    """Nothing ahead, nothing that `mask` hides, nothing further back than the window.
+
+    A cache of fixed size says where its first query stands.
+    """
     static = cache is not None and isinstance(cache.layers[0], StaticCache)
-    causal = Causal(offset=cache.length) if static else Causal()  # type: ignore[union-attr]
+    offset = cache.length if static else None  # type: ignore[union-attr]
+    causal: Mask = Causal(offset=offset)
+    if window is not None:
+        causal = causal & Window(left=window - 1, offset=offset)
     return causal if mask is None else causal & mask
 
 

@@ -45,7 +45,8 @@ def describe(model: Config | str) -> Description:
     config = PRESETS[model] if isinstance(model, str) else model
     parameters = count_parameters(built)
     linear: int = sum(m.weight.numel() for m in built.modules() if isinstance(m, nn.Linear))
-    output = config.vocab_size * config.dim if config.tied or config.family == "encoder" else 0
+    scoring = config.family != "encoder" or config.output.masked_tokens
+    output = config.vocab_size * config.dim if scoring else 0
     decoding = {"encoder": 0, "decoder": config.n_layers}.get(config.family, config.decoder_layers)
     layers = config.n_layers + (2 * decoding if config.family == "encoder_decoder" else 0)
     return Description(

@@ -5,11 +5,11 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from glassformer.attention import Mask
+from glassformer.attention import Mask, Padding
 from glassformer.errors import ConfigError
-from glassformer.layers import TokenEmbedding, norm_maker
-from glassformer.layers.feed_forward import ACTIVATIONS
+from glassformer.layers import TokenEmbedding
 from glassformer.models.config import Config
+from glassformer.models.heads import ClassificationHead, MaskedTokenHead
 from glassformer.models.stack import Stack, places
 
 
@@ -32,7 +32,12 @@ class Encoder(nn.Module):
         if config.n_token_types:
             self.token_types = TokenEmbedding(config.n_token_types, config.dim)
         self.encoder = Stack(config, config.n_layers, causal=False)
-        self.head = MaskedTokenHead(config)
+        if config.output.masked_tokens:
+            self.head = MaskedTokenHead(config)
+        if config.output.classes:
+            self.classifier = ClassificationHead(
+                config.dim, len(config.output.classes), dropout=config.dropout.residual
+            )
 
     def forward(
         self,
@@ -53,47 +58,30 @@ class Encoder(nn.Module):
 
     def fill(self, hidden: Float[Tensor, "B L C"]) -> Float[Tensor, "B L V"]:
         """A score for every token at every place, from the encoder's vectors."""
+        if not self.config.output.masked_tokens:
+            raise ConfigError(
+                "This encoder has no head for masked tokens (output.masked_tokens is False); "
+                "load or train one that has."
+            )
         return self.head(hidden, self.embedding.weight)
+
+    def classify(self, hidden: Float[Tensor, "B L C"]) -> Float[Tensor, "B n"]:
+        """A score for each of config.output.classes, from the first token's vector."""
+        if not self.config.output.classes:
+            raise ConfigError(
+                "This encoder has no classes to tell apart (output.classes is empty); "
+                "load or train one that has."
+            )
+        return self.classifier(hidden)
 
     def embed(
         self, tokens: Int[Tensor, "B L"], *, lengths: Int[Tensor, " B"] | None = None
     ) -> Float[Tensor, "B C"]:
-        """One vector of length 1 for each text: the mean of its tokens' vectors, normed."""
-        from glassformer.attention import Padding
-
+        """One vector of length 1 for each text: the mean of its tokens' vectors, or the first."""
         hidden = self(tokens, mask=None if lengths is None else Padding(lengths))
+        if self.config.output.pooling == "first":
+            return F.normalize(hidden[:, 0], dim=-1)
         if lengths is None:
             return F.normalize(hidden.mean(1), dim=-1)
         real = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
         return F.normalize((hidden * real[..., None]).sum(1), dim=-1)
-
-
-class MaskedTokenHead(nn.Module):
-    """From a vector to a score for each token: dense, activation, norm, then the embedding."""
-
-    def __init__(self, config: Config) -> None:
-        super().__init__()
-        self.activation = config.activation
-        self.dense = nn.Linear(config.dim, config.dim)
-        self.norm = norm_maker(config.norms.kind, config.dim, eps=config.norms.eps)()
-        self.bias = nn.Parameter(torch.zeros(config.vocab_size))
-
-    def forward(
-        self, hidden: Float[Tensor, "B L C"], embedding: Float[Tensor, "V C"]
-    ) -> Float[Tensor, "B L V"]:
-        x = self.norm(ACTIVATIONS[self.activation](self.dense(hidden)))
-        return F.linear(x, embedding, self.bias)
-
-
-class ClassificationHead(nn.Module):
-    """From the first token's vector to a score for each class (Devlin et al. 2019, §4.1)."""
-
-    def __init__(self, dim: int, n_classes: int, *, dropout: float = 0.0) -> None:
-        super().__init__()
-        self.dropout = dropout
-        self.dense = nn.Linear(dim, dim)
-        self.out = nn.Linear(dim, n_classes)
-
-    def forward(self, hidden: Float[Tensor, "B L C"]) -> Float[Tensor, "B n"]:
-        x = torch.tanh(self.dense(F.dropout(hidden[:, 0], self.dropout, self.training)))
-        return self.out(F.dropout(x, self.dropout, self.training))

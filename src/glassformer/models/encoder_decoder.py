@@ -1,6 +1,5 @@
 """Encoder and decoder: one reads a text, the other writes another, looking at it."""
 
-import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -10,6 +9,7 @@ from glassformer.layers import TokenEmbedding
 from glassformer.models.cache import ModelCache
 from glassformer.models.config import Config
 from glassformer.models.decoder import causal_mask, new_cache
+from glassformer.models.heads import NextTokenHead
 from glassformer.models.stack import Stack, places
 
 
@@ -36,8 +36,7 @@ class EncoderDecoder(nn.Module):
         )
         self.encoder = Stack(config, config.n_layers, causal=False)
         self.decoder = Stack(config, config.decoder_layers, causal=True, cross=True)
-        if not config.tied:
-            self.head = nn.Linear(config.dim, config.vocab_size, bias=False)
+        self.head = NextTokenHead(config)
 
     def forward(
         self,
@@ -74,12 +73,12 @@ class EncoderDecoder(nn.Module):
         x = self.decoder(
             self.embedding(tokens),
             positions=positions,
-            mask=causal_mask(mask, cache),
+            mask=causal_mask(mask, cache, self.config.window),
             cache=cache,
             context=context,
             context_mask=context_mask,
         )
-        return F.linear(x, self.embedding.weight if self.config.tied else self.head.weight)
+        return self.head(x, self.embedding.weight)
 
     def new_cache(self, batch: int = 1, *, max_len: int | None = None) -> ModelCache:
         """A cache that grows, or with `max_len` one of fixed size, for compiled steps."""

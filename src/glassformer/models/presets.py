@@ -10,7 +10,7 @@ from torch import nn
 
 from glassformer.attention.rotary_scalings import BandedScaling
 from glassformer.errors import ConfigError
-from glassformer.models.config import Config, Dropout, Norms, Positions
+from glassformer.models.config import Config, Dropout, Norms, Output, Positions
 from glassformer.models.decoder import Decoder
 from glassformer.models.encoder import Encoder
 from glassformer.models.encoder_decoder import EncoderDecoder
@@ -80,7 +80,7 @@ def _llama(
         biases="none",
         positions=Positions(kind="rotary", base=500_000.0, scaling=scaling),
         norms=Norms(kind="rms", eps=1e-5),
-        tied=small,
+        output=Output(tied=small),
     )
 
 
