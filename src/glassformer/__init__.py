@@ -1,6 +1,6 @@
 """glassformer: Transformers you can see through.
 
-`gf.attention` is the function; the folder of the same name is reached by
+`gf.attention` and `gf.generate` are functions; the folders of the same names are reached by
 `from glassformer.attention import …`.
 """
 
@@ -28,6 +28,9 @@ from glassformer.attention import (
     row_arithmetic,
 )
 from glassformer.errors import GlassformerError
+from glassformer.generate import Sampling, embed, fill, generate, stream, translate
+from glassformer.models import Config, build
+from glassformer.models.checkpoints import load, save
 
 __version__ = "0.1.0"
 
@@ -35,6 +38,7 @@ __all__ = [
     "ALiBi",
     "Bias",
     "Causal",
+    "Config",
     "Documents",
     "Explicit",
     "ExplicitBias",
@@ -43,15 +47,24 @@ __all__ = [
     "Padding",
     "Prefix",
     "RelativeBuckets",
+    "Sampling",
     "Window",
     "attention",
     "attention_lse",
     "attention_statistics",
     "attention_tile",
     "attention_weights",
+    "build",
     "cell_arithmetic",
+    "embed",
     "explain",
+    "fill",
     "from_torch_mha",
+    "generate",
+    "load",
     "memory_budget",
     "row_arithmetic",
+    "save",
+    "stream",
+    "translate",
 ]

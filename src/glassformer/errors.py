@@ -19,3 +19,7 @@ class ConfigError(GlassformerError, ValueError):
 
 class BackendError(GlassformerError, RuntimeError):
     """A backend that was asked for something it cannot compute exactly."""
+
+
+class CheckpointError(GlassformerError, ValueError):
+    """Saved weights, configs or tokenizers that are missing, damaged or of an unknown kind."""

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from glassformer.errors import ConfigError
-from glassformer.generate import beam_search, generate
+from glassformer.generate import beam_search, generate_tokens
 from glassformer.models import Config, Decoder, Output, Positions, build
 
 V, STOP = 5, 4
@@ -68,7 +68,7 @@ def test_one_beam_is_greedy(kind: str) -> None:
     decoder, prompts = model(kind=kind), [[1, 2, 3], [0], [3, 1]]
     for stop in ((), (STOP,)):
         found = beam_search(decoder, prompts, max_new=8, beams=1, stop=stop)
-        greedy = generate(decoder, prompts, max_new=8, stop=stop)
+        greedy = generate_tokens(decoder, prompts, max_new=8, stop=stop)
         assert [list(texts[0].tokens) for texts in found] == greedy
 
 

@@ -5,7 +5,7 @@ import torch
 
 from closeness import assert_close
 from glassformer.errors import ConfigError, ShapeError
-from glassformer.generate import Sampling, adjust, choose, generate, stream
+from glassformer.generate import Sampling, adjust, choose, generate_tokens, stream_tokens
 from glassformer.models import Config, Output, Positions, build
 
 V = 17
@@ -57,7 +57,7 @@ def without_cache(decoder, prompt: list[int], n: int, sampling: Sampling, seed: 
 def test_with_a_cache_as_without(kind: str, fixed: bool, sampling: Sampling) -> None:
     decoder = model("decoder", kind)
     prompt = PROMPTS[0]
-    got = generate(decoder, [prompt], max_new=9, sampling=sampling, seed=5, fixed=fixed)
+    got = generate_tokens(decoder, [prompt], max_new=9, sampling=sampling, seed=5, fixed=fixed)
     with torch.no_grad():
         assert got == [without_cache(decoder, prompt, 9, sampling, 5)]
 
@@ -68,9 +68,9 @@ def test_unequal_prompts_as_one_by_one(kind: str, fixed: bool) -> None:
     decoder = model("decoder", kind)
     sampling = Sampling(temperature=0, repetition_penalty=1.5)
     options = {"max_new": 8, "sampling": sampling, "fixed": fixed}
-    together = list(stream(decoder, PROMPTS, **options))
+    together = list(stream_tokens(decoder, PROMPTS, **options))
     for i, prompt in enumerate(PROMPTS):
-        for ours, alone in zip(together, stream(decoder, [prompt], **options), strict=True):
+        for ours, alone in zip(together, stream_tokens(decoder, [prompt], **options), strict=True):
             assert ours.tokens[i] == alone.tokens[0]
             assert_close(ours.log_probabilities[i], alone.log_probabilities[0], 1e-6)
     assert len({tuple(step.tokens.tolist()) for step in together}) > 2
@@ -81,8 +81,8 @@ def test_unequal_prompts_as_one_by_one(kind: str, fixed: bool) -> None:
 def test_translation_of_unequal_sources(kind: str, fixed: bool) -> None:
     both = model("encoder_decoder", kind)
     starts = [[0], [0], [0]]
-    together = generate(both, starts, source=SOURCES, max_new=7, fixed=fixed)
-    alone = [generate(both, [[0]], source=[s], max_new=7)[0] for s in SOURCES]
+    together = generate_tokens(both, starts, source=SOURCES, max_new=7, fixed=fixed)
+    alone = [generate_tokens(both, [[0]], source=[s], max_new=7)[0] for s in SOURCES]
     assert together == alone
     with torch.no_grad():
         text = [0]
@@ -100,15 +100,15 @@ def test_encoder_and_cross_keys_are_computed_once() -> None:
     both.decoder.blocks[0].cross.kv.register_forward_hook(
         lambda *_: calls.__setitem__("kv", calls["kv"] + 1)
     )
-    generate(both, [[0]], source=[SOURCES[0]], max_new=6)
+    generate_tokens(both, [[0]], source=[SOURCES[0]], max_new=6)
     assert calls == {"encoder": 1, "kv": 1}
 
 
 def test_stop_tokens_end_each_sequence_by_itself() -> None:
     decoder = model("decoder", "rotary")
-    free = generate(decoder, PROMPTS, max_new=10)
+    free = generate_tokens(decoder, PROMPTS, max_new=10)
     stop = free[0][3]
-    stopped = generate(decoder, PROMPTS, max_new=10, stop=[stop])
+    stopped = generate_tokens(decoder, PROMPTS, max_new=10, stop=[stop])
     for full, short in zip(free, stopped, strict=True):
         assert short == (full[: full.index(stop)] if stop in full else full)
 
@@ -117,20 +117,21 @@ def test_seeds() -> None:
     decoder = model("decoder", "rotary")
     sampling = Sampling(temperature=1.5)
     runs = [
-        generate(decoder, PROMPTS, max_new=10, sampling=sampling, seed=seed) for seed in (1, 1, 2)
+        generate_tokens(decoder, PROMPTS, max_new=10, sampling=sampling, seed=seed)
+        for seed in (1, 1, 2)
     ]
     assert runs[0] == runs[1] != runs[2]
 
 
 def test_a_stream_can_be_left_and_the_model_used_again() -> None:
     decoder = model("decoder", "rotary")
-    expected = generate(decoder, PROMPTS, max_new=6)
-    steps = stream(decoder, PROMPTS, max_new=6)
+    expected = generate_tokens(decoder, PROMPTS, max_new=6)
+    steps = stream_tokens(decoder, PROMPTS, max_new=6)
     first = next(steps)
     assert first.tokens.tolist() == [text[0] for text in expected]
     assert (first.log_probabilities <= 0).all()
     steps.close()
-    assert generate(decoder, PROMPTS, max_new=6) == expected
+    assert generate_tokens(decoder, PROMPTS, max_new=6) == expected
 
 
 @pytest.mark.plain
@@ -150,11 +151,11 @@ def test_a_stream_can_be_left_and_the_model_used_again() -> None:
 def test_refusals(family: str, change: dict, error: type[Exception], sentence: str) -> None:
     options = {"prompts": PROMPTS, "max_new": 3} | change
     with pytest.raises(error, match=sentence):
-        generate(model(family, "rotary"), options.pop("prompts"), **options)
+        generate_tokens(model(family, "rotary"), options.pop("prompts"), **options)
 
 
 def test_nan_logits_are_named() -> None:
     decoder = model("decoder", "rotary")
     torch.nn.init.constant_(decoder.embedding.weight, torch.nan)
     with pytest.raises(ConfigError, match="NaN"):
-        generate(decoder, [[1]], max_new=2)
+        generate_tokens(decoder, [[1]], max_new=2)

@@ -15,6 +15,7 @@ import torch
 
 from glassformer.errors import ConfigError
 from glassformer.generate.loop import Prompted, check_prompts
+from glassformer.generate.sampling import without
 from glassformer.models import Decoder, EncoderDecoder
 
 
@@ -38,11 +39,12 @@ def beam_search(
     length_penalty: float = 1.0,
     n_best: int = 1,
     early: bool = True,
+    never: Sequence[int] = (),
 ) -> list[list[Text]]:
     """The `n_best` texts behind each prompt, best first.
 
     `early` ends a search once `beams` texts are finished; otherwise it goes on until no unfinished
-    text could still be among the best.
+    text could still be among the best. Tokens in `never` are not written.
 
     >>> from glassformer.models import Config
     >>> config = Config(family="decoder", vocab_size=9, dim=8, n_layers=1, n_heads=2, max_len=16)
@@ -56,7 +58,7 @@ def beam_search(
             f"beams must be at least 1 and n_best in 1 … beams; got beams={beams}, n_best={n_best}."
         )
     with torch.no_grad():
-        search = _Search(model, prompts, source, max_new, beams, stop, length_penalty)
+        search = _Search(model, prompts, source, max_new, beams, stop, length_penalty, never)
         for n in range(max_new):
             search.step(n)
             if search.is_over(n_best, early):
@@ -74,9 +76,10 @@ class _Search:
         beams: int,
         stop: Sequence[int],
         length_penalty: float,
+        never: Sequence[int],
     ) -> None:
         self.beams, self.stop, self.max_new = beams, frozenset(stop), max_new
-        self.length_penalty = length_penalty
+        self.length_penalty, self.never = length_penalty, never
         # Rows are beams; each prompt starts with one live beam and copies that can never win.
         repeated = [prompt for prompt in prompts for _ in range(beams)]
         sources = None if source is None else [s for s in source for _ in range(beams)]
@@ -87,7 +90,8 @@ class _Search:
         self.finished: list[list[Text]] = [[] for _ in prompts]
 
     def step(self, n: int) -> None:
-        log_probabilities = self.prompted.logits()[:, -1].double().log_softmax(-1).cpu()
+        logits = without(self.prompted.logits()[:, -1], self.never)
+        log_probabilities = logits.double().log_softmax(-1).cpu()
         V = log_probabilities.shape[-1]
         totals = self.scores[..., None] + log_probabilities.view(*self.scores.shape, V)
         most = min(self.beams * (1 + len(self.stop)), self.beams * V)

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from glassformer.attention import Mask, Padding, Prefix
 from glassformer.errors import ConfigError, ShapeError
-from glassformer.generate.sampling import Sampling, adjust, choose
+from glassformer.generate.sampling import Sampling, adjust, choose, without
 from glassformer.models import Decoder, EncoderDecoder
 
 GREEDY = Sampling(temperature=0)
@@ -34,7 +34,7 @@ class Step:
     done: Bool[Tensor, " B"]
 
 
-def generate(
+def generate_tokens(
     model: Decoder | EncoderDecoder,
     prompts: Sequence[Sequence[int]],
     *,
@@ -42,27 +42,30 @@ def generate(
     source: Sequence[Sequence[int]] | None = None,
     sampling: Sampling = GREEDY,
     stop: Sequence[int] = (),
+    never: Sequence[int] = (),
     seed: int | None = None,
     fixed: bool = False,
 ) -> list[list[int]]:
     """What the model writes behind each prompt, up to and without a stop token.
 
-    `source` is what an encoder reads. `fixed` takes a cache of fixed size, for compiled models.
+    `source` is what an encoder reads; tokens in `never` are not written. `fixed` takes a cache of
+    fixed size, for compiled models.
 
     >>> from glassformer.models import Config
     >>> config = Config(family="decoder", vocab_size=9, dim=8, n_layers=1, n_heads=2, max_len=16)
-    >>> [len(text) for text in generate(Decoder(config).eval(), [[1, 2], [3]], max_new=4)]
+    >>> [len(text) for text in generate_tokens(Decoder(config).eval(), [[1, 2], [3]], max_new=4)]
     [4, 4]
     """
     written: list[list[int]] = [[] for _ in prompts]
     ended = [False] * len(written)
-    steps = stream(
+    steps = stream_tokens(
         model,
         prompts,
         max_new=max_new,
         source=source,
         sampling=sampling,
         stop=stop,
+        never=never,
         seed=seed,
         fixed=fixed,
     )
@@ -76,7 +79,7 @@ def generate(
     return written
 
 
-def stream(
+def stream_tokens(
     model: Decoder | EncoderDecoder,
     prompts: Sequence[Sequence[int]],
     *,
@@ -84,12 +87,13 @@ def stream(
     source: Sequence[Sequence[int]] | None = None,
     sampling: Sampling = GREEDY,
     stop: Sequence[int] = (),
+    never: Sequence[int] = (),
     seed: int | None = None,
     fixed: bool = False,
 ) -> Iterator[Step]:
     """The same as an iterator, a step at a time; stop reading whenever you like."""
     check_prompts(model, prompts, source, max_new)
-    return _steps(model, prompts, max_new, source, sampling, stop, seed, fixed)
+    return _steps(model, prompts, max_new, source, sampling, stop, never, seed, fixed)
 
 
 @torch.no_grad()
@@ -100,6 +104,7 @@ def _steps(
     source: Sequence[Sequence[int]] | None,
     sampling: Sampling,
     stop: Sequence[int],
+    never: Sequence[int],
     seed: int | None,
     fixed: bool,
 ) -> Iterator[Step]:
@@ -110,7 +115,7 @@ def _steps(
     seen, counts = prompted.fresh, prompted.is_real  # padding was never said
     done = torch.zeros(len(seen), dtype=torch.bool, device=device)
     for _ in range(max_new):
-        logits = prompted.logits()[:, -1]
+        logits = without(prompted.logits()[:, -1], never)
         chosen = choose(adjust(logits, sampling, seen, mask=counts), sampling, generator)
         done = done | torch.isin(chosen, stops)
         log_probabilities = logits.float().log_softmax(-1).gather(1, chosen[:, None])[:, 0]
@@ -208,11 +213,16 @@ def check_prompts(
             "Every prompt needs at least one token, such as one that begins a text; got lengths "
             f"{[len(prompt) for prompt in prompts]}."
         )
-    longest = max(len(prompt) for prompt in prompts)
-    if longest + max_new > model.config.max_len:
+    longest, most = max(len(prompt) for prompt in prompts), model.config.max_len
+    if longest >= most:
         raise ShapeError(
-            f"Prompt and new tokens must fit max_len={model.config.max_len}; got {longest} + "
-            f"{max_new}. Use max_new={max(model.config.max_len - longest, 0)} or a shorter prompt."
+            f"A prompt must be shorter than max_len={most}, to leave room for what follows; got "
+            f"{longest} tokens. Shorten it."
+        )
+    if longest + max_new > most:
+        raise ShapeError(
+            f"Prompt and new tokens must fit max_len={most}; got {longest} + {max_new}. "
+            f"Use max_new={most - longest} or a shorter prompt."
         )
     if isinstance(model, EncoderDecoder) != (source is not None):
         raise ConfigError(

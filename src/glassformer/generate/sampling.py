@@ -5,6 +5,7 @@ logits ─ repetition penalty ─ temperature ─ top-k ─ top-p ─ min-p ─�
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -119,6 +120,23 @@ def adjust(
         least = sampling.min_p * probabilities.amax(dim=-1, keepdim=True)  # (B, V) → (B, 1)
         logits = logits.masked_fill(probabilities < least, -math.inf)
     return logits
+
+
+def without(logits: Float[Tensor, "B V"], never: Sequence[int]) -> Float[Tensor, "B V"]:
+    """The logits with −inf for tokens that must never be written.
+
+    >>> without(torch.tensor([[1.0, 2.0, 3.0]]), [2])
+    tensor([[1., 2., -inf]])
+    """
+    if not never:
+        return logits
+    vocab_size = logits.shape[1]
+    if not 0 <= min(never) <= max(never) < vocab_size:
+        raise ConfigError(
+            f"never must hold token ids from 0 to {vocab_size - 1}; got {tuple(never)}."
+        )
+    columns = torch.tensor(list(never), device=logits.device)
+    return logits.index_fill(1, columns, -math.inf)
 
 
 def choose(

@@ -45,6 +45,8 @@ class Positions:
         _one_of("positions.kind", self.kind, PositionKind)
         if self.scaling is not None and self.kind != "rotary":
             raise ConfigError(f"Only rotary positions are scaled; got kind={self.kind!r}.")
+        if self.kind == "relative" and (self.n_buckets < 4 or self.n_buckets % 4):
+            raise ConfigError(f"n_buckets must be a multiple of 4; got n_buckets={self.n_buckets}.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,6 +11,7 @@ from glassformer.models.cache import ModelCache
 from glassformer.models.config import Config
 from glassformer.models.heads import NextTokenHead
 from glassformer.models.stack import Stack, places
+from glassformer.text import SpecialTokens, Tokenizer
 
 
 class Decoder(nn.Module):
@@ -21,6 +22,9 @@ class Decoder(nn.Module):
     >>> Decoder(config)(torch.tensor([[1, 2, 3]])).shape
     torch.Size([1, 3, 11])
     """
+
+    tokenizer: Tokenizer | None = None  # this and the next come with saved weights
+    special = SpecialTokens()
 
     def __init__(self, config: Config) -> None:
         super().__init__()

@@ -11,6 +11,7 @@ from glassformer.layers import TokenEmbedding
 from glassformer.models.config import Config
 from glassformer.models.heads import ClassificationHead, MaskedTokenHead
 from glassformer.models.stack import Stack, places
+from glassformer.text import SpecialTokens, Tokenizer
 
 
 class Encoder(nn.Module):
@@ -20,6 +21,9 @@ class Encoder(nn.Module):
     >>> Encoder(config)(torch.tensor([[1, 2, 3]])).shape
     torch.Size([1, 3, 8])
     """
+
+    tokenizer: Tokenizer | None = None  # this and the next come with saved weights
+    special = SpecialTokens()
 
     def __init__(self, config: Config) -> None:
         super().__init__()

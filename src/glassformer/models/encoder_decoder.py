@@ -11,6 +11,7 @@ from glassformer.models.config import Config
 from glassformer.models.decoder import causal_mask, new_cache
 from glassformer.models.heads import NextTokenHead
 from glassformer.models.stack import Stack, places
+from glassformer.text import SpecialTokens, Tokenizer
 
 
 class EncoderDecoder(nn.Module):
@@ -23,6 +24,9 @@ class EncoderDecoder(nn.Module):
     >>> EncoderDecoder(config)(torch.tensor([[1, 2, 3]]), torch.tensor([[4, 5]])).shape
     torch.Size([1, 2, 11])
     """
+
+    tokenizer: Tokenizer | None = None  # this and the next come with saved weights
+    special = SpecialTokens()
 
     def __init__(self, config: Config) -> None:
         super().__init__()

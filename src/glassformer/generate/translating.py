@@ -1,0 +1,73 @@
+"""From one text to another: an encoder reads it, beams of a decoder write it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from glassformer.errors import ConfigError
+from glassformer.generate.beam import beam_search
+from glassformer.generate.writing import tokenizer_of
+from glassformer.models import EncoderDecoder
+
+MAX_NEW = 200  # unless told otherwise, or less where a model has less room
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Translation:
+    """A text that was found, its tokens, and its score: log-probability by length."""
+
+    text: str
+    tokens: tuple[int, ...]
+    score: float
+
+
+def translate(
+    model: EncoderDecoder, text: str, *, beams: int = 4, max_new: int | None = None
+) -> str:
+    """The best translation of a text."""
+    return translations(model, [text], beams=beams, max_new=max_new)[0][0].text
+
+
+def translations(
+    model: EncoderDecoder,
+    texts: Sequence[str],
+    *,
+    beams: int = 4,
+    n_best: int = 1,
+    length_penalty: float = 1.0,
+    max_new: int | None = None,
+) -> list[list[Translation]]:
+    """The `n_best` translations of each text, best first."""
+    if not isinstance(model, EncoderDecoder):
+        raise ConfigError(
+            f"Only an encoder-decoder translates; got {type(model).__name__}. Use generate for a "
+            "decoder, fill or embed for an encoder."
+        )
+    tokenizer, special = tokenizer_of(model), model.special
+    start = list(special.start) or ([] if special.begin is None else [special.begin])
+    if not start:
+        raise ConfigError(
+            "A translation must begin with a token; this model names none. Set model.special.start."
+        )
+    source = [tokenizer.encode(text) for text in texts]
+    if not texts or min(map(len, source)) == 0:
+        raise ConfigError("A text to translate must have at least one token; got an empty one.")
+    if max_new is None:
+        max_new = max(1, min(MAX_NEW, model.config.max_len - len(start)))
+    found = beam_search(
+        model,
+        [start] * len(texts),
+        source=source,
+        max_new=max_new,
+        beams=beams,
+        n_best=n_best,
+        length_penalty=length_penalty,
+        stop=special.end,
+        never=special.never,
+    )
+    return [
+        [
+            Translation(text=tokenizer.decode(each.tokens), tokens=each.tokens, score=each.score)
+            for each in best
+        ]
+        for best in found
+    ]

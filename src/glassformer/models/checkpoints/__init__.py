@@ -1,0 +1,12 @@
+"""Saved models: our own folders, those of transformers in both directions, GGUF files, the hub.
+
+Reading order: loading (what kind of source is this), own; names (the notation of the tables) and
+architectures/ (one table each), huggingface, foreign_tokenizer, pooling; gguf; hub. tensors reads
+safetensors, writing makes folders whole or not at all, assembly checks and builds. Foreign names
+live here and nowhere else. No pickle is ever opened.
+"""
+
+from glassformer.models.checkpoints.assembly import Model
+from glassformer.models.checkpoints.loading import load, load_config, save
+
+__all__ = ["Model", "load", "load_config", "save"]

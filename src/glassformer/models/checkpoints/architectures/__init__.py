@@ -1,0 +1,31 @@
+"""One file per kin of architectures: its table of names, and its config read and written.
+
+`architecture` says what an architecture is; the order here is the one in which a layout is sought
+for a model that was not loaded from one.
+"""
+
+from glassformer.models.checkpoints.architectures.architecture import Architecture, Foreign
+from glassformer.models.checkpoints.architectures.bart import BART, MARIAN
+from glassformer.models.checkpoints.architectures.bert import BERT, ROBERTA, XLM_ROBERTA
+from glassformer.models.checkpoints.architectures.gpt2 import GPT2
+from glassformer.models.checkpoints.architectures.llama import LLAMA, MISTRAL, QWEN2, QWEN3
+from glassformer.models.checkpoints.architectures.t5 import T5
+
+ARCHITECTURES: dict[str, Architecture] = {
+    each.model_type: each
+    for each in (
+        BERT,
+        ROBERTA,
+        XLM_ROBERTA,
+        GPT2,
+        LLAMA,
+        MISTRAL,
+        QWEN2,
+        QWEN3,
+        BART,
+        MARIAN,
+        T5,
+    )
+}
+
+__all__ = ["ARCHITECTURES", "Architecture", "Foreign"]

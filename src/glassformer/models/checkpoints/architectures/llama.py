@@ -1,0 +1,241 @@
+"""Llama (Touvron et al. 2023), and Mistral, Qwen2 and Qwen3, which share its names.
+
+Mistral looks back through a window, Qwen2 adds biases to queries, keys and values, and Qwen3
+norms queries and keys.
+"""
+
+from typing import Any
+
+from glassformer.attention.rotary_scalings import (
+    BandedScaling,
+    LinearScaling,
+    NTKScaling,
+    Scaling,
+    YaRNScaling,
+)
+from glassformer.errors import CheckpointError
+from glassformer.layers.attention import Biases
+from glassformer.models.checkpoints.architectures.architecture import (
+    FOREIGN_ACTIVATIONS,
+    Architecture,
+    Foreign,
+)
+from glassformer.models.checkpoints.names import Columns
+from glassformer.models.config import Config, Dropout, Norms, Output, Positions
+
+NAMES: Columns = (
+    ("embedding.weight", "model.embed_tokens.weight"),
+    ("decoder.blocks.{i}.attention_norm.weight", "model.layers.{i}.input_layernorm.weight"),
+    ("decoder.blocks.{i}.attention.qkv.{x}", "model.layers.{i}.self_attn.[q|k|v]_proj.{x}"),
+    ("decoder.blocks.{i}.attention.q_norm.weight", "model.layers.{i}.self_attn.q_norm.weight"),
+    ("decoder.blocks.{i}.attention.k_norm.weight", "model.layers.{i}.self_attn.k_norm.weight"),
+    ("decoder.blocks.{i}.attention.out.{x}", "model.layers.{i}.self_attn.o_proj.{x}"),
+    (
+        "decoder.blocks.{i}.feed_forward_norm.weight",
+        "model.layers.{i}.post_attention_layernorm.weight",
+    ),
+    ("decoder.blocks.{i}.feed_forward.up.{x}", "model.layers.{i}.mlp.[gate|up]_proj.{x}"),
+    ("decoder.blocks.{i}.feed_forward.down.{x}", "model.layers.{i}.mlp.down_proj.{x}"),
+    ("decoder.final_norm.weight", "model.norm.weight"),
+    ("head.weight", "lm_head.weight"),
+)
+
+
+def _read(
+    c: Foreign, *, biases: Biases, n_kv_heads: int | None = None, head_norm: bool = False
+) -> Config:
+    n_heads, dim = c.whole("num_attention_heads"), c.whole("hidden_size")
+    max_len = c.whole("max_position_embeddings", 2048)
+    return Config(
+        family="decoder",
+        vocab_size=c.whole("vocab_size"),
+        dim=dim,
+        n_layers=c.whole("num_hidden_layers"),
+        n_heads=n_heads,
+        n_kv_heads=c.whole("num_key_value_heads", n_kv_heads or n_heads),
+        head_dim=c.whole("head_dim", dim // n_heads),
+        hidden_dim=c.whole("intermediate_size"),
+        max_len=max_len,
+        activation=c.activation("hidden_act", "silu"),
+        gated=True,
+        biases=biases,
+        positions=_read_rotary(c, max_len),
+        norms=Norms(kind="rms", eps=c.number("rms_norm_eps", 1e-6), heads=head_norm),
+        dropout=Dropout(weights=c.number("attention_dropout", 0.0)),
+        output=Output(tied=bool(c.get("tie_word_embeddings", False))),
+        window=_window(c),
+    )
+
+
+def _window(c: Foreign) -> int | None:
+    window = c.get("sliding_window")
+    if c.kind == "mistral" or window is None:
+        return window
+    if not c.get("use_sliding_window", False):
+        return None
+    first = c.whole("max_window_layers", 28)
+    kinds = c.get("layer_types") or [
+        "full_attention" if i < first else "sliding_attention"
+        for i in range(c.whole("num_hidden_layers"))
+    ]
+    if len(set(kinds)) > 1:
+        raise CheckpointError(
+            f"All layers of a {c.kind} model must look equally far for glassformer; config.json "
+            f"mixes {', '.join(sorted(set(kinds)))} (layer_types, max_window_layers)."
+        )
+    return window if kinds[0] == "sliding_attention" else None
+
+
+def _read_rotary(c: Foreign, max_len: int) -> Positions:
+    rope = Foreign(
+        {"model_type": c.kind, **(c.get("rope_scaling") or {}), **c.get("rope_parameters", {})}
+    )
+    base = rope.number("rope_theta", c.number("rope_theta", 10000.0))
+    rope.only("partial_rotary_factor", 1.0)
+    kind = rope.get("rope_type", rope.get("type", "default"))
+    return Positions(kind="rotary", base=base, scaling=_read_scaling(rope, kind, max_len))
+
+
+def _read_scaling(rope: Foreign, kind: str, max_len: int) -> Scaling | None:
+    if kind == "default":
+        return None
+    factor = rope.number("factor", 1.0)
+    original = rope.whole("original_max_position_embeddings", max_len)
+    if kind == "linear":
+        return LinearScaling(factor)
+    if kind == "dynamic":
+        return NTKScaling(factor, original_len=original)
+    if kind == "yarn":
+        return YaRNScaling(
+            factor,
+            original_len=original,
+            beta_fast=rope.number("beta_fast", 32.0),
+            beta_slow=rope.number("beta_slow", 1.0),
+            attention_factor=rope.get("attention_factor"),
+            mscale=rope.get("mscale"),
+            mscale_all_dim=rope.get("mscale_all_dim"),
+            truncate=bool(rope.get("truncate", True)),
+        )
+    if kind == "llama3":
+        return BandedScaling(
+            factor,
+            low_freq_factor=rope.number("low_freq_factor", 1.0),
+            high_freq_factor=rope.number("high_freq_factor", 4.0),
+            original_len=original,
+        )
+    raise CheckpointError(
+        "rope_type must be one of default, linear, dynamic, yarn, llama3; config.json says "
+        f"{kind!r}."
+    )
+
+
+def _write_rotary(positions: Positions) -> dict[str, Any]:
+    scaling = positions.scaling
+    written: dict[str, Any] = {"rope_type": "default", "rope_theta": positions.base}
+    if scaling is None:
+        return written
+    written["factor"] = scaling.factor
+    if isinstance(scaling, LinearScaling):
+        return {**written, "rope_type": "linear"}
+    written["original_max_position_embeddings"] = scaling.original_len
+    if isinstance(scaling, NTKScaling):
+        return {**written, "rope_type": "dynamic"}
+    if isinstance(scaling, BandedScaling):
+        bands = {n: getattr(scaling, n) for n in ("low_freq_factor", "high_freq_factor")}
+        return {**written, "rope_type": "llama3", **bands}
+    optional = ("attention_factor", "mscale", "mscale_all_dim")
+    given = {n: getattr(scaling, n) for n in optional if getattr(scaling, n) is not None}
+    ends = {n: getattr(scaling, n) for n in ("beta_fast", "beta_slow", "truncate")}
+    return {**written, "rope_type": "yarn", **ends, **given}
+
+
+def _write(config: Config, architecture: str) -> dict[str, Any]:
+    return {
+        "architectures": [architecture],
+        "vocab_size": config.vocab_size,
+        "hidden_size": config.dim,
+        "num_hidden_layers": config.n_layers,
+        "num_attention_heads": config.n_heads,
+        "num_key_value_heads": config.kv_heads,
+        "head_dim": config.head_width,
+        "intermediate_size": config.hidden,
+        "max_position_embeddings": config.max_len,
+        "hidden_act": FOREIGN_ACTIVATIONS[config.activation],
+        "rms_norm_eps": config.norms.eps,
+        "attention_dropout": config.dropout.weights,
+        "tie_word_embeddings": config.output.tied,
+        "rope_parameters": _write_rotary(config.positions),
+        "rope_theta": config.positions.base,
+    }
+
+
+def _read_llama(c: Foreign, names: set[str]) -> Config:  # noqa: ARG001
+    biases: Biases = "attention" if c.get("attention_bias", False) else "none"
+    if c.get("mlp_bias", False):
+        if biases == "none":
+            raise CheckpointError(
+                "A llama model with mlp_bias needs attention_bias too for glassformer; config.json "
+                "has the first alone."
+            )
+        biases = "all"
+    return _read(c, biases=biases)
+
+
+def _write_llama(config: Config) -> dict[str, Any]:
+    return {
+        **_write(config, "LlamaForCausalLM"),
+        "attention_bias": config.biases in ("attention", "all"),
+        "mlp_bias": config.biases == "all",
+    }
+
+
+def _read_mistral(c: Foreign, names: set[str]) -> Config:  # noqa: ARG001
+    return _read(c, biases="none", n_kv_heads=8)
+
+
+def _write_mistral(config: Config) -> dict[str, Any]:
+    return {**_write(config, "MistralForCausalLM"), "sliding_window": config.window}
+
+
+def _read_qwen2(c: Foreign, names: set[str]) -> Config:  # noqa: ARG001
+    return _read(c, biases="qkv")
+
+
+def _write_qwen2(config: Config) -> dict[str, Any]:
+    return {**_write(config, "Qwen2ForCausalLM"), **_write_qwen_window(config)}
+
+
+def _read_qwen3(c: Foreign, names: set[str]) -> Config:  # noqa: ARG001
+    biases: Biases = "attention" if c.get("attention_bias", False) else "none"
+    return _read(c, biases=biases, head_norm=True)
+
+
+def _write_qwen3(config: Config) -> dict[str, Any]:
+    return {
+        **_write(config, "Qwen3ForCausalLM"),
+        **_write_qwen_window(config),
+        "attention_bias": config.biases == "attention",
+    }
+
+
+def _write_qwen_window(config: Config) -> dict[str, Any]:
+    if config.window is None:
+        return {"use_sliding_window": False}
+    return {"use_sliding_window": True, "sliding_window": config.window, "max_window_layers": 0}
+
+
+def _architecture(model_type: str, read: Any, write: Any) -> Architecture:
+    return Architecture(
+        model_type=model_type,
+        prefix="model.",
+        columns=NAMES,
+        read=read,
+        write=write,
+        ignored=r".*\.rotary_emb\.inv_freq",
+    )
+
+
+LLAMA = _architecture("llama", _read_llama, _write_llama)
+MISTRAL = _architecture("mistral", _read_mistral, _write_mistral)
+QWEN2 = _architecture("qwen2", _read_qwen2, _write_qwen2)
+QWEN3 = _architecture("qwen3", _read_qwen3, _write_qwen3)

@@ -1,0 +1,216 @@
+"""Folders in the layout of Hugging Face's transformers, read and written by a table of names."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from glassformer.errors import CheckpointError, ConfigError, GlassformerError
+from glassformer.models.checkpoints.architectures import ARCHITECTURES, Architecture, Foreign
+from glassformer.models.checkpoints.assembly import Model, assembled, check_names, empty
+from glassformer.models.checkpoints.foreign_tokenizer import (
+    read_foreign_tokenizer,
+    written_tokenizer,
+)
+from glassformer.models.checkpoints.names import Origin, part_sizes
+from glassformer.models.checkpoints.pooling import read_pooling
+from glassformer.models.checkpoints.tensors import WEIGHTS, TensorFiles
+from glassformer.models.checkpoints.writing import whole_folder
+from glassformer.models.config import Config, Dropout
+from glassformer.text import SpecialTokens
+
+
+class ForeignFolder:
+    """A folder that transformers wrote: its config as ours, and our tensors made of its own."""
+
+    def __init__(self, folder: Path, values: dict[str, Any]) -> None:
+        self.folder, self.values = folder, values
+        self.architecture = _known(values, folder)
+        self.files = TensorFiles.of_folder(folder)
+        stored = self.files.names
+        self.stored = {self.architecture.with_prefix(name, stored): name for name in stored}
+        self.config = self._read_config()
+
+    def load(
+        self, *, dtype: torch.dtype | None = None, device: torch.device | str | None = None
+    ) -> Model:
+        """The model with its tokenizer."""
+        origins = self._origins()
+        available = set(self.stored)
+        used = {name for origin in origins.values() for name in origin.names}
+        check_names(
+            (name for origin in origins.values() for name in origin.missing(available)),
+            (n for n in available - used if not self.architecture.is_ignored(n)),
+            str(self.folder),
+            hint=f" Known layouts of {self.architecture.model_type}: the bare model and the ones "
+            f"like {self.architecture.write(self.config)['architectures'][0]}.",
+        )
+
+        def get(name: str) -> Tensor:
+            rows = len(shapes[name])
+            return origins[name].read(self._get, available, part_sizes(name, rows, self.config))
+
+        shapes = empty(self.config).state_dict()
+        model = assembled(self.config, get, dtype=dtype or self.files.dtype, device=device)
+        model.tokenizer, model.special = read_foreign_tokenizer(self.folder, self.values)
+        return model
+
+    def _read_config(self) -> Config:
+        if "quantization_config" in self.values:
+            raise CheckpointError(
+                f"Weights must be of floating point; those in {self.folder} are quantised "
+                "(quantization_config). Load a version that is not, or a GGUF file."
+            )
+        try:
+            config = self.architecture.read(Foreign(self.values), set(self.stored))
+        except ConfigError as error:
+            raise CheckpointError(
+                f"{self.folder / 'config.json'} describes no model: {error}"
+            ) from None
+        config = config.replace(
+            output=replace(config.output, pooling=read_pooling(self.folder, config.output.pooling))
+        )
+        return self._with_its_own_head(config)
+
+    def _with_its_own_head(self, config: Config) -> Config:
+        """As transformers does: an output matrix that is there and differs is not tied."""
+        table = self.architecture.table(config)
+        head, embedding = table.origin("head.weight"), table.origin("embedding.weight")
+        if not config.output.tied or head is None or embedding is None:
+            return config
+        present = [name for name in embedding.names if name in self.stored]
+        if head.parts[0] not in self.stored or not present:
+            return config
+        if torch.equal(self._get(head.parts[0]), self._get(present[0])):
+            return config
+        return config.replace(output=replace(config.output, tied=False))
+
+    def _origins(self) -> dict[str, Origin]:
+        table = self.architecture.table(self.config)
+        origins = {name: _found(table.origin(name)) for name in empty(self.config).state_dict()}
+        head = table.origin("head.weight")
+        if self.config.output.tied and head is not None:
+            embedding = origins["embedding.weight"]
+            origins["embedding.weight"] = replace(
+                embedding, copies=(*embedding.copies, *head.parts)
+            )
+        return origins
+
+    def _get(self, name: str) -> Tensor:
+        return self.files.get(self.stored[name])
+
+
+def save_foreign(model: Model, folder: Path, layout: str, *, overwrite: bool) -> None:
+    """The model as transformers reads it; "huggingface" finds the architecture that fits."""
+    architecture, values = fitting(model.config, layout)
+    table = architecture.table(model.config)
+    written = {
+        theirs: piece
+        for name, tensor in model.state_dict().items()
+        for theirs, piece in _found(table.origin(name)).write(
+            tensor, part_sizes(name, len(tensor), model.config)
+        )
+    }
+    values["dtype"] = str(next(iter(written.values())).dtype).removeprefix("torch.")
+    values |= written_ids(model.special)
+    with whole_folder(folder, overwrite=overwrite) as new:
+        save_file(written, new / WEIGHTS, metadata={"format": "pt"})
+        (new / "config.json").write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+        if model.tokenizer is not None:
+            for name, content in written_tokenizer(model.tokenizer, model.special).items():
+                (new / name).write_bytes(content)
+
+
+def fitting(config: Config, layout: str) -> tuple[Architecture, dict[str, Any]]:
+    """The architecture of a layout and its config.json, which must say all that ours says."""
+    if layout != "huggingface" and layout not in ARCHITECTURES:
+        raise CheckpointError(
+            f"layout must be glassformer, huggingface or one of {', '.join(ARCHITECTURES)}; got "
+            f"{layout!r}."
+        )
+    tried = list(ARCHITECTURES) if layout == "huggingface" else [layout]
+    problems: dict[str, str] = {}
+    for name in tried:
+        architecture = ARCHITECTURES[name]
+        values, problem = _expressed(architecture, config)
+        if problem is None:
+            return architecture, values
+        problems[name] = problem
+    if layout == "huggingface":
+        raise CheckpointError(
+            f"No architecture known here is a {config.family} like this one; tried "
+            f"{', '.join(tried)}. Save it in our own layout, or name one of these to hear why not."
+        )
+    raise CheckpointError(f"A {layout} model cannot be like this one: {problems[layout]}.")
+
+
+def _expressed(architecture: Architecture, config: Config) -> tuple[dict[str, Any], str | None]:
+    values = {"model_type": architecture.model_type, **architecture.write(config)}
+    try:
+        table = architecture.table(config)
+        names = {
+            part
+            for name in empty(config).state_dict()
+            for origin in [table.origin(name)]
+            if origin is not None
+            for part in origin.parts
+        }
+        back = architecture.read(Foreign(values), names)
+    except GlassformerError as error:
+        return values, str(error).rstrip(".")
+    ours, theirs = _comparable(config), _comparable(back)
+    different = [
+        f"{name} is {value!r}, it would become {theirs[name]!r}"
+        for name, value in ours.items()
+        if value != theirs[name]
+    ]
+    unknown = [name for name in empty(config).state_dict() if table.origin(name) is None]
+    if unknown:
+        different.append(f"it has no {unknown[0]}")
+    return values, "; ".join(different) or None
+
+
+def _comparable(config: Config) -> dict[str, Any]:
+    """What makes a model what it is: dropout is a matter of training."""
+    full = config.replace(
+        n_kv_heads=config.kv_heads,
+        head_dim=config.head_width,
+        hidden_dim=config.hidden,
+        n_decoder_layers=config.decoder_layers if config.family == "encoder_decoder" else None,
+        dropout=Dropout(),
+        output=replace(config.output, pooling="mean"),
+    )
+    return full.as_dict()
+
+
+def _found(origin: Origin | None) -> Origin:
+    assert origin is not None  # a config that an architecture reads has no other tensors
+    return origin
+
+
+def _known(values: dict[str, Any], folder: Path) -> Architecture:
+    kind = values.get("model_type")
+    if kind not in ARCHITECTURES:
+        raise CheckpointError(
+            f"model_type must be one of {', '.join(ARCHITECTURES)}; {folder / 'config.json'} says "
+            f"{kind!r}. glassformer knows no table of names for it."
+        )
+    return ARCHITECTURES[kind]
+
+
+def written_ids(special: SpecialTokens) -> dict[str, Any]:
+    """The special tokens, as transformers' configs name them."""
+    ends = list(special.end)
+    named = {
+        "bos_token_id": special.begin,
+        "eos_token_id": ends[0] if len(ends) == 1 else ends or None,
+        "pad_token_id": special.pad,
+        "decoder_start_token_id": special.start[0] if special.start else None,
+        "forced_bos_token_id": special.start[1] if len(special.start) > 1 else None,
+        "bad_words_ids": [[token] for token in special.never] or None,
+    }
+    return {name: value for name, value in named.items() if value is not None}

@@ -1,0 +1,119 @@
+"""From the name of saved weights, wherever they are, to a model.
+
+What reads each kind of source is imported where it is needed: `import glassformer` stays quick.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from glassformer.errors import CheckpointError
+from glassformer.models.checkpoints.assembly import Model
+from glassformer.models.config import Config
+from glassformer.models.presets import PRESETS
+
+
+def load(
+    source: str | Path,
+    *,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str | None = None,
+) -> Model:
+    """A model with its weights and its tokenizer, in eval mode.
+
+    ::
+
+        load("folder")              one that glassformer or transformers saved
+        load("model.gguf")          a GGUF file of the Llama family
+        load("hf://ORG/NAME")       a repository of the Hugging Face hub; @REVISION, /FILE.gguf
+
+    `dtype` is the saved one unless given, float32 for GGUF.
+    """
+    path = _path(source)
+    if path.is_file():
+        from glassformer.models.checkpoints.gguf import GGUFFile
+
+        return GGUFFile(path).load(dtype=dtype, device=device)
+    values = _described(path)
+    if "glassformer" in values:
+        from glassformer.models.checkpoints.own import load_own
+
+        return load_own(path, values, dtype=dtype, device=device)
+    from glassformer.models.checkpoints.huggingface import ForeignFolder
+
+    return ForeignFolder(path, values).load(dtype=dtype, device=device)
+
+
+def load_config(source: str | Path) -> Config:
+    """The config of saved weights, without loading them."""
+    path = _path(source)
+    if path.is_file():
+        from glassformer.models.checkpoints.gguf import GGUFFile
+
+        return GGUFFile(path).config
+    values = _described(path)
+    if "glassformer" in values:
+        from glassformer.models.checkpoints.own import read_own_config
+
+        return read_own_config(path, values)
+    from glassformer.models.checkpoints.huggingface import ForeignFolder
+
+    return ForeignFolder(path, values).config
+
+
+def save(
+    model: Model, folder: str | Path, *, layout: str = "glassformer", overwrite: bool = False
+) -> None:
+    """The model with its tokenizer, as a folder that is written whole or not at all.
+
+    `layout` is "glassformer", or for transformers "huggingface" (the architecture that fits) or an
+    architecture's name, such as "llama".
+    """
+    folder = Path(folder).expanduser()
+    if layout == "glassformer":
+        from glassformer.models.checkpoints.own import save_own
+
+        save_own(model, folder, overwrite=overwrite)
+    else:
+        from glassformer.models.checkpoints.huggingface import save_foreign
+
+        save_foreign(model, folder, layout, overwrite=overwrite)
+
+
+def _path(source: str | Path) -> Path:
+    if str(source).startswith("hf://"):
+        from glassformer.models.checkpoints.hub import fetch
+
+        return fetch(str(source))
+    path = Path(source).expanduser()
+    if not path.exists():
+        preset = f" {source!r} is a preset, which has no weights: build it." * (source in PRESETS)
+        raise CheckpointError(
+            f"A model must be a folder, a GGUF file or hf://ORG/NAME; {str(source)!r} is not there."
+            f"{preset}"
+        )
+    if path.is_file() and path.suffix != ".gguf":
+        raise CheckpointError(
+            f"A model must be a folder, a GGUF file or hf://ORG/NAME; {path} is another file. "
+            "Give the folder that holds it."
+        )
+    return path
+
+
+def _described(folder: Path) -> dict[str, Any]:
+    if not (folder / "config.json").is_file():
+        files = sorted(p.name for p in folder.glob("*.gguf"))
+        raise CheckpointError(
+            f"A model's folder must hold config.json; {folder} does not."
+            + (f" Did you mean {folder / files[0]}?" if files else "")
+        )
+    from glassformer.models.checkpoints.tensors import read_json
+
+    values = read_json(folder / "config.json")
+    if "glassformer" not in values and "model_type" not in values:
+        raise CheckpointError(
+            f"{folder / 'config.json'} must be glassformer's or transformers' (with model_type); "
+            "it is neither."
+        )
+    return values

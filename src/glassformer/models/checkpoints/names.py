@@ -1,0 +1,133 @@
+"""Two columns: a tensor of ours, and what it is made of in a foreign checkpoint.
+
+    decoder.blocks.{i}.attention.qkv.{x}    model.layers.{i}.self_attn.[q|k|v]_proj.{x}
+
+{i} is the number of a layer and {x} stands for weight or bias. The right column reads like PyTorch,
+and is followed in both directions:
+
+    a             the tensor a
+    a.T           transposed
+    a[2:]         without its first two rows, which are zeros when written back
+    a[0]          its only row
+    [q|k|v]       several tensors, one below the other in ours
+    a = b         one tensor under several names: any may be there, all must agree, a is written
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from glassformer.errors import CheckpointError
+from glassformer.models.config import Config
+
+Columns = Sequence[tuple[str, str]]
+Get = Callable[[str], Tensor]
+
+_FORM = re.compile(r"^(?P<name>.*?)(?P<form>\.T|\[\d+:\]|\[0\])?$")
+_PARTS = re.compile(r"\[([^\]|]+(?:\|[^\]|]+)+)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where one of our tensors comes from: the right column, with its layer filled in."""
+
+    parts: tuple[str, ...]  # one below the other
+    copies: tuple[str, ...]  # other names of the same tensor
+    form: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*self.parts, *self.copies)
+
+    def missing(self, available: set[str]) -> list[str]:
+        """The names without which our tensor cannot be made."""
+        if any(copy in available for copy in self.copies):
+            return []
+        return [name for name in self.parts if name not in available]
+
+    def read(self, get: Get, available: set[str], sizes: Sequence[int]) -> Tensor:
+        """Our tensor, made of foreign ones; `sizes` are the rows that each part must have."""
+        if len(self.parts) > 1:
+            pieces = [self._formed(get(name)) for name in self.parts]
+            for name, piece, rows in zip(self.parts, pieces, sizes, strict=True):
+                if piece.shape != (rows, *pieces[0].shape[1:]):
+                    raise CheckpointError(
+                        f"{name} must have {rows} rows of shape {tuple(pieces[0].shape[1:])} by "
+                        f"the config; it has shape {tuple(piece.shape)}."
+                    )
+            return torch.cat(pieces)
+        present = [name for name in self.names if name in available]
+        first = get(present[0])
+        for name in present[1:]:
+            if not torch.equal(get(name), first):
+                raise CheckpointError(
+                    f"{present[0]} and {name} must be one and the same tensor by the config; they "
+                    "differ. The config belongs to other weights, or a file is damaged."
+                )
+        return self._formed(first)
+
+    def write(self, tensor: Tensor, sizes: Sequence[int]) -> Iterator[tuple[str, Tensor]]:
+        """The foreign tensors that ours is made of."""
+        pieces = tensor.split(list(sizes)) if len(self.parts) > 1 else [tensor]
+        for name, piece in zip(self.parts, pieces, strict=True):
+            yield name, self._unformed(piece).contiguous()
+
+    def _formed(self, tensor: Tensor) -> Tensor:
+        if self.form == ".T":
+            return tensor.T
+        if self.form == "[0]":
+            return tensor.squeeze(0)
+        return tensor[int(self.form[1:-2]) :] if self.form else tensor
+
+    def _unformed(self, tensor: Tensor) -> Tensor:
+        if self.form == ".T":
+            return tensor.T
+        if self.form == "[0]":
+            return tensor[None]
+        if self.form:
+            return torch.cat([tensor.new_zeros(int(self.form[1:-2]), *tensor.shape[1:]), tensor])
+        return tensor
+
+
+class Table:
+    """The two columns of an architecture."""
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+        self._patterns = [(_pattern(ours), theirs) for ours, theirs in columns]
+
+    def origin(self, name: str) -> Origin | None:
+        """What our tensor of this name is made of; None where the table does not know it."""
+        for pattern, theirs in self._patterns:
+            if found := pattern.fullmatch(name):
+                return _origin(theirs.format(**found.groupdict()))
+        return None
+
+
+def part_sizes(name: str, rows: int, config: Config) -> list[int]:
+    """How the rows of a joined tensor of ours divide: q, k, v by their heads, others in halves."""
+    if ".qkv." in name:
+        kv = config.kv_heads * config.head_width
+        return [config.n_heads * config.head_width, kv, kv]
+    return [rows // 2, rows // 2]
+
+
+def _pattern(ours: str) -> re.Pattern[str]:
+    escaped = (
+        re.escape(ours).replace(r"\{i\}", r"(?P<i>\d+)").replace(r"\{x\}", "(?P<x>weight|bias)")
+    )
+    return re.compile(escaped)
+
+
+def _origin(theirs: str) -> Origin:
+    first, *copies = theirs.split(" = ")
+    found = _FORM.fullmatch(first)
+    assert found is not None
+    name, form = found["name"], found["form"] or ""
+    if joined := _PARTS.search(name):
+        before, after = name[: joined.start()], name[joined.end() :]
+        return Origin(tuple(before + each + after for each in joined[1].split("|")), (), form)
+    return Origin((name,), tuple(copies), form)

@@ -1,0 +1,132 @@
+"""Tensors by name, from one safetensors file or from many that an index lists."""
+
+import contextlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from glassformer.errors import CheckpointError
+
+WEIGHTS = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.h5", "*.msgpack")
+
+
+class TensorFiles:
+    """Reads tensors one at a time: no more is in memory than the model being built.
+
+    ::
+
+        files = TensorFiles.of_folder(folder)
+        files.names, files.get("lm_head.weight")
+    """
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        self._where: dict[str, tuple[Path, Any]] = {}
+        for path in paths:
+            opened = _opened(path)
+            self._where |= dict.fromkeys(opened.keys(), (path, opened))
+
+    @classmethod
+    def of_folder(cls, folder: Path) -> "TensorFiles":
+        """The weights in a folder; pickled ones are refused."""
+        if (folder / WEIGHTS).is_file():
+            return cls([folder / WEIGHTS])
+        if (folder / INDEX).is_file():
+            return cls._sharded(folder)
+        pickled = sorted(p.name for kind in PICKLES for p in folder.glob(kind))
+        if pickled:
+            raise CheckpointError(
+                f"Weights must be safetensors; {folder} has {pickled[0]}, a kind of file that can "
+                "run any code when it is opened, and glassformer never opens one. Where you trust "
+                "it, convert it once: transformers.AutoModel.from_pretrained(folder)"
+                ".save_pretrained(new_folder), with the class that config.json names."
+            )
+        raise CheckpointError(
+            f"Weights must lie in {WEIGHTS} or in the files that {INDEX} lists; {folder} has "
+            f"neither. It holds: {', '.join(sorted(p.name for p in folder.iterdir()))}."
+        )
+
+    @classmethod
+    def _sharded(cls, folder: Path) -> "TensorFiles":
+        index = read_json(folder / INDEX)
+        listed = index.get("weight_map")
+        if not isinstance(listed, dict) or not listed:
+            raise CheckpointError(f"{folder / INDEX} must have a weight_map; it has none.")
+        shards = sorted(set(map(str, listed.values())))
+        for shard in shards:
+            if Path(shard).name != shard:
+                raise CheckpointError(
+                    f"{folder / INDEX} must name files beside it; it names {shard!r}."
+                )
+            if not (folder / shard).is_file():
+                raise CheckpointError(
+                    f"{folder / INDEX} lists {shard}, which is not there. Fetch the missing file."
+                )
+        files = cls(folder / shard for shard in shards)
+        lost = sorted(set(listed) - files.names)
+        if lost:
+            raise CheckpointError(
+                f"{listed[lost[0]]} must hold {lost[0]}, as {INDEX} says; it does not"
+                f"{f' (and {len(lost) - 1} more)' if len(lost) > 1 else ''}."
+            )
+        return files
+
+    @property
+    def names(self) -> set[str]:
+        return set(self._where)
+
+    def get(self, name: str) -> Tensor:
+        """One tensor, on the CPU; it must be of floating point."""
+        path, opened = self._where[name]
+        try:
+            tensor = opened.get_tensor(name)
+        except (SafetensorError, OSError) as error:
+            raise CheckpointError(f"{path} is damaged: {name} cannot be read ({error}).") from None
+        if not tensor.is_floating_point():
+            raise CheckpointError(
+                f"{name} in {path.name} must be of floating point; it is {tensor.dtype}. Are the "
+                "weights quantised? Load a version that is not, or a GGUF file."
+            )
+        return tensor
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of the largest part of the weights: that of most of its tensors."""
+        kinds = [
+            str(opened.get_slice(name).get_dtype()) for name, (_, opened) in self._where.items()
+        ]
+        most = max(set(kinds), key=kinds.count)
+        return {"F16": torch.float16, "BF16": torch.bfloat16, "F64": torch.float64}.get(
+            most, torch.float32
+        )
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object from a file; anything else is an error that names the file."""
+    try:
+        plain = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CheckpointError(f"{path} must be there; it is not.") from None
+    except (json.JSONDecodeError, UnicodeDecodeError, OSError, RecursionError) as error:
+        raise CheckpointError(f"{path} is not readable JSON: {error}.") from None
+    if not isinstance(plain, dict):
+        raise CheckpointError(f"{path} must hold a JSON object; it holds {type(plain).__name__}.")
+    return plain
+
+
+def _opened(path: Path) -> Any:
+    with contextlib.suppress(OSError):
+        if path.stat().st_size == 0:
+            raise CheckpointError(f"{path} is empty: it was not written to its end.")
+    try:
+        return safe_open(path, framework="pt", device="cpu").__enter__()
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(
+            f"{path} is damaged or was not written to its end: {error}. Fetch or save it again."
+        ) from None

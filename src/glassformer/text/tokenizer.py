@@ -1,0 +1,90 @@
+"""From text to token ids and back."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from glassformer.errors import CheckpointError
+
+
+class Tokenizer(ABC):
+    """What every tokenizer can do."""
+
+    kind: str
+    chat_template: str | None
+
+    @property
+    @abstractmethod
+    def vocab_size(self) -> int:
+        """How many ids there are."""
+
+    @abstractmethod
+    def encode(self, text: str, *, add_special: bool = True) -> list[int]:
+        """The ids of a text, with the tokens that the model expects around it."""
+
+    @abstractmethod
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text of ids; special tokens are left out."""
+
+    @abstractmethod
+    def piece(self, token: int) -> str:
+        """A token as the vocabulary writes it."""
+
+    @abstractmethod
+    def id_of(self, piece: str) -> int | None:
+        """The id of a piece, None where the vocabulary has none."""
+
+    @abstractmethod
+    def files(self) -> dict[str, bytes]:
+        """What must be saved, by file name."""
+
+
+class JsonTokenizer(Tokenizer):
+    """A tokenizer of the `tokenizers` library, whole in one `tokenizer.json`.
+
+    >>> from tokenizers import Tokenizer, models, pre_tokenizers
+    >>> words = Tokenizer(models.WordLevel({"the": 0, "cat": 1, "?": 2}, unk_token="?"))
+    >>> words.pre_tokenizer = pre_tokenizers.Whitespace()
+    >>> JsonTokenizer(words).encode("the cat sat")
+    [0, 1, 2]
+    """
+
+    kind = "json"
+
+    def __init__(self, backend: Any, *, chat_template: str | None = None) -> None:
+        self.backend = backend
+        self.backend.no_padding()  # what a file may ask for: batches are padded where they are made
+        self.backend.no_truncation()
+        self.chat_template = chat_template
+
+    @classmethod
+    def from_json(cls, text: str, where: str) -> "JsonTokenizer":
+        """The tokenizer that a `tokenizer.json` describes."""
+        from tokenizers import Tokenizer as Backend
+
+        try:
+            return cls(Backend.from_str(text))
+        except Exception as error:  # the library raises nothing narrower
+            raise CheckpointError(f"{where} is not a tokenizer: {error}.") from None
+
+    @property
+    def vocab_size(self) -> int:
+        return self.backend.get_vocab_size()
+
+    def encode(self, text: str, *, add_special: bool = True) -> list[int]:
+        return self.backend.encode(text, add_special_tokens=add_special).ids
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return self.backend.decode(list(tokens), skip_special_tokens=True)
+
+    def piece(self, token: int) -> str:
+        found = self.backend.id_to_token(token)
+        return f"<{token}>" if found is None else found
+
+    def id_of(self, piece: str) -> int | None:
+        return self.backend.token_to_id(piece)
+
+    def files(self) -> dict[str, bytes]:
+        plain = json.loads(self.backend.to_str())
+        return {"tokenizer.json": json.dumps(plain, ensure_ascii=False).encode()}
