@@ -43,8 +43,9 @@ def _word_pieces(vocabulary: Path, settings: dict[str, Any]) -> Tokenizer:
     )
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     backend.decoder = decoders.WordPiece()
-    backend.add_special_tokens(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"])
     ids = {name: _needed(backend, name, vocabulary) for name in ("[CLS]", "[SEP]")}
+    known = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+    backend.add_special_tokens([t for t in known if backend.token_to_id(t) is not None])
     backend.post_processor = processors.BertProcessing(
         ("[SEP]", ids["[SEP]"]), ("[CLS]", ids["[CLS]"])
     )
