@@ -16,7 +16,7 @@ def run(monkeypatch, capsys):
         for name, value in environ.items():
             monkeypatch.setenv(name, str(value))
         try:
-            code = main(words)
+            code = main([str(word) for word in words])
         except SystemExit as end:
             code = end.code
         out, err = capsys.readouterr()

@@ -131,3 +131,58 @@ def test_an_ended_search_finds_nothing_more_while_its_neighbours_go_on() -> None
     together = beam_search(scripted, [[0], [2]], **options)
     assert [text.tokens for text in alone] == [text.tokens for text in together[0]] == [()]
     assert together[1][0].tokens == (4, 1)
+
+
+def plain_beams(read, beams: int, max_new: int, n_best: int) -> list[tuple[float, tuple]]:
+    """The same search without any cache: every text is read anew at every step."""
+    live, finished = [(0.0, ())], []
+    for _ in range(max_new):
+        longer = [
+            (score + float(log_p), (*text, token))
+            for score, text in live
+            for token, log_p in enumerate(read(text).log_softmax(-1))
+        ]
+        longer.sort(reverse=True)
+        best = longer[: 2 * beams]
+        finished += [(s / len(t), t[:-1]) for s, t in best[:beams] if t[-1] == STOP]
+        live = [(s, t) for s, t in best if t[-1] != STOP][:beams]
+        if len(finished) >= beams:
+            break
+    else:
+        if len(finished) < n_best:
+            finished += [(s / len(t), t) for s, t in live]
+    return sorted(finished, reverse=True)[:n_best]
+
+
+@pytest.mark.parametrize("kind", ["learned", "rotary", "alibi", "relative"])
+@pytest.mark.parametrize("family", ["decoder", "encoder_decoder"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_beams_over_a_cache_are_beams_without(family: str, kind: str, seed: int) -> None:
+    torch.manual_seed(seed)
+    written, prompt, source = model(family, kind), [1, 3], [2, 0, 3]
+
+    @torch.no_grad()
+    def read(text: tuple) -> torch.Tensor:
+        tokens = torch.tensor([[*prompt, *text]])
+        if family == "decoder":
+            return written(tokens)[0, -1]
+        return written(torch.tensor([source]), tokens)[0, -1]
+
+    for beams in (2, 3):
+        expected = plain_beams(read, beams, 9, 2)
+        (found,) = beam_search(
+            written,
+            [prompt],
+            source=[source] if family == "encoder_decoder" else None,
+            max_new=9,
+            beams=beams,
+            stop=[STOP],
+            n_best=2,
+        )
+        assert [text.tokens for text in found] == [text for _, text in expected]
+        assert [text.score for text in found] == pytest.approx([s for s, _ in expected], abs=1e-9)
+
+
+def test_what_must_never_be_written_is_not() -> None:
+    (found,) = beam_search(model(), [[1]], max_new=5, beams=3, n_best=3, never=[0, 2, STOP])
+    assert {token for text in found for token in text.tokens} <= {1, 3}

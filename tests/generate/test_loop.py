@@ -13,14 +13,14 @@ KINDS = ("sinusoidal", "learned", "rotary", "alibi", "relative")
 kinds = pytest.mark.parametrize("kind", KINDS)
 
 
-def model(family: str, kind: str) -> torch.nn.Module:
+def model(family: str, kind: str, max_len: int = 32) -> torch.nn.Module:
     config = Config(
         family=family,
         vocab_size=V,
         dim=12,
         n_layers=2,
         n_heads=2,
-        max_len=32,
+        max_len=max_len,
         positions=Positions(kind=kind),
         output=Output(tied=False),  # a tied random model only repeats its last token
     )
@@ -159,3 +159,21 @@ def test_nan_logits_are_named() -> None:
     torch.nn.init.constant_(decoder.embedding.weight, torch.nan)
     with pytest.raises(ConfigError, match="NaN"):
         generate_tokens(decoder, [[1]], max_new=2)
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("family", ["decoder", "encoder_decoder"])
+def test_compiled_steps_write_the_same_and_compile_once(family: str) -> None:
+    """By the real compiler: one graph for a hundred steps, and none more for the next text."""
+    from torch._dynamo.utils import counters
+
+    written = model(family, "rotary", max_len=120)
+    options = {"max_new": 100, "source": SOURCES[:2] if family == "encoder_decoder" else None}
+    prompts = [[1, 2, 3], [4]]
+    expected = generate_tokens(written, prompts, **options)
+    torch._dynamo.reset()
+    counters.clear()
+    for _ in range(2):
+        assert generate_tokens(written, prompts, compiled=True, **options) == expected
+        assert counters["stats"]["unique_graphs"] == 1
+    assert not counters["graph_break"]

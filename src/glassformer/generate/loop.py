@@ -9,9 +9,9 @@ Padding on the left lets prompts of unequal length end together; masks hide it a
 count it.
 """
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -20,7 +20,7 @@ from torch import Tensor
 from glassformer.attention import Mask, Padding, Prefix
 from glassformer.errors import ConfigError, ShapeError
 from glassformer.generate.sampling import Sampling, adjust, choose, without
-from glassformer.models import Decoder, EncoderDecoder
+from glassformer.models import Decoder, EncoderDecoder, ModelCache
 
 GREEDY = Sampling(temperature=0)
 
@@ -45,11 +45,12 @@ def generate_tokens(
     never: Sequence[int] = (),
     seed: int | None = None,
     fixed: bool = False,
+    compiled: bool = False,
 ) -> list[list[int]]:
     """What the model writes behind each prompt, up to and without a stop token.
 
     `source` is what an encoder reads; tokens in `never` are not written. `fixed` takes a cache of
-    fixed size, for compiled models.
+    fixed size; `compiled` does so too, and compiles the step that reads one token.
 
     >>> from glassformer.models import Config
     >>> config = Config(family="decoder", vocab_size=9, dim=8, n_layers=1, n_heads=2, max_len=16)
@@ -68,6 +69,7 @@ def generate_tokens(
         never=never,
         seed=seed,
         fixed=fixed,
+        compiled=compiled,
     )
     for step in steps:
         for i, (token, done) in enumerate(
@@ -90,10 +92,11 @@ def stream_tokens(
     never: Sequence[int] = (),
     seed: int | None = None,
     fixed: bool = False,
+    compiled: bool = False,
 ) -> Iterator[Step]:
     """The same as an iterator, a step at a time; stop reading whenever you like."""
     check_prompts(model, prompts, source, max_new)
-    return _steps(model, prompts, max_new, source, sampling, stop, never, seed, fixed)
+    return _steps(model, prompts, max_new, source, sampling, stop, never, seed, fixed, compiled)
 
 
 @torch.no_grad()
@@ -107,8 +110,11 @@ def _steps(
     never: Sequence[int],
     seed: int | None,
     fixed: bool,
+    compiled: bool,
 ) -> Iterator[Step]:
-    prompted = Prompted(model, prompts, source=source, max_new=max_new, fixed=fixed)
+    prompted = Prompted(
+        model, prompts, source=source, max_new=max_new, fixed=fixed, compiled=compiled
+    )
     device = prompted.fresh.device
     generator = None if seed is None else torch.Generator(device).manual_seed(seed)
     stops = torch.tensor(list(stop), dtype=torch.long, device=device)
@@ -138,14 +144,17 @@ class Prompted:
         source: Sequence[Sequence[int]] | None,
         max_new: int,
         fixed: bool = False,
+        compiled: bool = False,
     ) -> None:
         device = model.embedding.weight.device
         self.model = model
         self.fresh, self.missing = _left_padded(prompts, device)
         B, L = self.fresh.shape
         self.is_real = torch.arange(L, device=device) >= self.missing[:, None]
+        self.mask = ~Prefix(self.missing) if bool(self.missing.any()) else None
+        self.compiled = compiled
         self.length = 0
-        self.cache = model.new_cache(B, max_len=L + max_new if fixed else None)
+        self.cache = model.new_cache(B, max_len=L + max_new if fixed or compiled else None)
         self.context, self.context_mask = _encoded(model, source, device)
 
     def logits(self) -> Float[Tensor, "B L V"]:
@@ -153,17 +162,16 @@ class Prompted:
         n = self.fresh.shape[1]
         places = torch.arange(self.length, self.length + n, device=self.fresh.device)
         self.length += n
-        options: dict[str, Any] = {
-            "positions": (places - self.missing[:, None]).clamp(min=0),
-            "mask": ~Prefix(self.missing) if self.missing.any() else None,
-            "cache": self.cache,
-        }
-        if isinstance(self.model, EncoderDecoder):
-            assert self.context is not None
-            return self.model.decode(
-                self.fresh, self.context, context_mask=self.context_mask, **options
-            )
-        return self.model(self.fresh, **options)
+        read = _compiled_read() if self.compiled and n == 1 else _read
+        return read(
+            self.model,
+            self.fresh,
+            (places - self.missing[:, None]).clamp(min=0),
+            self.mask,
+            self.cache,
+            self.context,
+            self.context_mask,
+        )
 
     def follow(self, rows: Int[Tensor, " B"] | None, tokens: Int[Tensor, " B"]) -> None:
         """These tokens come next; `rows` says which text each of them continues, if not its own.
@@ -173,6 +181,35 @@ class Prompted:
         if rows is not None:
             self.cache.reorder(rows.to(self.fresh.device))
         self.fresh = tokens.to(self.fresh.device)[:, None]
+
+
+def _read(
+    model: Decoder | EncoderDecoder,
+    tokens: Int[Tensor, "B L"],
+    positions: Int[Tensor, "B L"],
+    mask: Mask | None,
+    cache: ModelCache,
+    context: Float[Tensor, "B S C"] | None,
+    context_mask: Mask | None,
+) -> Float[Tensor, "B L V"]:
+    """Prefill with many tokens, a decode step with one: all that a step computes."""
+    if isinstance(model, EncoderDecoder):
+        assert context is not None
+        return model.decode(
+            tokens,
+            context,
+            context_mask=context_mask,
+            mask=mask,
+            positions=positions,
+            cache=cache,
+        )
+    return model(tokens, mask=mask, positions=positions, cache=cache)
+
+
+@functools.cache
+def _compiled_read() -> Callable[..., Tensor]:
+    # Not fullgraph: beyond PyTorch's limit of graphs for one function it goes on uncompiled.
+    return torch.compile(_read, dynamic=False)
 
 
 def _encoded(

@@ -1,0 +1,83 @@
+"""`glassformer generate`: a decoder continues a text, or answers a question."""
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from glassformer.cli import saved
+from glassformer.cli.help import Command
+from glassformer.languages import Language
+
+
+def add(app: typer.Typer, language: Language) -> None:
+    """Declare the command."""
+    say = language.say
+
+    @app.command("generate", cls=Command, help=say("generate.help"))
+    def generate(
+        prompt: Annotated[
+            str | None, typer.Argument(metavar="[TEXT]", help=say("generate.text"))
+        ] = None,
+        model: Annotated[str | None, saved.model_option(language)] = None,
+        chat: Annotated[bool, typer.Option("--chat", help=say("generate.chat"))] = False,
+        max_new: Annotated[
+            int | None, typer.Option("--max-new", metavar="N", help=say("generate.maxnew"))
+        ] = None,
+        temperature: Annotated[
+            float, typer.Option("--temperature", metavar="T", help=say("generate.temperature"))
+        ] = 0.0,
+        top_k: Annotated[
+            int | None, typer.Option("--top-k", metavar="K", help=say("generate.topk"))
+        ] = None,
+        top_p: Annotated[
+            float | None, typer.Option("--top-p", metavar="P", help=say("generate.topp"))
+        ] = None,
+        min_p: Annotated[
+            float | None, typer.Option("--min-p", metavar="P", help=say("generate.minp"))
+        ] = None,
+        repetition_penalty: Annotated[
+            float | None,
+            typer.Option("--repetition-penalty", metavar="R", help=say("generate.repetition")),
+        ] = None,
+        stop: Annotated[
+            list[str] | None, typer.Option("--stop", metavar="TEXT", help=say("generate.stop"))
+        ] = None,
+        seed: Annotated[
+            int | None, typer.Option("--seed", metavar="N", help=say("generate.seed"))
+        ] = None,
+        device: Annotated[str | None, saved.device_option(language)] = None,
+        dtype: Annotated[str | None, saved.dtype_option(language)] = None,
+        as_json: Annotated[bool, saved.json_option(language)] = False,
+    ) -> None:
+        # Imported here: other commands need no models.
+        from glassformer.generate import Sampling, stream
+
+        sampling = Sampling(
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            min_p=min_p,
+            repetition_penalty=repetition_penalty,
+        )
+        text = saved.text_or_input(prompt, language)
+        loaded = saved.load_saved(model, device, dtype, language)
+        pieces = stream(
+            loaded,  # type: ignore[arg-type]  # what is no decoder is told so
+            text,
+            max_new=max_new,
+            sampling=sampling,
+            stop=stop or (),
+            seed=seed,
+            chat=chat,
+        )
+        if as_json:
+            typer.echo(json.dumps({"prompt": text, "text": "".join(pieces)}, ensure_ascii=False))
+            return
+        if not chat:
+            sys.stdout.write(text)
+        for piece in pieces:
+            sys.stdout.write(piece)
+            sys.stdout.flush()
+        sys.stdout.write("\n")

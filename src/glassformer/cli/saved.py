@@ -1,0 +1,81 @@
+"""What commands on saved models share: options, loading with a sign of life, input."""
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.console import Console
+
+from glassformer.errors import ConfigError
+from glassformer.languages import Language
+
+if TYPE_CHECKING:
+    from glassformer.models.checkpoints import Model
+
+DTYPES = ("float32", "float16", "bfloat16")
+
+
+def model_option(language: Language) -> Any:
+    """--model, which names saved weights."""
+    return typer.Option("--model", "-m", metavar="MODEL", help=language.say("saved.model"))
+
+
+def device_option(language: Language) -> Any:
+    """--device, the graphics card where there is one unless told otherwise."""
+    return typer.Option("--device", metavar="cpu|cuda", help=language.say("saved.device"))
+
+
+def dtype_option(language: Language) -> Any:
+    """--dtype, float32 on the CPU and as saved elsewhere unless told otherwise."""
+    return typer.Option("--dtype", metavar="|".join(DTYPES), help=language.say("saved.dtype"))
+
+
+def json_option(language: Language) -> Any:
+    """--json, for programs."""
+    return typer.Option("--json", help=language.say("saved.json"))
+
+
+def load_saved(
+    source: str | None, device: str | None, dtype: str | None, language: Language
+) -> "Model":
+    """The model that --model names, with a line on standard error while it loads."""
+    import torch
+
+    from glassformer.models.checkpoints import load
+
+    if source is None:
+        raise ConfigError(language.say("saved.error.model"))
+    if dtype is not None and dtype not in DTYPES:
+        raise ConfigError(
+            language.say("saved.error.dtype", known=", ".join(DTYPES), got=repr(dtype))
+        )
+    if device is None:
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        kind = torch.device(device).type
+    except RuntimeError:
+        raise ConfigError(language.say("saved.error.device", got=repr(device))) from None
+    if kind not in ("cpu", "cuda") or (kind == "cuda" and not torch.cuda.is_available()):
+        raise ConfigError(language.say("saved.error.device", got=repr(device)))
+    wanted = "float32" if dtype is None and kind == "cpu" else dtype
+    with Console(stderr=True).status(language.say("saved.loading", source=source)):
+        return load(source, dtype=wanted and getattr(torch, wanted), device=device)
+
+
+def text_or_input(text: str | None, language: Language) -> str:
+    """The text on the command line, or what is piped in where there is none."""
+    if text is not None:
+        return text
+    if sys.stdin is None or sys.stdin.isatty():
+        raise ConfigError(language.say("saved.error.text"))
+    return sys.stdin.read().rstrip("\n")
+
+
+def texts_or_lines(texts: list[str] | None, language: Language) -> list[str]:
+    """The texts on the command line, or the lines of what is piped in; empty lines are none."""
+    if texts:
+        return texts
+    lines = [line for line in text_or_input(None, language).splitlines() if line.strip()]
+    if not lines:
+        raise ConfigError(language.say("saved.error.text"))
+    return lines

@@ -1,0 +1,67 @@
+"""`glassformer translate`: an encoder reads a text, a decoder writes another."""
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from glassformer.cli import saved
+from glassformer.cli.help import Command
+from glassformer.cli.terminal import terminal
+from glassformer.languages import Language
+
+TOGETHER = 8  # texts that are read at once
+
+
+def add(app: typer.Typer, language: Language) -> None:
+    """Declare the command."""
+    say = language.say
+
+    @app.command("translate", cls=Command, help=say("translate.help"))
+    def translate(
+        texts: Annotated[
+            list[str] | None, typer.Argument(metavar="[TEXT]…", help=say("translate.text"))
+        ] = None,
+        model: Annotated[str | None, saved.model_option(language)] = None,
+        beams: Annotated[
+            int, typer.Option("--beams", metavar="N", help=say("translate.beams"))
+        ] = 4,
+        n_best: Annotated[
+            int, typer.Option("--n-best", metavar="N", help=say("translate.nbest"))
+        ] = 1,
+        length_penalty: Annotated[
+            float, typer.Option("--length-penalty", metavar="A", help=say("translate.penalty"))
+        ] = 1.0,
+        max_new: Annotated[
+            int | None, typer.Option("--max-new", metavar="N", help=say("generate.maxnew"))
+        ] = None,
+        device: Annotated[str | None, saved.device_option(language)] = None,
+        dtype: Annotated[str | None, saved.dtype_option(language)] = None,
+        as_json: Annotated[bool, saved.json_option(language)] = False,
+    ) -> None:
+        # Imported here: other commands need no models.
+        from glassformer.generate import translations
+
+        sources = saved.texts_or_lines(texts, language)
+        loaded = saved.load_saved(model, device, dtype, language)
+        console = terminal()
+        for start in range(0, len(sources), TOGETHER):
+            batch = sources[start : start + TOGETHER]
+            found = translations(
+                loaded,  # type: ignore[arg-type]  # what does not translate is told so
+                batch,
+                beams=beams,
+                n_best=n_best,
+                length_penalty=length_penalty,
+                max_new=max_new,
+            )
+            for source, best in zip(batch, found, strict=True):
+                if as_json:
+                    line = {"source": source, "translations": [asdict(each) for each in best]}
+                    typer.echo(json.dumps(line, ensure_ascii=False))
+                    continue
+                for each in best:
+                    score = Text(f"{each.score:8.3f}  ", style="dim") if n_best > 1 else Text()
+                    console.print(score + Text(each.text), soft_wrap=True)

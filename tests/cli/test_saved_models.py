@@ -1,0 +1,142 @@
+"""The commands on saved models: generate, translate, fill, embed."""
+
+import io
+import json
+
+import pytest
+
+import glassformer as gf
+from glassformer.generate import translations
+from letter_models import letter_model
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """A saved model of each family."""
+    root = tmp_path_factory.mktemp("models")
+    for family in ("decoder", "encoder", "encoder_decoder"):
+        gf.save(letter_model(family), root / family)
+    return root
+
+
+@pytest.fixture
+def piped(monkeypatch):
+    """What stands on standard input."""
+
+    def put(text):
+        monkeypatch.setattr("sys.stdin", io.StringIO(text))
+
+    return put
+
+
+def test_generate_continues_the_text(run, folders):
+    code, out, err = run("generate", "hello", "--model", folders / "decoder", "--max-new", "9")
+    expected = gf.generate(letter_model("decoder"), "hello", max_new=9)
+    assert (code, out, err) == (0, f"hello{expected}\n", "")
+
+
+def test_generate_reads_a_pipe_and_prints_json(run, folders, piped):
+    piped("hello\n")
+    code, out, _ = run("generate", "-m", folders / "decoder", "--max-new", "9", "--json")
+    assert code == 0
+    expected = gf.generate(letter_model("decoder"), "hello", max_new=9)
+    assert json.loads(out) == {"prompt": "hello", "text": expected}
+
+
+def test_generate_draws_by_seed_and_stops(run, folders):
+    words = ("generate", "hello", "-m", folders / "decoder", "--max-new", "20")
+    drawn = [run(*words, "--temperature", "2", "--seed", seed)[1] for seed in "112"]
+    assert drawn[0] == drawn[1] != drawn[2]
+    whole = run(*words)[1].strip("\n").removeprefix("hello")
+    code, out, _ = run(*words, "--stop", "☂", "--stop", whole[4:6])
+    assert (code, out) == (0, f"hello{whole[: whole.index(whole[4:6])]}\n")
+
+
+def test_generate_asks_in_a_chat(run, folders):
+    code, out, _ = run("generate", "why", "--chat", "-m", folders / "decoder", "--max-new", "7")
+    assert code == 0
+    assert out.strip("\n") == gf.generate(letter_model("decoder"), "why", chat=True, max_new=7)
+
+
+def test_translate_each_text(run, folders, piped):
+    model, texts = letter_model("encoder_decoder"), ["hello there", "abc"]
+    expected = [gf.translate(model, text, max_new=9) for text in texts]
+    words = ("translate", "-m", folders / "encoder_decoder", "--max-new", "9")
+    assert run(*words, *texts)[:2] == (0, "".join(f"{each}\n" for each in expected))
+    piped("\n".join(texts) + "\n\n")
+    code, out, _ = run(*words, "--json", "--n-best", "2")
+    assert code == 0
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert [line["source"] for line in lines] == texts
+    best = translations(model, texts, n_best=2, max_new=9)
+    for line, found in zip(lines, best, strict=True):
+        assert [each["text"] for each in line["translations"]] == [each.text for each in found]
+    code, out, _ = run(*words, "abc", "--n-best", "2")
+    assert f"{best[1][0].score:.3f}  {best[1][0].text}" in out
+
+
+def test_fill_shows_guesses(run, folders):
+    words = ("fill", "a[MASK]c[MASK]", "-m", folders / "encoder", "--top", "3")
+    gaps = gf.fill(letter_model("encoder"), "a[MASK]c[MASK]", k=3)
+    code, out, _ = run(*words)
+    assert code == 0
+    assert "Gap 1" in out and "Gap 2" in out
+    for guess in gaps[0] + gaps[1]:
+        assert f"{guess.probability:6.1%}" in out
+    assert "第 2 个空" in run(*words, "--lang", "zh")[1]
+    plain = json.loads(run(*words, "--json")[1])
+    assert [[g["token"] for g in gap] for gap in plain["gaps"]] == [
+        [guess.token for guess in guesses] for guesses in gaps
+    ]
+
+
+def test_embed_shows_how_alike_texts_are(run, folders):
+    texts = ["hello there", "hello you", "xyz"]
+    vectors = gf.embed(letter_model("encoder"), texts)
+    code, out, _ = run("embed", "-m", folders / "encoder", *texts)
+    assert code == 0
+    assert f"{float(vectors[0] @ vectors[1]):.2f}" in out and "16 numbers" in out
+    code, out, _ = run("embed", "-m", folders / "encoder", "hello", "--lang", "zh")
+    assert code == 0
+    assert "…" in out and "16 个数" in out
+    lines = run("embed", "-m", folders / "encoder", *texts, "--json")[1].splitlines()
+    assert json.loads(lines[2])["vector"] == pytest.approx(vectors[2].tolist(), abs=1e-6)
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("generate", "a"), "--model must name a folder, a GGUF file or hf://ORG/NAME"),
+        (("generate", "a", "-m", "nowhere"), "'nowhere' is not there"),
+        (("generate", "a", "-m", "DIR/encoder"), "Only a decoder continues a text; got Encoder"),
+        (("translate", "a", "-m", "DIR/decoder"), "Only an encoder-decoder translates"),
+        (("translate", "a", "-m", "DIR/encoder_decoder", "--beams", "0"), "got beams=0"),
+        (("fill", "abc", "-m", "DIR/encoder"), "must have a gap, written [MASK]; got 'abc'"),
+        (("embed", "a", "-m", "DIR/decoder"), "Only an encoder fills gaps and embeds texts"),
+        (("generate", "a", "-m", "DIR/decoder", "--temperature", "-1"), "got temperature=-1"),
+        (("generate", "a", "-m", "DIR/decoder", "--dtype", "int8"), "--dtype must be one of"),
+        (("generate", "a", "-m", "DIR/decoder", "--device", "moon"), "--device must be cpu"),
+        (("generate", "a" * 40, "-m", "DIR/decoder"), "shorter than max_len=40"),
+        (("generate", "a", "-m", "gpt-2"), "'gpt-2' is a preset, which has no weights"),
+    ],
+)
+def test_refusals(run, folders, words, sentence):
+    code, out, err = run(*(word.replace("DIR", str(folders)) for word in words))
+    assert (code, out) == (2, "")
+    assert sentence in err and err.count("\n") == 1
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("command", ["generate", "translate", "fill", "embed"])
+def test_no_text_at_all(run, folders, piped, monkeypatch, command):
+    import sys
+
+    if command in ("translate", "embed"):
+        piped("\n \n")
+    else:
+        monkeypatch.setattr(sys, "stdin", None)
+    code, _, err = run(command, "-m", folders / "decoder")
+    assert code == 2
+    assert "There must be a text" in err
+    assert "必须有文本" in run(command, "-m", folders / "decoder", "--lang", "zh")[2]
