@@ -18,7 +18,18 @@ def test_without_a_command_it_shows_the_help(run):
     assert (code, err) == (0, "")
     assert out == run("--help")[1] == run("-h")[1]
     assert "glassformer COMMAND [--lang en|zh] [--version]" in out
-    for command in ("demo", "mask", "serve"):
+    for command in (
+        "demo",
+        "mask",
+        "models",
+        "shapes",
+        "generate",
+        "translate",
+        "fill",
+        "embed",
+        "convert",
+        "serve",
+    ):
         assert f"\n  {command} " in out
 
 

@@ -4,6 +4,7 @@ import io
 import json
 
 import pytest
+import torch
 
 import glassformer as gf
 from glassformer.generate import translations
@@ -101,6 +102,22 @@ def test_embed_shows_how_alike_texts_are(run, folders):
     assert "…" in out and "16 个数" in out
     lines = run("embed", "-m", folders / "encoder", *texts, "--json")[1].splitlines()
     assert json.loads(lines[2])["vector"] == pytest.approx(vectors[2].tolist(), abs=1e-6)
+
+
+def test_convert_there_and_back(run, folders, tmp_path):
+    """Our letters become a GPT-2 and come back the same."""
+    source, theirs, ours = folders / "decoder", tmp_path / "theirs", tmp_path / "ours"
+    code, out, _ = run("convert", source, theirs, "--layout", "huggingface")
+    assert (code, out.count("\n")) == (0, 1)
+    assert "parameters, float32, layout huggingface" in out
+    assert json.loads((theirs / "config.json").read_text())["model_type"] == "gpt2"
+    assert run("convert", theirs, ours, "--lang", "zh")[1].startswith("已保存")
+    words = ("generate", "hello", "--max-new", "9", "-m")
+    assert run(*words, ours)[1] == run(*words, source)[1]
+    code, _, err = run("convert", theirs, ours)
+    assert code == 2 and "exists already" in err
+    assert run("convert", theirs, ours, "--overwrite", "--dtype", "float16")[0] == 0
+    assert gf.load(ours).embedding.weight.dtype == torch.float16
 
 
 @pytest.mark.plain

@@ -362,6 +362,23 @@ def test_letters_are_right_where_sizes_are_alike(kind: str) -> None:
     assert set(alike.sizes.values()) == {4}
 
 
+def test_the_numbers_of_the_twin_may_be_those_of_the_model() -> None:
+    config = DIFFERENT.replace(vocab_size=10_009, dim=10_007 * 2, hidden_dim=10_037)
+    texts = [[o.letters for o in s.outputs] for s in shapes(config, batch=10_079).steps]
+    assert texts == [[o.letters for o in s.outputs] for s in shapes(DIFFERENT).steps]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_dtype_does_not_matter(kind: str) -> None:
+    config = DIFFERENT.replace(positions=Positions(kind=kind))
+    before = shapes(config)
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        assert shapes(config) == before
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
 def lines(trace, site: str):
     """A site as one would write it: operation, then what comes out."""
     return [

@@ -9,13 +9,25 @@ import typer
 from typer.main import get_command
 
 import glassformer
-from glassformer.cli import demo, mask, models, serve
+from glassformer.cli import (
+    convert,
+    demo,
+    embed,
+    fill,
+    generate,
+    mask,
+    models,
+    serve,
+    shapes,
+    translate,
+)
 from glassformer.cli.help import INTERRUPTED, Commands
 from glassformer.cli.terminal import complain, write_any_character
 from glassformer.errors import GlassformerError
 from glassformer.languages import Language, detect
 
 WRONG = 2
+COMMANDS = (demo, mask, models, shapes, generate, translate, fill, embed, convert, serve)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -84,7 +96,7 @@ def build(language: Language) -> Any:
     ) -> None:
         pass
 
-    for command in (demo, mask, models, serve):
+    for command in COMMANDS:
         command.add(app, language)
     return get_command(app)
 

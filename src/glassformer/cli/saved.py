@@ -36,9 +36,17 @@ def json_option(language: Language) -> Any:
 
 
 def load_saved(
-    source: str | None, device: str | None, dtype: str | None, language: Language
+    source: str | None,
+    device: str | None,
+    dtype: str | None,
+    language: Language,
+    *,
+    as_saved: bool = False,
 ) -> "Model":
-    """The model that --model names, with a line on standard error while it loads."""
+    """The model that --model names, with a line on standard error while it loads.
+
+    Without a dtype it is float32 on the CPU, and as saved elsewhere or with `as_saved`.
+    """
     import torch
 
     from glassformer.models.checkpoints import load
@@ -57,7 +65,7 @@ def load_saved(
         raise ConfigError(language.say("saved.error.device", got=repr(device))) from None
     if kind not in ("cpu", "cuda") or (kind == "cuda" and not torch.cuda.is_available()):
         raise ConfigError(language.say("saved.error.device", got=repr(device)))
-    wanted = "float32" if dtype is None and kind == "cpu" else dtype
+    wanted = "float32" if dtype is None and kind == "cpu" and not as_saved else dtype
     with Console(stderr=True).status(language.say("saved.loading", source=source)):
         return load(source, dtype=wanted and getattr(torch, wanted), device=device)
 

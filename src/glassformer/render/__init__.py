@@ -2,7 +2,7 @@
 
 Every function returns something that rich can print, reads well without colour, and keeps columns
 in line where characters are two cells wide.
-Reading order: numbers, marks, paragraph, legend, beside; then matrix, steps, mask, map.
+Reading order: numbers, marks, paragraph, legend, beside; then matrix, steps, mask, map; shapes.
 Imports attention, languages, errors, and rich.
 """
 

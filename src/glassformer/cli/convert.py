@@ -1,0 +1,45 @@
+"""`glassformer convert`: a saved model in another layout."""
+
+from typing import Annotated
+
+import typer
+
+from glassformer.cli import saved
+from glassformer.cli.help import Command
+from glassformer.languages import Language
+
+
+def add(app: typer.Typer, language: Language) -> None:
+    """Declare the command."""
+    say = language.say
+
+    @app.command("convert", cls=Command, help=say("convert.help"))
+    def convert(
+        source: Annotated[str, typer.Argument(metavar="MODEL", help=say("saved.model"))],
+        folder: Annotated[str, typer.Argument(metavar="FOLDER", help=say("convert.folder"))],
+        layout: Annotated[
+            str, typer.Option("--layout", metavar="LAYOUT", help=say("convert.layout"))
+        ] = "glassformer",
+        dtype: Annotated[
+            str | None,
+            typer.Option("--dtype", metavar="|".join(saved.DTYPES), help=say("convert.dtype")),
+        ] = None,
+        overwrite: Annotated[
+            bool, typer.Option("--overwrite", help=say("convert.overwrite"))
+        ] = False,
+    ) -> None:
+        # Imported here: other commands need no models.
+        from glassformer.models.checkpoints import save
+        from glassformer.models.parameters import count_parameters
+
+        model = saved.load_saved(source, "cpu", dtype, language, as_saved=True)
+        save(model, folder, layout=layout, overwrite=overwrite)
+        typer.echo(
+            say(
+                "convert.done",
+                folder=folder,
+                layout=layout,
+                parameters=f"{count_parameters(model):,}",
+                dtype=str(model.embedding.weight.dtype).removeprefix("torch."),
+            )
+        )
