@@ -23,3 +23,7 @@ class BackendError(GlassformerError, RuntimeError):
 
 class CheckpointError(GlassformerError, ValueError):
     """Saved weights, configs or tokenizers that are missing, damaged or of an unknown kind."""
+
+
+class TraceError(GlassformerError, ValueError):
+    """A trace that cannot be made, read or looked at in the way that was asked for."""

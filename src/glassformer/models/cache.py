@@ -14,6 +14,7 @@ class ModelCache:
     def __init__(self, n_layers: int, make: Callable[[], GrowingCache | StaticCache]) -> None:
         self.layers = [make() for _ in range(n_layers)]
         self.cross = [CrossCache() for _ in range(n_layers)]
+        self.listeners: list[Callable[[Tensor], None]] = []  # told when rows change places
 
     @property
     def length(self) -> int | Int[Tensor, ""]:
@@ -29,6 +30,8 @@ class ModelCache:
         """Row i becomes what row indices[i] was (beams)."""
         for cache in (*self.layers, *self.cross):
             cache.reorder(indices)
+        for tell in self.listeners:
+            tell(indices)
 
     def reset(self) -> None:
         """Forget everything."""

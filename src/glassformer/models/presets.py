@@ -5,8 +5,11 @@ table 2; Brown et al. 2020, table 2.1 (where the XL row's 24 heads and the 13B r
 do not fit their head width of 128: 16 and 5,120 here); Grattafiori et al. 2024, table 3.
 """
 
+from typing import Any
+
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from glassformer.attention.rotary_scalings import BandedScaling
 from glassformer.errors import ConfigError
@@ -144,5 +147,17 @@ def build(config: Config | str, *, device: torch.device | str | None = None) -> 
         if config not in PRESETS:
             raise ConfigError(f"Presets are {', '.join(PRESETS)}; got {config!r}.")
         config = PRESETS[config]
+    if device is not None and torch.device(device).type == "meta":
+        with torch.device("meta"), _Uninitialised():
+            return FAMILIES[config.family](config)
     with torch.device("cpu" if device is None else device):
         return FAMILIES[config.family](config)
+
+
+class _Uninitialised(TorchFunctionMode):
+    """Leaves out the drawing of initial weights, which on "meta" loads PyTorch's compiler."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.__name__ in ("normal_", "uniform_", "kaiming_uniform_"):
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **(kwargs or {}))

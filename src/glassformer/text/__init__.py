@@ -2,8 +2,8 @@
 
 Reading order: special, tokenizer (what every tokenizer can do, and the one of `tokenizer.json`),
 marian (two SentencePiece models and a vocabulary), folder (which of them a folder holds), ggml (the
-one in the header of a GGUF file), chat (a question in the form a model was trained on). Imports
-errors; knows no model.
+one in the header of a GGUF file), pieces (how tokens read), chat (a question in the form a model
+was trained on). Imports errors; knows no model.
 """
 
 from glassformer.text.folder import read_tokenizer

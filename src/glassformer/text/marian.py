@@ -56,6 +56,10 @@ class MarianTokenizer(Tokenizer):
     def piece(self, token: int) -> str:
         return self._pieces.get(token, f"<{token}>")
 
+    def bytes_of(self, token: int) -> bytes | None:
+        piece = self.piece(token)
+        return piece.replace("▁", " ").encode() if "▁" in piece else None
+
     def id_of(self, piece: str) -> int | None:
         return self._ids.get(piece)
 

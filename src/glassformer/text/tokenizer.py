@@ -1,8 +1,10 @@
 """From text to token ids and back."""
 
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cache, cached_property
 from typing import Any
 
 from glassformer.errors import CheckpointError
@@ -30,6 +32,10 @@ class Tokenizer(ABC):
     @abstractmethod
     def piece(self, token: int) -> str:
         """A token as the vocabulary writes it."""
+
+    @abstractmethod
+    def bytes_of(self, token: int) -> bytes | None:
+        """The bytes that a token stands for; None where it reads as its piece, as special ones."""
 
     @abstractmethod
     def id_of(self, piece: str) -> int | None:
@@ -82,9 +88,42 @@ class JsonTokenizer(Tokenizer):
         found = self.backend.id_to_token(token)
         return f"<{token}>" if found is None else found
 
+    def bytes_of(self, token: int) -> bytes | None:
+        piece = self.backend.id_to_token(token)
+        if piece is None or token in self._added:
+            return None
+        if self._is_byte_level:
+            return bytes(map(_bytes_by_character().__getitem__, piece))
+        if found := _BYTE.fullmatch(piece):
+            return bytes([int(found[1], 16)])
+        return piece.replace("▁", " ").encode() if "▁" in piece else None
+
+    @cached_property
+    def _added(self) -> frozenset[int]:
+        return frozenset(self.backend.get_added_tokens_decoder())
+
+    @cached_property
+    def _is_byte_level(self) -> bool:
+        return type(self.backend.decoder).__name__ == "ByteLevel"
+
     def id_of(self, piece: str) -> int | None:
         return self.backend.token_to_id(piece)
 
     def files(self) -> dict[str, bytes]:
         plain = json.loads(self.backend.to_str())
         return {"tokenizer.json": json.dumps(plain, ensure_ascii=False).encode()}
+
+
+_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+
+
+@cache
+def _bytes_by_character() -> dict[str, int]:
+    """The characters by which byte-level vocabularies write bytes (Radford et al. 2019).
+
+    Printable bytes stand for themselves; the others are counted up from 256.
+    """
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in printable]
+    written = {chr(byte): byte for byte in printable}
+    return written | {chr(256 + i): byte for i, byte in enumerate(others)}

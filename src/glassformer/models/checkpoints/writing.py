@@ -1,4 +1,4 @@
-"""Folders that are written whole or not at all."""
+"""Files and folders that are written whole or not at all."""
 
 import contextlib
 import hashlib
@@ -46,6 +46,28 @@ def whole_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     finally:
         if unfinished is not None:
             shutil.rmtree(unfinished, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A file beside `path` to write into; it takes that name once all is on the disk."""
+    path = path.absolute()
+    unfinished: Path | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        os.close(handle)
+        unfinished = Path(name)
+        yield unfinished
+        unfinished.chmod(0o644)  # mkstemp makes it private
+        _to_disk(unfinished)
+        unfinished.replace(path)
+        _to_disk(path.parent)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"{path} could not be written: {error}.") from None
+    finally:
+        if unfinished is not None:
+            unfinished.unlink(missing_ok=True)
 
 
 def sha256(path: Path) -> str:
