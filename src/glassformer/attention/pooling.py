@@ -18,13 +18,13 @@ from glassformer.errors import ConfigError
 class Map:
     """The attention matrix seen from afar."""
 
-    mass: Float[Tensor, "B H M N"]  # Σ of the weights in each cell
-    maximum: Float[Tensor, "B H M N"]  # the largest weight in each cell
+    mass: Float[Tensor, "*where M N"]  # Σ of the weights in each cell
+    maximum: Float[Tensor, "*where M N"]  # the largest weight in each cell
     row_edges: Int[Tensor, " M+1"]  # cell a covers queries row_edges[a] … row_edges[a + 1] − 1
     col_edges: Int[Tensor, " N+1"]
 
     @property
-    def share(self) -> Float[Tensor, "B H M N"]:
+    def share(self) -> Float[Tensor, "*where M N"]:
         """Which part of a query's attention goes to each cell, on average: rows sum to 1."""
         return self.mass / self.row_edges.diff().clamp(min=1)[:, None]
 

@@ -1,0 +1,106 @@
+"""A trace as one file: safetensors, with what is no tensor in its header."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from glassformer.errors import CheckpointError, GlassformerError, TraceError
+from glassformer.models.checkpoints.writing import whole_file
+from glassformer.observe.parts import put_together, taken_apart
+from glassformer.observe.site import Site
+from glassformer.observe.trace import Run, Trace, Words
+
+VERSION = 1
+OPERANDS = ("q", "k", "v", "out")
+
+
+def save_trace(trace: Trace, path: Path) -> None:
+    """Write a trace whole or not at all; a file of that name is replaced."""
+    tensors: dict[str, Tensor] = {}
+    runs = [_described(run, f"{i}", tensors) for i, run in enumerate(trace.runs)]
+    header = {"version": VERSION, "model": trace.model, "runs": runs}
+    try:
+        with whole_file(path) as unfinished:
+            save_file(
+                {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()},
+                unfinished,
+                metadata={"glassformer.trace": json.dumps(header, ensure_ascii=False)},
+            )
+    except CheckpointError as error:
+        raise TraceError(str(error)) from None
+
+
+def load_trace(path: Path) -> Trace:
+    """Read a trace; what is no trace, or a damaged one, is told in a sentence."""
+    if not path.is_file():
+        raise TraceError(f"A trace must be a file; {path} is not there.")
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = (file.metadata() or {}).get("glassformer.trace")
+            if header is None:
+                raise TraceError(f"{path} must be a trace of glassformer; it is another file.")
+            described = json.loads(header)
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, json.JSONDecodeError) as error:
+        raise TraceError(
+            f"{path} is damaged, or was not written to its end: {error}. Save the trace again."
+        ) from None
+    version = described.get("version") if isinstance(described, dict) else None
+    if version != VERSION:
+        raise TraceError(
+            f"{path} is a trace of version {version!r}; this glassformer reads version {VERSION}. "
+            "Record it again, or use the version that wrote it."
+        )
+    try:
+        runs = [_run(run, f"{i}", tensors) for i, run in enumerate(described["runs"])]
+        return Trace(runs, described["model"])
+    except (KeyError, TypeError, AttributeError, GlassformerError) as error:
+        raise TraceError(f"{path} is damaged: {type(error).__name__} {error}.") from None
+
+
+def _described(run: Run, where: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
+    sites = []
+    for site in run.sites.values():
+        prefix = f"{where}/{site.name}"
+        for name in OPERANDS:
+            if (operand := getattr(site, name)) is not None:
+                tensors[f"{prefix}/{name}"] = operand
+        sites.append(
+            {
+                "name": site.name,
+                "queries": site.queries,
+                "keys": site.keys,
+                "scale": site.scale,
+                "softcap": site.softcap,
+                "mask": taken_apart(site.mask, f"{prefix}/mask", tensors),
+                "bias": taken_apart(site.bias, f"{prefix}/bias", tensors),
+            }
+        )
+    for name, words in run.texts.items():
+        tensors[f"{where}/{name}"] = words.tokens
+    labels = {name: words.labels for name, words in run.texts.items()}
+    return {"sites": sites, "labels": labels, "refusals": run.refusals}
+
+
+def _run(described: dict[str, Any], where: str, tensors: dict[str, Tensor]) -> Run:
+    sites = {}
+    for plain in described["sites"]:
+        prefix = f"{where}/{plain['name']}"
+        sites[plain["name"]] = Site(
+            **{k: plain[k] for k in ("name", "queries", "keys", "scale", "softcap")},
+            q=tensors[f"{prefix}/q"],
+            k=tensors[f"{prefix}/k"],
+            v=tensors[f"{prefix}/v"],
+            out=tensors.get(f"{prefix}/out"),
+            mask=put_together(plain["mask"], tensors),
+            bias=put_together(plain["bias"], tensors),
+        )
+    texts = {
+        name: Words(tensors[f"{where}/{name}"], labels)
+        for name, labels in described["labels"].items()
+    }
+    return Run(sites, texts, described["refusals"])

@@ -1,0 +1,137 @@
+"""What was seen of a model: runs, each with its sites and its texts."""
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from glassformer.errors import TraceError
+from glassformer.observe.site import Site
+
+
+@dataclass(eq=False)
+class Words:
+    """The tokens of one text for every sequence, and how they read."""
+
+    tokens: Int[Tensor, "B L"]
+    labels: list[list[str]]  # one for each token; empty where nobody can read them
+
+
+@dataclass(eq=False)
+class Run:
+    """One pass of a model over a text, its generation included."""
+
+    sites: dict[str, Site] = field(default_factory=dict)
+    texts: dict[str, Words] = field(default_factory=dict)  # "tokens", "source"
+    refusals: dict[str, str] = field(default_factory=dict)  # sites that could not be seen, and why
+
+
+class Trace:
+    """Everything that was recorded; indexing finds a site of the last run by its name.
+
+    ::
+
+        trace["decoder.2.cross"].weights(head=3)
+        for site in trace: ...
+        trace.save("cat.trace"); Trace.load("cat.trace")
+    """
+
+    def __init__(self, runs: list[Run] | None = None, model: dict[str, Any] | None = None) -> None:
+        self.runs = [] if runs is None else runs
+        self.model = {} if model is None else model
+
+    @property
+    def run(self) -> Run:
+        """The last run."""
+        if not self.runs:
+            raise TraceError(
+                "A trace must hold a run to be looked at; nothing has passed through the model yet."
+            )
+        return self.runs[-1]
+
+    @property
+    def names(self) -> list[str]:
+        """The sites of the last run, in the order in which they were passed."""
+        return list(self.run.sites)
+
+    def __getitem__(self, name: str) -> Site:
+        sites = self.run.sites
+        if name in sites:
+            return sites[name]
+        if name in self.run.refusals:
+            raise TraceError(f"{name} could not be recorded: {self.run.refusals[name]}.")
+        near = difflib.get_close_matches(name, sites, n=1)
+        raise TraceError(
+            f"A site must be one of {_listed(list(sites))}; got {name!r}."
+            + (f" Did you mean {near[0]!r}?" if near else "")
+        )
+
+    def __iter__(self) -> Iterator[Site]:
+        return iter(self.run.sites.values())
+
+    def __len__(self) -> int:
+        return len(self.run.sites) if self.runs else 0
+
+    def labels(self, text: str = "tokens", *, sequence: int = 0) -> list[str]:
+        """How the tokens of a text of the last run read, or their numbers where nobody can tell."""
+        words = self.run.texts.get(text)
+        if words is None:
+            raise TraceError(
+                f"The texts of this run are {', '.join(self.run.texts) or 'unknown'}; got {text!r}."
+            )
+        if words.labels:
+            return words.labels[sequence]
+        return [str(token) for token in words.tokens[sequence].tolist()]
+
+    def save(self, path: str | Path) -> None:
+        """Into one file, written whole or not at all."""
+        from glassformer.observe.files import save_trace
+
+        save_trace(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Trace":
+        """What `save` wrote."""
+        from glassformer.observe.files import load_trace
+
+        return load_trace(Path(path))
+
+    def __repr__(self) -> str:
+        if not self.runs:
+            return "Trace(nothing recorded yet)"
+        sizes = {site.shape for site in self}
+        shapes = ", ".join(" × ".join(map(str, size)) for size in sorted(sizes))
+        return f"Trace({len(self.runs)} run(s), {len(self)} sites: {_listed(self.names)}; {shapes})"
+
+    def rollout(self, stack: str, *, sequence: int = 0, most: int = 4096) -> Tensor:
+        """How much of each input token reaches each place after every layer of a stack, (L, L).
+
+        Attention averaged over heads, half of it for the way around, multiplied through the layers
+        (Abnar and Zuidema 2020). It holds matrices, hence only texts up to `most` tokens.
+        """
+        sites = [s for s in self if s.name.startswith(f"{stack}.") and s.queries == s.keys]
+        if not sites:
+            raise TraceError(f"rollout needs self-attention of {stack!r}; the trace has none.")
+        L = sites[0].shape[2]
+        if most < L or any(s.shape[2:] != (L, L) for s in sites):
+            raise TraceError(
+                f"rollout multiplies whole matrices of one size, up to {most} tokens; got "
+                f"{' and '.join(sorted({f'{s.shape[2]} × {s.shape[3]}' for s in sites}))}. "
+                "Use a shorter text."
+            )
+        through = torch.eye(L, device=sites[0].q.device)
+        for site in sites:
+            mean = site.weights(sequence=sequence).float().mean(0)
+            through = (0.5 * mean + 0.5 * torch.eye(L, device=mean.device)) @ through
+        return through
+
+
+def _listed(names: list[str], most: int = 6) -> str:
+    if len(names) <= most:
+        return ", ".join(names)
+    return f"{', '.join(names[: most - 1])}, … {names[-1]}"
