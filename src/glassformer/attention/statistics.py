@@ -24,8 +24,8 @@ from glassformer.errors import ConfigError, ShapeError
 class Top:
     """The keys each query attends to most, strongest first; −1 and 0 where too few are allowed."""
 
-    indices: Int[Tensor, "B H L T"]
-    weights: Float[Tensor, "B H L T"]
+    indices: Int[Tensor, "*where L T"]
+    weights: Float[Tensor, "*where L T"]
 
 
 @dataclass(frozen=True)
