@@ -1,7 +1,7 @@
 """glassformer: Transformers you can see through.
 
-`gf.attention` and `gf.generate` are functions; the folders of the same names are reached by
-`from glassformer.attention import …`.
+`gf.attention`, `gf.generate` and `gf.observe` are functions; the folders of the same names are
+reached by `from glassformer.attention import …`.
 """
 
 from glassformer.attention import (
@@ -31,6 +31,7 @@ from glassformer.errors import GlassformerError
 from glassformer.generate import Sampling, embed, fill, generate, stream, translate
 from glassformer.models import Config, build
 from glassformer.models.checkpoints import load, save
+from glassformer.observe import Trace, observe, record
 
 __version__ = "0.1.0"
 
@@ -48,6 +49,7 @@ __all__ = [
     "Prefix",
     "RelativeBuckets",
     "Sampling",
+    "Trace",
     "Window",
     "attention",
     "attention_lse",
@@ -63,6 +65,8 @@ __all__ = [
     "generate",
     "load",
     "memory_budget",
+    "observe",
+    "record",
     "row_arithmetic",
     "save",
     "stream",

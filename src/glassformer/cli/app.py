@@ -15,6 +15,7 @@ from glassformer.cli import (
     embed,
     fill,
     generate,
+    look,
     mask,
     models,
     serve,
@@ -27,7 +28,7 @@ from glassformer.errors import GlassformerError
 from glassformer.languages import Language, detect
 
 WRONG = 2
-COMMANDS = (demo, mask, models, shapes, generate, translate, fill, embed, convert, serve)
+COMMANDS = (demo, look, mask, models, shapes, generate, translate, fill, embed, convert, serve)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,0 +1,58 @@
+"""A heat map with tokens along its sides: as many as the window has room for."""
+
+from collections.abc import Sequence
+
+from jaxtyping import Float
+from rich.cells import cell_len, set_cell_size
+from rich.text import Text
+from torch import Tensor
+
+from glassformer.render.marks import HIDDEN, label, shade
+
+_MOST_LABEL = 14  # cells of a row's token
+_MOST_HEIGHT = 8  # characters of a column's token, written downwards
+
+
+def draw_heat(weights: Float[Tensor, "L S"], queries: Sequence[str], keys: Sequence[str]) -> Text:
+    """Each weight as a shade two cells wide, · for none; the keys' tokens run downwards.
+
+    >>> import torch
+    >>> print(draw_heat(torch.tensor([[1.0, 0.0], [0.4, 0.6]]), ["我", "go"], ["我", "go"]))
+           g
+        我 o
+    我  ██ ·
+    go  ▒▒ ▓▓
+    """
+    names = [label(token).plain for token in queries]
+    side = min(max((cell_len(name) for name in names), default=0), _MOST_LABEL)
+    drawing = Text(no_wrap=True, overflow="crop")
+    for line in _downwards([label(token).plain for token in keys]):
+        drawing.append(f"{' ' * (side + 2)}{line}".rstrip() + "\n")
+    for name, row in zip(names, weights.tolist(), strict=True):
+        drawing.append(_fitted(name, side) + "  ")
+        cells = [shade(weight) * 2 if weight > 0 else f"{HIDDEN} " for weight in row]
+        drawing.append(" ".join(cells).rstrip(), style="cyan")
+        drawing.append("\n")
+    drawing.right_crop(1)
+    return drawing
+
+
+def widest_heat(width: int, queries: Sequence[str]) -> int:
+    """How many keys a heat map can show in a window of this width."""
+    side = min(max((cell_len(label(t).plain) for t in queries), default=0), _MOST_LABEL)
+    return max(0, (width - side - 1) // 3)
+
+
+def _downwards(names: Sequence[str]) -> list[str]:
+    short = [
+        name if len(name) <= _MOST_HEIGHT else name[: _MOST_HEIGHT - 1] + "⋮" for name in names
+    ]
+    height = max(map(len, short), default=0)
+    columns = [name.rjust(height) for name in short]
+    return [" ".join(set_cell_size(column[i], 2) for column in columns) for i in range(height)]
+
+
+def _fitted(name: str, side: int) -> str:
+    if cell_len(name) <= side:
+        return set_cell_size(name, side)
+    return set_cell_size(set_cell_size(name, side - 1).rstrip() + "…", side)

@@ -1,0 +1,126 @@
+"""All heads of a trace at a glance: one mark for each, by how sharply it looks."""
+
+import math
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from glassformer.languages import Language
+from glassformer.observe import Site, Trace
+from glassformer.observe.roles import Role, roles
+from glassformer.render.marks import shade
+
+
+def draw_overview(trace: Trace, *, language: Language, sequence: int = 0) -> RenderableType:
+    """A block for each kind of attention: layers downwards, heads across.
+
+    decoder · self    0  1  2
+                 0   ▓▓ ░░ ██
+                 1   ██ ▒▒ ▓▓
+    """
+    blocks: list[RenderableType] = []
+    for title, sites in _groups(trace).items():
+        table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
+        table.add_column(Text(title, style="bold"), justify="right", no_wrap=True)
+        for head in range(sites[0].n_heads):
+            table.add_column(str(head), justify="right", no_wrap=True)
+        for site in sites:
+            marks = [Text(shade(s) * 2, style="cyan") for s in sharpness(site, sequence=sequence)]
+            table.add_row(site.name.split(".")[1], *marks)
+        blocks += [table, ""]
+    blocks.append(Text(language.say("look.overview.legend"), style="dim"))
+    return Group(*blocks)
+
+
+def sharpness(site: Site, *, sequence: int = 0) -> list[float]:
+    """How sharply each head looks, on average: 0 at all keys alike, 1 at a single one."""
+    most = math.log(max(2, site.shape[3]))
+    mean = site.entropy(sequence=sequence).float().mean(-1)
+    return [max(0.0, 1 - float(h) / most) for h in mean]
+
+
+def draw_heads(trace: Trace, site: Site, *, language: Language, sequence: int = 0) -> Table:
+    """The heads of one site in numbers: how sharp, how far, how much rests on the first, what for.
+
+    head  keys  peak  distance  first  role
+       0   2.1  0.81       1.4   0.03  previous 0.79
+    """
+    say = language.say
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for name in ("head", "keys", "peak", "distance", "first"):
+        table.add_column(_title(name, language), justify="right", no_wrap=True)
+    table.add_column(say("look.column.role"), no_wrap=True)
+    keys = site.entropy(sequence=sequence).float().exp().mean(-1)
+    peak = site.peak(sequence=sequence).float().mean(-1)
+    distance = site.distance(sequence=sequence).float().mean(-1)
+    first = site.received(sequence=sequence).float()[:, 0] / site.shape[2]
+    for head, role in enumerate(_roles(trace, site, sequence)):
+        named = "" if role is None else f"{_role_name(role, language)} {role.score:.2f}"
+        table.add_row(
+            str(head),
+            f"{float(keys[head]):.1f}",
+            f"{float(peak[head]):.2f}",
+            f"{float(distance[head]):.1f}",
+            f"{float(first[head]):.2f}",
+            named,
+        )
+    return table
+
+
+def _groups(trace: Trace) -> dict[str, list[Site]]:
+    groups: dict[str, list[Site]] = {}
+    for site in trace:
+        stack, _, kind = site.name.split(".")
+        groups.setdefault(f"{stack} · {kind}", []).append(site)
+    return groups
+
+
+def _roles(trace: Trace, site: Site, sequence: int) -> list[Role | None]:
+    if site.queries != site.keys:
+        return [None] * site.n_heads
+    words = trace.run.texts.get(site.queries)
+    tokens = None if words is None else words.tokens[sequence]
+    delimiters = _delimiters(trace, site.queries, sequence)
+    return list(roles(site, tokens, delimiters=delimiters, sequence=sequence))
+
+
+def _delimiters(trace: Trace, text: str, sequence: int) -> set[int]:
+    words = trace.run.texts.get(text)
+    if words is None or not words.labels:
+        return set()
+    marks = {".", ",", ";", ":", "!", "?", "。", "，", "、", "；", "：", "！", "？"}
+    special = ("[", "<")
+    return {
+        int(token)
+        for token, shown in zip(words.tokens[sequence], words.labels[sequence], strict=True)
+        if shown.strip("␣") in marks or (shown.startswith(special) and shown.endswith(("]", ">")))
+    }
+
+
+def _title(name: str, language: Language) -> str:
+    say = language.say
+    return {
+        "head": say("look.column.head"),
+        "keys": say("look.column.keys"),
+        "peak": say("look.column.peak"),
+        "distance": say("look.column.distance"),
+        "first": say("look.column.first"),
+    }[name]
+
+
+def _role_name(role: Role, language: Language) -> str:
+    say = language.say
+    return {
+        "previous": say("look.role.previous"),
+        "next": say("look.role.next"),
+        "self": say("look.role.self"),
+        "duplicate": say("look.role.duplicate"),
+        "induction": say("look.role.induction"),
+        "delimiter": say("look.role.delimiter"),
+        "positional": say("look.role.positional"),
+        "broad": say("look.role.broad"),
+        "distant": say("look.role.distant"),
+        "sink": say("look.role.sink"),
+        "mixed": say("look.role.mixed"),
+    }[role.role]

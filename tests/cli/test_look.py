@@ -1,0 +1,108 @@
+"""`glassformer look`: on a text, on a saved trace, in both languages, and what it refuses."""
+
+import json
+
+import pytest
+from rich.cells import cell_len
+
+import glassformer as gf
+from glassformer.cli.look import traced
+from letter_models import letter_model
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    root = tmp_path_factory.mktemp("models")
+    for family in ("decoder", "encoder", "encoder_decoder"):
+        gf.save(letter_model(family), root / family)
+    return root
+
+
+def test_a_text_is_shown_with_its_numbers(run, folders):
+    code, out, err = run("look", "hello", "-m", folders / "encoder", "--layer", "1", "--head", "0")
+    assert (code, err) == (0, "")
+    site = traced(letter_model("encoder"), "hello", None)["encoder.1.self"]
+    assert "encoder · self" in out and "encoder.1.self, head 0: 5 queries by 5 keys" in out
+    for weight in site.weights(head=0).flatten().tolist():
+        assert f"{weight:.2f}" in out or weight < 0.01
+    assert "What each token attends to most" in out and "role" in out
+    assert max(map(cell_len, out.splitlines())) <= 80
+
+
+def test_the_sharpest_head_unless_told(run, folders):
+    plain = json.loads(run("look", "hello", "-m", folders / "decoder", "--json")[1])
+    trace = traced(letter_model("decoder"), "hello", None)
+    sharpest = min(
+        (float(site.entropy(h).mean()), site.name, h) for site in trace for h in range(2)
+    )
+    assert (plain["site"], plain["head"]) == sharpest[1:]
+    assert plain["queries"] == [*"hello"]
+    expected = trace[plain["site"]].weights(head=plain["head"]).flatten().tolist()
+    shown = [weight for row in plain["weights"] for weight in row]
+    assert shown == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_translation_is_written_and_looked_at(run, folders):
+    words = ("look", "hello", "-m", folders / "encoder_decoder", "--json")
+    plain = json.loads(run(*words)[1])
+    text = gf.translate(letter_model("encoder_decoder"), "hello")
+    assert plain["site"].endswith(".cross")
+    assert plain["keys"] == [*"hello"]
+    assert plain["queries"] == ["<s>", *text.replace(" ", "␣")]
+    given = json.loads(run(*words, "--target", "abc")[1])
+    assert given["queries"] == ["<s>", *"abc"]
+
+
+def test_a_word_step_by_step(run, folders):
+    words = ("look", "hello", "-m", folders / "decoder", "--site", "decoder.0.self", "--head", "1")
+    code, out, _ = run(*words, "--word", "o")
+    assert code == 0
+    row = traced(letter_model("decoder"), "hello", None)["decoder.0.self"].row(1, 4)
+    assert "1 q · k" in out and f"{float(row.weights.max()):.2f}" in out
+    assert run(*words, "--word", "4")[1] == out
+    assert "加权求和" in run(*words, "--word", "o", "--lang", "zh")[1]
+
+
+def test_a_trace_is_saved_and_shown_again(run, folders, tmp_path):
+    words = ("--layer", "0", "--head", "1")
+    first = run("look", "hello", "-m", folders / "decoder", "--trace", tmp_path / "a.trace", *words)
+    again = run("look", "--trace", tmp_path / "a.trace", *words)
+    assert first == again and first[0] == 0
+
+
+def test_long_texts_are_pooled(run, folders, tmp_path):
+    built = letter_model("decoder", max_len=400)
+    gf.save(built, tmp_path / "long")
+    code, out, _ = run("look", "ab cd " * 50, "-m", tmp_path / "long", "--layer", "0")
+    assert code == 0
+    assert "Too long to show every weight: 32 × 78 cells" in out
+    assert max(map(cell_len, out.splitlines())) <= 80
+
+
+def test_pictures(run, folders, tmp_path):
+    words = ("look", "hello", "-m", folders / "decoder", "--layer", "0", "--head", "1")
+    pytest.importorskip("matplotlib")
+    code, _, err = run(*words, "--png", tmp_path / "a.png", "--svg", tmp_path / "a.svg")
+    assert (code, err) == (0, "")
+    assert (tmp_path / "a.png").read_bytes()[:4] == b"\x89PNG"
+    assert "<svg" in (tmp_path / "a.svg").read_text()
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("look", "a"), "--model must name a folder"),
+        (("look", "abc", "-m", "DIR/decoder", "--layer", "9"), "Layers are 0 … 1; got layer=9"),
+        (("look", "abc", "-m", "DIR/decoder", "--head", "9"), "has heads 0 … 1; got head=9"),
+        (("look", "abc", "-m", "DIR/decoder", "--site", "x"), "A site must be one of decoder.0"),
+        (("look", "abc", "-m", "DIR/decoder", "--word", "z"), "--word must be one of the tokens"),
+        (("look", "abc", "-m", "DIR/decoder", "--png", "a.jpg"), "must end in .png; got 'a.jpg'"),
+        (("look", "", "-m", "DIR/decoder"), "must have at least one token"),
+        (("look", "--trace", "nowhere"), "nowhere is not there"),
+    ],
+)
+def test_refusals(run, folders, words, sentence):
+    code, out, err = run(*(word.replace("DIR", str(folders)) for word in words))
+    assert (code, out) == (2, "")
+    assert sentence in err and err.count("\n") == 1
