@@ -10,6 +10,7 @@ from typer.main import get_command
 
 import glassformer
 from glassformer.cli import (
+    compare,
     convert,
     demo,
     embed,
@@ -20,6 +21,7 @@ from glassformer.cli import (
     models,
     serve,
     shapes,
+    steps,
     translate,
 )
 from glassformer.cli.help import INTERRUPTED, Commands
@@ -28,7 +30,21 @@ from glassformer.errors import GlassformerError
 from glassformer.languages import Language, detect
 
 WRONG = 2
-COMMANDS = (demo, look, mask, models, shapes, generate, translate, fill, embed, convert, serve)
+COMMANDS = (
+    demo,
+    steps,
+    look,
+    compare,
+    mask,
+    models,
+    shapes,
+    generate,
+    translate,
+    fill,
+    embed,
+    convert,
+    serve,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

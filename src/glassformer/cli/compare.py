@@ -1,0 +1,68 @@
+"""`glassformer compare`: two saved traces, head by head."""
+
+import json
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from glassformer.cli import saved
+from glassformer.cli.help import Command
+from glassformer.cli.terminal import terminal
+from glassformer.languages import Language
+from glassformer.render import Paragraph
+from glassformer.render.marks import label, shade
+
+_MOST = 8  # queries that are listed
+
+
+def add(app: typer.Typer, language: Language) -> None:
+    """Declare the command."""
+    say = language.say
+
+    @app.command("compare", cls=Command, help=say("compare.help"))
+    def compare(
+        first: Annotated[str, typer.Argument(metavar="TRACE", help=say("compare.first"))],
+        second: Annotated[str, typer.Argument(metavar="TRACE", help=say("compare.second"))],
+        as_json: Annotated[bool, saved.json_option(language)] = False,
+    ) -> None:
+        # Imported here: other commands need no traces.
+        from glassformer.observe import Trace
+        from glassformer.observe.compare import compare
+
+        a, b = Trace.load(first), Trace.load(second)
+        found = compare(a, b)
+        changed = found.most_changed(_MOST)
+        if as_json:
+            plain = {
+                "sites": {name: found.by_head(name).tolist() for name in found.sites},
+                "most_changed": [
+                    {"site": s, "head": h, "query": q, "distance": d} for s, h, q, d in changed
+                ],
+                "only_first": found.only_first,
+                "only_second": found.only_second,
+            }
+            typer.echo(json.dumps(plain))
+            return
+        console = terminal()
+        table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
+        table.add_column("", no_wrap=True)
+        for head in range(max(len(rows) for rows in found.sites.values())):
+            table.add_column(str(head), justify="right", no_wrap=True)
+        for name in found.sites:
+            marks = [Text(shade(x) * 2 or "  ", style="cyan") for x in found.by_head(name).tolist()]
+            table.add_row(name, *marks)
+        console.print(table)
+        console.print(Paragraph(say("compare.legend"), style="dim"))
+        console.print()
+        console.print(Text(say("compare.changed"), style="bold"))
+        for site, head, query, distance in changed:
+            words = a.labels(a[site].queries) if a[site].queries in a.run.texts else []
+            token = label(words[query]).plain if query < len(words) else ""
+            line = say("compare.row", site=site, head=head, query=query, token=token)
+            console.print(Text.assemble((f"{distance:.3f}  ", "cyan"), line))
+        for names, key in ((found.only_first, "first"), (found.only_second, "second")):
+            if names:
+                told = {"first": say("compare.only.first"), "second": say("compare.only.second")}
+                console.print(Paragraph(f"{told[key]} {', '.join(names)}", style="dim"))
