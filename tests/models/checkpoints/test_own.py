@@ -62,6 +62,7 @@ def test_what_is_saved_comes_back(family: str, tmp_path: Path) -> None:
         "model.safetensors",
         "tokenizer.json",
     ]
+    assert {p.stat().st_mode & 0o777 for p in (tmp_path / "model").iterdir()} == {0o644}
     assert_equal_models(load(tmp_path / "model"), saved)
     assert load_config(tmp_path / "model") == saved.config
     assert [p.name for p in tmp_path.iterdir()] == ["model"]  # nothing is left beside it

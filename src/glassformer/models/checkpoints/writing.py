@@ -37,6 +37,7 @@ def whole_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
         unfinished.chmod(0o755)  # mkdtemp makes it private
         yield unfinished
         for path in unfinished.rglob("*"):
+            path.chmod(0o644)  # some writers make their files private
             _to_disk(path)
         _to_disk(unfinished)
         _replace(unfinished, folder)
