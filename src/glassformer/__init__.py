@@ -31,7 +31,7 @@ from glassformer.errors import GlassformerError
 from glassformer.generate import Sampling, embed, fill, generate, stream, translate
 from glassformer.models import Config, build
 from glassformer.models.checkpoints import load, save
-from glassformer.observe import Trace, observe, record
+from glassformer.observe import Trace, compare, observe, observe_torch, record, roles, watch
 
 __version__ = "0.1.0"
 
@@ -58,6 +58,7 @@ __all__ = [
     "attention_weights",
     "build",
     "cell_arithmetic",
+    "compare",
     "embed",
     "explain",
     "fill",
@@ -66,9 +67,12 @@ __all__ = [
     "load",
     "memory_budget",
     "observe",
+    "observe_torch",
     "record",
+    "roles",
     "row_arithmetic",
     "save",
     "stream",
     "translate",
+    "watch",
 ]

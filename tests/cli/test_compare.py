@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from glassformer.cli.look import traced
-from glassformer.observe.compare import compare
+from glassformer.observe import compare
 from letter_models import letter_model
 
 

@@ -8,8 +8,7 @@ import torch
 import glassformer as gf
 from closeness import assert_close
 from glassformer.errors import TraceError
-from glassformer.observe import Run, Trace, observe, record
-from glassformer.observe.compare import compare
+from glassformer.observe import Run, Trace, compare, observe, record
 from letter_models import letter_model
 
 

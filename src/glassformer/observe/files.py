@@ -26,12 +26,23 @@ def save_trace(trace: Trace, path: Path) -> None:
     try:
         with whole_file(path) as unfinished:
             save_file(
-                {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()},
+                _apart(tensors),
                 unfinished,
                 metadata={"glassformer.trace": json.dumps(header, ensure_ascii=False)},
             )
     except CheckpointError as error:
         raise TraceError(str(error)) from None
+
+
+def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """On the CPU, and none of them a part of another's memory, which the format refuses."""
+    kept, seen = {}, set()
+    for name, tensor in tensors.items():
+        plain = tensor.detach().cpu().contiguous()
+        where = plain.untyped_storage().data_ptr()
+        kept[name] = plain.clone() if where in seen else plain
+        seen.add(where)
+    return kept
 
 
 def load_trace(path: Path) -> Trace:

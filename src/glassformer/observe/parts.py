@@ -59,10 +59,17 @@ def taken_apart(part: Mask | Bias | None, name: str, tensors: dict[str, Tensor])
         if isinstance(value, Mask | Bias):
             value = taken_apart(value, where, tensors)
         elif isinstance(value, Tensor):
-            tensors[where] = value
+            where = next((n for n, t in tensors.items() if _is_same(t, value)), where)
+            tensors.setdefault(where, value)
             value = {"tensor": where}
         plain[each.name] = value
     return plain
+
+
+def _is_same(a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors are one in memory: layers share biases, and a file holds them once."""
+    looks = [(t.data_ptr(), t.shape, t.stride(), t.dtype) for t in (a, b)]
+    return looks[0] == looks[1] and a.numel() > 0
 
 
 def put_together(plain: Any, tensors: dict[str, Tensor]) -> Any:
@@ -74,8 +81,8 @@ def put_together(plain: Any, tensors: dict[str, Tensor]) -> Any:
     if kind not in KINDS:
         raise TraceError(f"The trace speaks of {kind!r}, which is no kind of mask or bias.")
     for name, value in values.items():
-        if isinstance(value, dict) and "tensor" in value:
-            values[name] = tensors[value["tensor"]]
-        elif isinstance(value, dict):
+        if isinstance(value, dict) and "kind" in value:
             values[name] = put_together(value, tensors)
+        elif isinstance(value, dict):
+            values[name] = tensors[value["tensor"]]
     return KINDS[kind](**values)

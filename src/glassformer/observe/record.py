@@ -6,7 +6,7 @@ without hooks, to the bit.
 """
 
 import json
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
@@ -23,6 +23,7 @@ from glassformer.errors import TraceError
 from glassformer.layers import Core, TokenEmbedding
 from glassformer.models import Config, Decoder, Encoder, EncoderDecoder, ModelCache
 from glassformer.models.stack import Stack
+from glassformer.observe.runs import LiveTrace, in_order
 from glassformer.observe.site import Site
 from glassformer.observe.trace import Run, Trace, Words
 from glassformer.text.pieces import labels
@@ -80,7 +81,7 @@ class _Recorder:
         device: torch.device | str | None,
     ) -> None:
         self.model, self.layers, self.outputs, self.device = model, layers, outputs, device
-        self.trace = _LiveTrace(self.finish, model=_described(model.config))
+        self.trace = LiveTrace(self.finish, model=_described(model.config))
         self.parts: dict[str, _Parts] = {}
         self.tokens: dict[str, list[Tensor]] = {}
         self.order: list[Tensor] = []  # which rows the beams were, before each step of the decoder
@@ -206,41 +207,13 @@ class _Recorder:
         )
 
     def _in_order(self, chunks: list[Tensor], is_written: bool) -> list[Tensor]:
-        """Steps as the beams that are alive now would have them: they may have changed places."""
-        if not is_written or len(chunks) < 2:
-            return chunks
-        ordered, rows = [chunks[-1]], None
-        for chunk, moved in zip(chunks[-2::-1], self.order[-2::-1], strict=True):
-            rows = moved if rows is None else moved[rows]
-            ordered.insert(0, chunk[rows.to(chunk.device)])
-        return ordered
+        return in_order(chunks, self.order) if is_written else chunks
 
     def _kept(self, tensor: Tensor) -> Tensor:
         return tensor if self.device is None else tensor.to(self.device)
 
     def _moved(self, part: Any) -> Any:
         return part if self.device is None else part.to(self.device)
-
-
-class _LiveTrace(Trace):
-    """A trace that is still growing: looking at it puts together what has come so far."""
-
-    def __init__(self, finish: Callable[[], None], model: dict[str, Any]) -> None:
-        self.recorded: list[Run] = []
-        self._finish = finish
-        super().__init__(self.recorded, model)
-
-    def add(self, run: Run) -> None:
-        self.recorded.append(run)
-
-    @property
-    def runs(self) -> list[Run]:  # type: ignore[override]
-        self._finish()
-        return self.recorded
-
-    @runs.setter
-    def runs(self, _runs: list[Run]) -> None:
-        pass
 
 
 def record(

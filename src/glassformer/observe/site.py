@@ -43,8 +43,9 @@ class Site:
     head=None, at all of them. What costs a pass over the whole site is kept.
 
     >>> q, k, v = torch.randn(3, 1, 2, 5, 4).unbind(0)
-    >>> Site(name="example", q=q, k=k, v=v).weights(head=1, rows=[4]).sum()
-    tensor(1.)
+    >>> weights = Site(name="example", q=q, k=k, v=v).weights(head=1, rows=[4])
+    >>> weights.shape, round(float(weights.sum()), 4)
+    (torch.Size([1, 5]), 1.0)
     """
 
     name: str

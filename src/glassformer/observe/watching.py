@@ -1,0 +1,43 @@
+"""`watch`: a transformers model, looked at while it runs.
+
+What knows transformers is imported when a model is watched: `import glassformer` stays quick.
+"""
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+
+from glassformer.observe.trace import Trace
+
+
+@contextmanager
+def watch(
+    model: nn.Module,
+    tokenizer: Any = None,
+    *,
+    layers: Collection[int] | None = None,
+    outputs: bool = False,
+    device: torch.device | str | None = None,
+) -> Iterator[Trace]:
+    """Record what passes through the attention of a transformers model while the context is open.
+
+    ::
+
+        with gf.watch(model, tokenizer) as trace:
+            model.generate(**tokenizer("The cat sat on the", return_tensors="pt"))
+        trace["decoder.3.self"].weights(head=2)
+
+    Only what this thread does is seen. A model may be watched more than once at a time; it is put
+    back when the last one leaves. `tokenizer` reads the tokens, `layers` chooses some layers,
+    `outputs` keeps what the model computed too, `device` moves what is kept as it comes.
+    """
+    from glassformer.observe.huggingface import Watcher, check
+
+    check(model)
+    watcher = Watcher(model, tokenizer, layers, outputs, device)
+    with watcher.watching():
+        yield watcher.trace
+    watcher.check_seen()
