@@ -98,7 +98,7 @@ class Watcher:
         self.calls: Counter[nn.Module] = Counter()  # of the entry that goes on
         self.known: dict[Any, Any] = {}  # what the masks of this pass say
 
-    def __deepcopy__(self, _memo: dict[int, Any]) -> "_Watcher":
+    def __deepcopy__(self, _memo: dict[int, Any]) -> "Watcher":
         return self  # a copied model brings our hooks along: they find that it is not watched
 
     @contextmanager
