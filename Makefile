@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 HOOK := --jaxtyping-packages=glassformer,beartype.beartype
 
-.PHONY: help demo test weights test-real check format serve clean
+.PHONY: help demo test weights test-real check format serve web check-web clean
 
 help:
 	@echo "make demo       attention on a worked example, in the terminal"
@@ -13,6 +13,8 @@ help:
 	@echo "make check      formatting, lint, types and import directions only"
 	@echo "make format     reformat the sources"
 	@echo "make serve      the workbench"
+	@echo "make web        rebuild the page from web/; needs node and npm"
+	@echo "make check-web  test web/, and whether the page is the one its sources give"
 	@echo "make clean      remove the virtual environment and caches"
 
 $(READY): pyproject.toml constraints.txt
@@ -51,6 +53,16 @@ format: $(READY)
 
 serve: $(READY)
 	@$(BIN)/glassformer serve
+
+# The built page is part of the package, so that users need no node.
+web:
+	cd web && npm ci --silent && npm run --silent check && npm run --silent test && npm run --silent build
+
+check-web:
+	@command -v npm >/dev/null || { echo "make check-web needs node and npm; they are not here, so nothing was compared."; exit 0; }; \
+	set -e; place=$$(mktemp -d); trap 'rm -rf "$$place"' EXIT; cd web; \
+	npm ci --silent; npm run --silent check; npm run --silent test; OUT_DIR=$$place npm run --silent build; \
+	cmp "$$place/page.html" ../src/glassformer/render/static/page.html || { echo "The page is not the one that web/ gives. Run: make web"; exit 1; }
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis

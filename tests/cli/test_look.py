@@ -88,6 +88,14 @@ def test_pictures(run, folders, tmp_path):
     assert "<svg" in (tmp_path / "a.svg").read_text()
 
 
+def test_a_page(run, folders, tmp_path):
+    words = ("look", "hello", "-m", folders / "decoder", "--html", tmp_path / "a.html")
+    code, _, err = run(*words, "--lang", "zh")
+    assert (code, err) == (0, "")
+    html = (tmp_path / "a.html").read_text("utf-8")
+    assert html.startswith("<!doctype html>") and '"language":"zh"' in html
+
+
 @pytest.mark.plain
 @pytest.mark.parametrize(
     ("words", "sentence"),
@@ -98,6 +106,7 @@ def test_pictures(run, folders, tmp_path):
         (("look", "abc", "-m", "DIR/decoder", "--site", "x"), "A site must be one of decoder.0"),
         (("look", "abc", "-m", "DIR/decoder", "--word", "z"), "--word must be one of the tokens"),
         (("look", "abc", "-m", "DIR/decoder", "--png", "a.jpg"), "must end in .png; got 'a.jpg'"),
+        (("look", "abc", "-m", "DIR/decoder", "--html", "a.htm"), "must end in .html; got"),
         (("look", "", "-m", "DIR/decoder"), "must have at least one token"),
         (("look", "--trace", "nowhere"), "nowhere is not there"),
     ],

@@ -58,5 +58,6 @@ def add(app: typer.Typer, language: Language) -> None:
             cells = [f"{x:.2f}" for x in closeness[i]] if alike else [shown]
             table.add_row(str(i + 1), Text(text, overflow="ellipsis", no_wrap=True), *cells)
         console.print(table)
-        note = say("embed.note.alike") if alike else say("embed.note.vectors")
-        console.print(Paragraph(f"{say('embed.width', n=vectors.shape[1])} {note}", style="dim"))
+        n = vectors.shape[1]
+        note = say("embed.note.alike", n=n) if alike else say("embed.note.vectors", n=n)
+        console.print(Paragraph(note, style="dim"))

@@ -51,6 +51,9 @@ def add(app: typer.Typer, language: Language) -> None:
         svg: Annotated[
             str | None, typer.Option("--svg", metavar="FILE", help=say("look.svg"))
         ] = None,
+        html: Annotated[
+            str | None, typer.Option("--html", metavar="FILE", help=say("look.html"))
+        ] = None,
         trace: Annotated[
             str | None, typer.Option("--trace", metavar="FILE", help=say("look.trace"))
         ] = None,
@@ -78,6 +81,12 @@ def add(app: typer.Typer, language: Language) -> None:
                 if Path(path).suffix != wanted:
                     raise TraceError(say("look.error.suffix", suffix=wanted, got=repr(path)))
                 draw_figure(seen, path, site=chosen.name, head=number)
+        if html is not None:
+            from glassformer.render.page import draw_page
+
+            if Path(html).suffix != ".html":
+                raise TraceError(say("look.error.suffix", suffix=".html", got=repr(html)))
+            draw_page(seen, html, language=language)
         if as_json:
             typer.echo(json.dumps(_as_dict(seen, chosen, number), ensure_ascii=False))
             return
