@@ -1,31 +1,25 @@
 """What attention does, without its matrix: exact statistics of q and k, in linear memory.
 
-For every chunk of queries the scores are formed once where a full-width tile fits the memory
-budget; beyond that twice, first for `lse`, then for the weights exp(score − lse).
+On CUDA a Triton kernel finds them where it can (statistics_triton.py), in about the time of
+attention itself; elsewhere PyTorch does, tile by tile (statistics_streaming.py).
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 
+from glassformer.attention import statistics_streaming, statistics_triton
 from glassformer.attention.biases import Bias
 from glassformer.attention.cells import Indices, Tile, as_indices
 from glassformer.attention.checks import Scoring, check_scoring
 from glassformer.attention.masks import Mask
-from glassformer.attention.pooling import Map, MapSums
-from glassformer.attention.tiles import Plan, tile_scores, working_dtype
+from glassformer.attention.pooling import Map
+from glassformer.attention.statistics_streaming import Top
+from glassformer.attention.tiles import tile_scores
 from glassformer.errors import ConfigError, ShapeError
-
-
-@dataclass(frozen=True)
-class Top:
-    """The keys each query attends to most, strongest first; −1 and 0 where too few are allowed."""
-
-    indices: Int[Tensor, "*where L T"]
-    weights: Float[Tensor, "*where L T"]
 
 
 @dataclass(frozen=True)
@@ -64,49 +58,15 @@ def attention_statistics(
     tensor([1., 1., 1., 1.])
     """
     site = check_scoring(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
-    B, H, L, S = site.extent
     if top is not None and top < 1:
         raise ConfigError(f"top must be at least 1; got {top}. Leave it out for none.")
     if lse is not None:
         _check_lse(lse, site)
-    dtype = working_dtype(q.dtype)
-    maps = None if map_size is None else MapSums(site.extent, map_size, dtype, q.device)
-    per_row = {n: torch.zeros(B, H, L, dtype=dtype, device=q.device) for n in _PER_ROW}
-    received = torch.zeros(B, H, S, dtype=dtype, device=q.device)
-    strongest = None if top is None else _Strongest(min(top, S), (B, H, L), dtype, q.device)
-
-    plan = Plan.of(site.extent, site.mask, q.device, wide=True)
+    options = {"lse": lse, "map_size": map_size, "top": top, "progress": progress}
+    fused = statistics_triton.refusal(q, site, map_size=map_size, top=top) is None
     with torch.no_grad():
-        for rows, tiles in plan.chunks():
-            kept = tile_scores(q, k, site, tiles[0]) if len(tiles) == 1 else None
-            known = _row_lse(q, k, site, tiles, rows, kept) if lse is None else lse[:, :, rows]
-            per_row["lse"][:, :, rows] = known
-            finite = known.to(dtype).masked_fill(known.isneginf(), 0.0)[..., None]
-            for tile in tiles:
-                scores = tile_scores(q, k, site, tile) if kept is None else kept
-                log_weights = scores.sub_(finite)
-                weights = log_weights.exp()
-                queries, keys = tile.indices()
-                away = (keys.to(dtype) - (queries + (S - L)).to(dtype)[:, None]).abs_()
-                # A weight of 0 has logarithm −∞; 0 · −∞ has no value, 0 · −1000 is 0.
-                surprise = log_weights.clamp_(min=-1000.0).mul_(weights)
-                per_row["entropy"][:, :, rows] -= surprise.sum(-1)
-                per_row["distance"][:, :, rows] += torch.linalg.vecdot(weights, away)
-                peak = per_row["peak"][:, :, rows]
-                per_row["peak"][:, :, rows] = torch.maximum(peak, weights.amax(-1))
-                received[:, :, tile.cols] += weights.sum(-2)
-                if maps is not None:
-                    maps.add(weights, tile)
-                if strongest is not None:
-                    strongest.add(weights, tile)
-            if progress is not None:
-                progress(rows.stop / L)
-    return AttentionStatistics(
-        **per_row,
-        received=received,
-        top=None if strongest is None else strongest.result(),
-        map=None if maps is None else maps.result(),
-    )
+        measure = statistics_triton.measure if fused else statistics_streaming.measure
+        return AttentionStatistics(**measure(q, k, site, **options))
 
 
 def attention_lse(
@@ -120,12 +80,9 @@ def attention_lse(
 ) -> Float[Tensor, "B H L"]:
     """The log-sum-exp of every row of scores: all that is needed to get exact weights anywhere."""
     site = check_scoring(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
-    lse = torch.empty(site.extent[:3], dtype=working_dtype(q.dtype), device=q.device)
-    plan = Plan.of(site.extent, site.mask, q.device)
+    fused = statistics_triton.refusal(q, site) is None
     with torch.no_grad():
-        for rows, tiles in plan.chunks():
-            lse[:, :, rows] = _row_lse(q, k, site, tiles, rows, None)
-    return lse
+        return (statistics_triton if fused else statistics_streaming).row_lse(q, k, site)
 
 
 def attention_tile(
@@ -154,43 +111,6 @@ def attention_tile(
         scores = tile_scores(q, k, site, Tile(site.extent, queries, keys, q.device))
         known = lse[:, :, queries, None].to(scores.dtype)
         return scores.sub_(known.masked_fill(known.isneginf(), 0.0)).exp_()
-
-
-_PER_ROW = ("lse", "entropy", "peak", "distance")
-
-
-class _Strongest:
-    """The largest weights of each row so far."""
-
-    def __init__(
-        self, most: int, rows: tuple[int, int, int], dtype: torch.dtype, device: torch.device
-    ) -> None:
-        self.most = most
-        self.weights = torch.zeros(*rows, most, dtype=dtype, device=device)
-        self.indices = torch.full((*rows, most), -1, device=device)
-
-    def add(self, weights: Float[Tensor, "B H R C"], tile: Tile) -> None:
-        rows, (_, keys) = tile.rows, tile.indices()
-        best = weights.topk(min(self.most, weights.shape[-1]), dim=-1)
-        found = torch.cat([self.weights[:, :, rows], best.values], dim=-1)
-        places = torch.cat([self.indices[:, :, rows], keys[best.indices]], dim=-1)
-        self.weights[:, :, rows], order = found.topk(self.most, dim=-1)
-        self.indices[:, :, rows] = places.gather(-1, order)
-
-    def result(self) -> Top:
-        return Top(self.indices.masked_fill(self.weights == 0, -1), self.weights)
-
-
-def _row_lse(
-    q: Tensor, k: Tensor, site: Scoring, tiles: list[Tile], rows: slice, kept: Tensor | None
-) -> Tensor:
-    if kept is not None:
-        return kept.logsumexp(-1)
-    shape = (*site.extent[:2], rows.stop - rows.start)
-    lse = torch.full(shape, -torch.inf, dtype=working_dtype(q.dtype), device=q.device)
-    for tile in tiles:
-        lse = torch.logaddexp(lse, tile_scores(q, k, site, tile).logsumexp(-1))
-    return lse
 
 
 def _check_lse(lse: Tensor, site: Scoring) -> None:
