@@ -5,11 +5,14 @@ python benchmarks/million.py                    one layer, 8 heads, D 64, 1,048,
 
 import argparse
 import sys
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 
 import glassformer as gf
+from glassformer.attention.overheard import Overheard
+from glassformer.attention.statistics import AttentionStatistics
 
 
 def main() -> int:
@@ -32,15 +35,22 @@ def main() -> int:
     F.scaled_dot_product_attention(*warm, is_causal=True)
     gf.attention_statistics(warm[0], warm[1], mask=gf.Causal(), map_size=args.map)
 
-    spent, mib, _ = measured(
-        lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True), device
-    )
-    print(f"{'bare fused forward':<44} {spent:8.2f} s {mib:10,.0f} MiB")
-    looking, mib, seen = measured(
-        lambda: gf.attention_statistics(q, k, mask=gf.Causal(), map_size=args.map), device
-    )
+    def attend() -> torch.Tensor:
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+    def look(lse: torch.Tensor | None = None) -> AttentionStatistics:
+        return gf.attention_statistics(q, k, mask=gf.Causal(), map_size=args.map, lse=lse)
+
+    spent, mib, _ = measured(attend, device)
+    print(f"{'bare fused forward':<56} {spent:8.2f} s {mib:10,.0f} MiB")
+    with Overheard() as heard:
+        attend()  # the first of its kind is checked
+        listening, mib, _ = measured(attend, device)
+    print(f"{'the same, overheard':<56} {listening:8.2f} s {mib:10,.0f} MiB")
     what = f"map of {args.map}², entropy, received, peak, distance"
-    print(f"{what:<44} {looking:8.2f} s {mib:10,.0f} MiB   {looking / spent:.2f} ×")
+    for name, lse in ((f"{what}, alone", None), (f"{what}, after it", heard.lse)):
+        looking, mib, seen = measured(partial(look, lse), device)
+        print(f"{name:<56} {looking:8.2f} s {mib:10,.0f} MiB   {looking / spent:.2f} ×")
 
     places = torch.linspace(0, n - 256, 10).long().tolist()
 
@@ -53,7 +63,7 @@ def main() -> int:
         ]
 
     spent, mib, _ = measured(tiles, device)
-    print(f"{'ten exact tiles of 256 × 256, every head':<44} {spent:8.2f} s {mib:10,.0f} MiB")
+    print(f"{'ten exact tiles of 256 × 256, every head':<56} {spent:8.2f} s {mib:10,.0f} MiB")
     rows = gf.attention_tile(q, k, seen.lse, [0, n // 2, n - 1], slice(0, n), mask=gf.Causal()).sum(
         -1
     )

@@ -62,7 +62,8 @@ def assert_like_dense(got: AttentionStatistics, weights: Tensor, atol: float = 1
     """Every statistic within atol of that of the whole matrix, relative where values exceed 1."""
     L, S = weights.shape[-2:]
     stand, place = (torch.arange(*n, device=weights.device) for n in ((S - L, S), (0, S)))
-    found = {name: getattr(got, name) for name in ("entropy", "peak", "distance", "received")}
+    names = ("entropy", "peak", "distance", "received")
+    found = {name: value for name in names if (value := getattr(got, name)) is not None}
     expected = {
         "entropy": torch.special.entr(weights).sum(-1),
         "peak": weights.amax(-1),
@@ -90,10 +91,13 @@ def pooled(weights: Tensor, like: Map) -> dict[str, Tensor]:
     }
 
 
-def check(q: Tensor, k: Tensor, map_size: Any = None, **options: Any) -> AttentionStatistics:
+def check(
+    q: Tensor, k: Tensor, map_size: Any = None, *, distance: bool = True, **options: Any
+) -> AttentionStatistics:
     """The kernels do it, and agree with the definition."""
     assert refusal(q, scoring(q, k, **options), map_size=map_size) is None
-    got = gf.attention_statistics(q, k, **options, map_size=map_size)
+    got = gf.attention_statistics(q, k, **options, map_size=map_size, distance=distance)
+    assert (got.distance is not None) == distance
     exact = q.double(), k.double()
     assert_like_dense(got, gf.attention_weights(*exact, **options))
     assert_close(got.lse.double(), gf.attention_lse(*exact, **options), 1e-5, "lse")
@@ -117,6 +121,14 @@ MASKS = {
     "padding of queries": lambda on: gf.Padding([90, 0], of="queries"),
     "prefix": lambda on: gf.Prefix(77) & ~gf.Prefix(torch.tensor([5, 60], device=on)),
 }
+
+
+@needs_kernels
+@pytest.mark.parametrize("map_size", [None, 2, 5])
+@pytest.mark.parametrize("mask", ["none", "causal & window"])
+def test_without_distance_the_rest_is_the_same(mask: str, map_size: int | None) -> None:
+    q, k = operands(256, 64)
+    check(q, k, map_size, distance=False, mask=MASKS[mask](DEVICE))
 
 
 @pytest.mark.parametrize("mask", list(MASKS)[1:])

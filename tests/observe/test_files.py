@@ -1,16 +1,18 @@
 """A trace as a file: what is saved comes back, and damage is told in a sentence."""
 
+import json
 import random
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import save_file
 
 import glassformer as gf
 from closeness import assert_close, assert_same
 from glassformer.errors import TraceError
-from glassformer.observe import Run, Trace, observe, record
+from glassformer.observe import Run, Trace, files, observe, record
 from letter_models import letter_model
 
 
@@ -77,6 +79,99 @@ def test_dtypes_are_kept(tmp_path: Path) -> None:
     assert_close(site.weights().sum(-1), torch.ones(2, 5), 1e-5)
 
 
+def test_chosen_heads_and_rows_are_kept(tmp_path: Path) -> None:
+    q, k, v = torch.randn(3, 1, 2, 5, 4).unbind(0)
+    site = record(q, k, v, mask=gf.Causal())
+    site.heads, site.rows, site.n_rows = (1, 6), (0, 2, 4, 6, 8), 9
+    Trace([Run({"attention": site})]).save(tmp_path / "some.trace")
+    copy = Trace.load(tmp_path / "some.trace")["attention"]
+    assert (copy.heads, copy.rows, copy.n_rows) == (site.heads, site.rows, site.n_rows)
+    assert_same(copy.weights(head=6), site.weights(head=6))
+    assert_same(copy.distance(), site.distance())
+
+
+def seen(family: str, text: str, **changes) -> Trace:
+    model = letter_model(family, **changes)
+    with observe(model, outputs=True) as trace:
+        model(torch.tensor([model.tokenizer.encode(text)]))
+    return trace
+
+
+def test_runs_are_appended(tmp_path: Path) -> None:
+    path = tmp_path / "many.trace"
+    texts = ["hello", "you", "there"]
+    traces = [seen("decoder", text) for text in texts]
+    for trace in traces:
+        trace.append(path)
+    assert [p.name for p in tmp_path.iterdir()] == ["many.trace"]
+    again = Trace.load(path)
+    assert [run.texts["tokens"].labels[0] for run in again.runs] == [[*text] for text in texts]
+    for n, trace in enumerate(traces):
+        for site in again.only(n):
+            assert_same(site.q, trace[site.name].q)
+            assert_same(site.weights(), trace[site.name].weights())
+    assert again.names == traces[-1].names
+    again.append(path)
+    assert len(Trace.load(path).runs) == 6
+
+
+def test_a_file_stays_as_it_is_where_appending_fails(tmp_path: Path, monkeypatch) -> None:
+    path = tmp_path / "many.trace"
+    seen("decoder", "hello").save(path)
+    before = path.read_bytes()
+    with pytest.raises(TraceError, match=r"of n_layers=2, this trace of n_layers=3. Save it under"):
+        seen("decoder", "you", n_layers=3).append(path)
+
+    def full(*_args, **_options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files, "save_file", full)
+    with pytest.raises(TraceError, match=r"could not be written: .*No space left"):
+        seen("decoder", "you").append(path)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["many.trace"]
+
+
+@pytest.mark.plain
+def test_a_header_changed_anywhere_is_a_sentence_or_a_trace(tmp_path: Path) -> None:
+    """Whatever stands in the place of a value: nothing else than a TraceError comes out."""
+    path = tmp_path / "cat.trace"
+    seen("decoder", "hello").save(path)
+    with safe_open(path, framework="pt") as file:
+        header = json.loads(file.metadata()["glassformer.trace"])
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    refused = 0
+    for place in places(header):
+        for value in (None, 7, "x", [], {}, [[1]], {"kind": "Causal"}):
+            changed = replaced(header, place, value)
+            save_file(tensors, path, metadata={"glassformer.trace": json.dumps(changed)})
+            try:
+                trace = Trace.load(path)
+            except TraceError as error:
+                assert "\n" not in str(error)
+                refused += 1
+            else:
+                assert isinstance(trace.model, dict) and repr(trace)
+    assert refused > 100
+
+
+def places(value, before=()):
+    """Every place in a nest of dicts and lists; of a list, the first."""
+    yield before
+    if isinstance(value, dict | list):
+        inside = value.items() if isinstance(value, dict) else enumerate(value[:1])
+        for key, each in inside:
+            yield from places(each, (*before, key))
+
+
+def replaced(value, place, new):
+    if not place:
+        return new
+    copy = value.copy()
+    copy[place[0]] = replaced(value[place[0]], place[1:], new)
+    return copy
+
+
 def test_truncation_anywhere_is_refused(trace: Trace, tmp_path: Path) -> None:
     path = tmp_path / "cat.trace"
     trace.save(path)
@@ -101,6 +196,11 @@ def test_refusals(trace: Trace, tmp_path: Path) -> None:
     save_file({}, tmp_path / "odd.trace", metadata={"glassformer.trace": '{"version": 1}'})
     with pytest.raises(TraceError, match=r"odd.trace is damaged: KeyError 'runs'"):
         Trace.load(tmp_path / "odd.trace")
+    for name in ("other", "new", "odd"):
+        before = (tmp_path / f"{name}.trace").read_bytes()
+        with pytest.raises(TraceError, match=r"another file|version 9|damaged"):
+            trace.append(tmp_path / f"{name}.trace")
+        assert (tmp_path / f"{name}.trace").read_bytes() == before
     (tmp_path / "file").write_text("")
     with pytest.raises(TraceError, match=r"could not be written"):
         trace.save(tmp_path / "file" / "cat.trace")

@@ -107,3 +107,13 @@ def test_refusals() -> None:
     x = torch.zeros(2, 1, C)
     with pytest.raises(TraceError, match=r"must not add keys of its own"), observe_torch(part):
         part(x, x, x)
+
+
+def test_some_heads_and_rows() -> None:
+    part, x = attention(batch_first=True), torch.randn(B, L, C)
+    _, weights = part(x, x, x, average_attn_weights=False, attn_mask=causal(L))
+    with observe_torch(part, heads=[1, 3], rows=slice(2, 5), budget=0) as trace:
+        part(x, x, x, attn_mask=causal(L))
+    site = trace["attention"]
+    assert site.head_numbers == (1, 3) and site.rows == (2, 3, 4)
+    assert_close(site.weights(3), weights[0, 3, 2:5], 1e-6)

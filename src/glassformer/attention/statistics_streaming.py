@@ -33,14 +33,18 @@ def measure(
     *,
     lse: Float[Tensor, "B H L"] | None,
     map_size: int | tuple[int, int] | None,
+    distance: bool,
     top: int | None,
+    stands: Int[Tensor, " L"] | None,
     progress: Callable[[float], None] | None,
 ) -> dict[str, Any]:
     """The fields of `AttentionStatistics`."""
     B, H, L, S = site.extent
     dtype = working_dtype(q.dtype)
     maps = None if map_size is None else MapSums(site.extent, map_size, dtype, q.device)
-    per_row = {n: torch.zeros(B, H, L, dtype=dtype, device=q.device) for n in _PER_ROW}
+    names = _PER_ROW if distance else _PER_ROW[:-1]
+    per_row = {n: torch.zeros(B, H, L, dtype=dtype, device=q.device) for n in names}
+    stands = torch.arange(S - L, S, device=q.device) if stands is None else stands
     received = torch.zeros(B, H, S, dtype=dtype, device=q.device)
     strongest = None if top is None else _Strongest(min(top, S), (B, H, L), dtype, q.device)
 
@@ -54,12 +58,13 @@ def measure(
             scores = tile_scores(q, k, site, tile) if kept is None else kept
             log_weights = scores.sub_(finite)
             weights = log_weights.exp()
-            queries, keys = tile.indices()
-            away = (keys.to(dtype) - (queries + (S - L)).to(dtype)[:, None]).abs_()
             # A weight of 0 has logarithm −∞; 0 · −∞ has no value, 0 · −1000 is 0.
             surprise = log_weights.clamp_(min=-1000.0).mul_(weights)
             per_row["entropy"][:, :, rows] -= surprise.sum(-1)
-            per_row["distance"][:, :, rows] += torch.linalg.vecdot(weights, away)
+            if distance:
+                keys = tile.indices()[1].to(dtype)
+                away = (keys - stands[rows].to(dtype)[:, None]).abs_()
+                per_row["distance"][:, :, rows] += torch.linalg.vecdot(weights, away)
             peak = per_row["peak"][:, :, rows]
             per_row["peak"][:, :, rows] = torch.maximum(peak, weights.amax(-1))
             received[:, :, tile.cols] += weights.sum(-2)
@@ -70,6 +75,7 @@ def measure(
         if progress is not None:
             progress(rows.stop / L)
     return {
+        "distance": None,
         **per_row,
         "received": received,
         "top": None if strongest is None else strongest.result(),

@@ -32,6 +32,7 @@ def refusal(
     *,
     map_size: int | tuple[int, int] | None = None,
     top: int | None = None,
+    stands: Tensor | None = None,
 ) -> str | None:
     """Why the kernels cannot do what is asked; None: they can."""
     B, _, L, S = site.extent
@@ -48,6 +49,8 @@ def refusal(
         return "there is nothing to attend to"
     if top is not None:
         return "the kernels do not look for the strongest keys"
+    if stands is not None:
+        return "the kernels know queries that stand at the last keys, side by side"
     if site.mask is not None and not _is_known_mask(site.mask):
         return "the kernels know Causal, Window, Padding and Prefix, joined by &, and no other mask"
     if site.bias is not None and not _is_known_bias(site.bias, site.extent):
@@ -65,16 +68,19 @@ def measure(
     *,
     lse: Float[Tensor, "B H L"] | None,
     map_size: int | tuple[int, int] | None,
+    distance: bool = True,
     top: None = None,
+    stands: None = None,
     progress: Callable[[float], None] | None = None,
 ) -> dict[str, Any]:
     """The fields of `AttentionStatistics`, in one pass over q kᵀ once `lse` is known."""
     from glassformer.attention.statistics_kernels import statistics_kernel
 
+    del stands
     lse = row_lse(q, k, site) if lse is None else lse.to(torch.float32, copy=True).contiguous()
     B, H, L, S = site.extent
     M, N = (min(n, most) for n, most in zip(_pair(map_size), (L, S), strict=True))
-    shape = _statistics_shape(q)
+    shape = _statistics_shape(q, distance)
     # A block of keys stays in one column of the map: the size that wastes least of its last one,
     # where a tile costs as much as 32 further keys before its first.
     cell = _blocks(S, N)
@@ -86,7 +92,7 @@ def measure(
     def zeros(*sizes: int) -> Tensor:
         return torch.zeros(sizes, dtype=torch.float32, device=q.device)
 
-    entropy, distance, peak = per_row = zeros(3, B, H, L)
+    entropy, far, peak = per_row = zeros(3, B, H, L)
     mass, maximum = zeros(2, B, H, M, N) if map_size is not None else (peak, peak)
     received = zeros(B, H, S)
     operands = _Operands.of(q, k, site)
@@ -114,6 +120,7 @@ def measure(
                 ROWS=shape.rows,
                 KEYS=keys,
                 CELLS=cells,
+                DISTANCE=distance,
                 RAGGED=S % (N * keys) != 0,
                 CAREFUL=careful,
                 **cut.options(q.device),
@@ -125,7 +132,7 @@ def measure(
         "lse": lse,
         "entropy": entropy,
         "peak": peak,
-        "distance": distance,
+        "distance": far if distance else None,
         "received": received,
         "top": top,
         "map": None if map_size is None else Map(mass, maximum, *edges),
@@ -180,10 +187,10 @@ class _Shape(NamedTuple):
         return dict(zip(names, (self.warps, self.stages, self.registers), strict=True))
 
 
-def _statistics_shape(q: Tensor) -> _Shape:
+def _statistics_shape(q: Tensor, distance: bool) -> _Shape:
     if q.dtype == torch.float32 or q.shape[-1] > 128:
         return _Shape(64, 64, 4, 2, None)
-    return _Shape(64, 128, 4, 3 if q.shape[-1] <= 64 else 2, 168)
+    return _Shape(64, 128, 4, 2 if q.shape[-1] > 64 else 3 if distance else 4, 168)
 
 
 def _lse_shape(q: Tensor) -> _Shape:

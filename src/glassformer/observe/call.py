@@ -1,13 +1,12 @@
 """What a call of attention in transformers means: the rules of the functions that compute it."""
 
-import inspect
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from glassformer.errors import TraceError
-from glassformer.observe.interface import Call
+from glassformer.observe.interface import Call, parameters
 from glassformer.observe.opening import Opening, opening_and_bias, opening_of
 from glassformer.observe.steps import Step
 
@@ -46,7 +45,7 @@ def as_step(
             f"{type(call.module).__name__} passes {', '.join(unknown)} to its attention, and what "
             "that means is not known here."
         )
-    read = inspect.signature(call.function).parameters
+    read = parameters(call.function)
     q, k, v = (operand.detach() for operand in (call.q, call.k, call.v))
     position_bias = options.get("position_bias") if "position_bias" in read else None
     if call.mask is None:
@@ -71,6 +70,7 @@ def as_step(
         scale=None if scale is None else float(scale),
         softcap=options.get("softcap") if "softcap" in read else None,
         sink=_sink(call),
+        lse=call.lse if call.lse is not None and call.lse.shape == q.shape[:3] else None,
         out=_computed(out, q),
         stop=stop,
     )

@@ -19,6 +19,7 @@ class Comparison:
     """How far apart two traces are, site by site: 0 the same attention, 1 nothing in common."""
 
     sites: dict[str, Float[Tensor, "H L"]]  # for each head and query: ½ Σ |weight − weight|
+    heads: dict[str, tuple[int, ...]]  # what the heads of each site are called
     only_first: list[str]  # sites that the other trace has not, or not of this size
     only_second: list[str]
 
@@ -29,7 +30,7 @@ class Comparison:
     def most_changed(self, n: int = 5) -> list[tuple[str, int, int, float]]:
         """The queries whose attention differs most: site, head, query, how far."""
         found = [
-            (name, int(i) // rows.shape[1], int(i) % rows.shape[1], float(value))
+            (name, self.heads[name][int(i) // rows.shape[1]], int(i) % rows.shape[1], float(value))
             for name, rows in self.sites.items()
             for value, i in zip(*rows.flatten().topk(min(n, rows.numel())), strict=True)
         ]
@@ -48,7 +49,7 @@ def compare(
     Sites are compared where both have one of the same name, heads and lengths.
     """
     ours, theirs = first.run.sites, second.run.sites
-    shared = [n for n in ours if n in theirs and ours[n].shape[1:] == theirs[n].shape[1:]]
+    shared = [n for n in ours if n in theirs and _is_alike(ours[n], theirs[n])]
     if not shared:
         raise TraceError(
             "To be compared, two traces must share a site of one size; these have "
@@ -61,9 +62,14 @@ def compare(
             progress((i + 1) / len(shared))
     return Comparison(
         found,
+        {name: ours[name].head_numbers for name in shared},
         [name for name in ours if name not in shared],
         [name for name in theirs if name not in shared],
     )
+
+
+def _is_alike(a: Site, b: Site) -> bool:
+    return (a.shape[1:], a.head_numbers, a.rows) == (b.shape[1:], b.head_numbers, b.rows)
 
 
 def _distance(first: Site, second: Site, sequence: int) -> Float[Tensor, "H L"]:

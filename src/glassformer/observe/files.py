@@ -1,6 +1,7 @@
 """A trace as one file: safetensors, with what is no tensor in its header."""
 
 import json
+import reprlib
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from glassformer.observe.trace import Run, Trace, Words
 
 VERSION = 1
 OPERANDS = ("q", "k", "v", "out")
+CHOSEN = ("heads", "rows", "n_rows")  # where not all was recorded
 
 
 def save_trace(trace: Trace, path: Path) -> None:
@@ -32,6 +34,38 @@ def save_trace(trace: Trace, path: Path) -> None:
             )
     except CheckpointError as error:
         raise TraceError(str(error)) from None
+
+
+def append_trace(trace: Trace, path: Path) -> None:
+    """Write the runs of a file and those of a trace into it, whole or not at all.
+
+    The models must be described alike: runs of one file are shown side by side.
+    """
+    if not path.exists():
+        save_trace(trace, path)
+        return
+    there = load_trace(path)
+    ours = json.loads(json.dumps(trace.model))  # as a file would give it back
+    if there.model != ours:
+        raise TraceError(
+            f"Runs of one file must be of one model; {path} is of {_told(there.model, ours)}, "
+            f"this trace of {_told(ours, there.model)}. Save it under another name."
+        )
+    save_trace(Trace([*there.runs, *trace.runs], ours), path)
+
+
+def _told(model: dict[str, Any], other: dict[str, Any]) -> str:
+    """What a model is, by what another is not: n_layers=2, dim=16."""
+    flat, rest = _flat(model), _flat(other)
+    own = [name for name in flat if name not in rest or flat[name] != rest[name]]
+    told = ", ".join(f"{name}={reprlib.repr(flat[name])}" for name in own[:3])
+    return told + (", …" if len(own) > 3 else "") or "a model without these"
+
+
+def _flat(model: dict[str, Any]) -> dict[str, Any]:
+    config = model.get("config")
+    rest = {name: value for name, value in model.items() if name != "config"}
+    return rest | (config if isinstance(config, dict) else {"config": config})
 
 
 def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -68,8 +102,8 @@ def load_trace(path: Path) -> Trace:
         )
     try:
         runs = [_run(run, f"{i}", tensors) for i, run in enumerate(described["runs"])]
-        return Trace(runs, described["model"])
-    except (KeyError, TypeError, AttributeError, GlassformerError) as error:
+        return Trace(runs, dict(described["model"]))
+    except (LookupError, TypeError, ValueError, AttributeError, GlassformerError) as error:
         raise TraceError(f"{path} is damaged: {type(error).__name__} {error}.") from None
 
 
@@ -87,6 +121,7 @@ def _described(run: Run, where: str, tensors: dict[str, Tensor]) -> dict[str, An
                 "keys": site.keys,
                 "scale": site.scale,
                 "softcap": site.softcap,
+                **{name: getattr(site, name) for name in CHOSEN},
                 "mask": taken_apart(site.mask, f"{prefix}/mask", tensors),
                 "bias": taken_apart(site.bias, f"{prefix}/bias", tensors),
             }
@@ -103,6 +138,7 @@ def _run(described: dict[str, Any], where: str, tensors: dict[str, Tensor]) -> R
         prefix = f"{where}/{plain['name']}"
         sites[plain["name"]] = Site(
             **{k: plain[k] for k in ("name", "queries", "keys", "scale", "softcap")},
+            **_chosen(plain),
             q=tensors[f"{prefix}/q"],
             k=tensors[f"{prefix}/k"],
             v=tensors[f"{prefix}/v"],
@@ -111,7 +147,20 @@ def _run(described: dict[str, Any], where: str, tensors: dict[str, Tensor]) -> R
             bias=put_together(plain["bias"], tensors),
         )
     texts = {
-        name: Words(tensors[f"{where}/{name}"], labels)
+        name: _words(tensors[f"{where}/{name}"], labels)
         for name, labels in described["labels"].items()
     }
-    return Run(sites, texts, described["refusals"])
+    return Run(sites, texts, dict(described["refusals"]))
+
+
+def _chosen(plain: dict[str, Any]) -> dict[str, Any]:
+    found = {name: plain.get(name) for name in CHOSEN}
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in found.items()}
+
+
+def _words(tokens: Tensor, labels: list[list[str]]) -> Words:
+    if labels and [len(row) for row in labels] != [tokens.shape[1]] * len(tokens):
+        raise ValueError("a text must have one label for each token")
+    if not all(isinstance(label, str) for row in labels for label in row):
+        raise TypeError("labels must be texts")
+    return Words(tokens, labels)

@@ -7,11 +7,10 @@ and a site that differs is refused. A row in which nothing is open, of padding, 
 here, while eager attention fills it with the mean of v.
 """
 
-import inspect
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,8 +19,19 @@ from torch import Tensor, nn
 
 from glassformer.errors import GlassformerError, TraceError
 from glassformer.observe.call import as_step
+from glassformer.observe.choice import Choice
 from glassformer.observe.foreign_text import foreign_labels
-from glassformer.observe.interface import SEEN, Call, enter, hear, implementations, uses_interface
+from glassformer.observe.interface import (
+    SEEN,
+    Call,
+    enter,
+    hear,
+    implementations,
+    parameters,
+    uses_interface,
+)
+from glassformer.observe.keeping import Keeper
+from glassformer.observe.partial import name_rows, without_empty
 from glassformer.observe.places import Place, places, sounds_like_attention, unseen
 from glassformer.observe.runs import LiveTrace, in_order
 from glassformer.observe.site import Site
@@ -62,14 +72,14 @@ class Watcher:
         self,
         model: Any,
         tokenizer: Any,
-        layers: Collection[int] | None,
+        choice: Choice,
         outputs: bool,
-        device: torch.device | str | None,
+        keeper: Keeper,
     ) -> None:
         from transformers import PreTrainedModel
 
         self.model, self.tokenizer = model, tokenizer
-        self.layers, self.outputs, self.device = layers, outputs, device
+        self.choice, self.outputs, self.keeper = choice, outputs, keeper
         self.thread = threading.get_ident()
         config = model.config
         self.trace = LiveTrace(self.finish, model=_described(config))
@@ -77,8 +87,9 @@ class Watcher:
         self.encoder = model.get_encoder() if self.both else None
         self.decoder = model.get_decoder() if self.both else None
         halves = {m for m in (self.encoder, self.decoder) if m is not None}
-        self.roots = halves | {m for m in model.modules() if isinstance(m, PreTrainedModel)}
-        using = [(path, m) for path, m in model.named_modules() if uses_interface(type(m))]
+        paths = {module: path for path, module in model.named_modules()}
+        self.roots = halves | {m for m in paths if isinstance(m, PreTrainedModel)}
+        using = [(path, m) for m, path in paths.items() if uses_interface(type(m))]
         self.places = places(using, config)
         self.writer = "decoder" if any(_writes(p) for p in self.places.values()) else "encoder"
         writers = {m for m, place in self.places.items() if place.stack == self.writer}
@@ -122,7 +133,8 @@ class Watcher:
     def check_seen(self) -> None:
         """A model that was passed and showed nothing is told, not left empty."""
         if self.n_passes and not any(run.sites or run.refusals for run in self.trace.runs):
-            chosen = "" if self.layers is None else f" of layers {sorted(self.layers)}"
+            layers = self.choice.layers
+            chosen = "" if layers is None else f" of layers {sorted(layers)}"
             raise TraceError(
                 f"{type(self.model).__name__} was passed {self.n_passes} time(s), but no "
                 f"attention{chosen} went through the interface of transformers."
@@ -229,7 +241,7 @@ class Watcher:
         if place.stack == self.writer and not self.is_counted:
             self.order.append(torch.arange(len(call.q)))
             self.is_counted = True
-        if self.layers is not None and place.layer not in self.layers:
+        if not self.choice.has_layer(place.layer):
             return
         self.is_stale = True
         self.calls[call.module] += 1
@@ -248,7 +260,11 @@ class Watcher:
                 if is_fixed:
                     step = step.written()
                 step = step if self.outputs else step.without_output()
-                steps.add(step if self.device is None else step.to(self.device))
+                heads = self.choice.head_numbers(step.q.shape[1], place.name)
+                rows = self.choice.row_places(
+                    steps.n_rows, step.L, step=len(steps.steps), device=step.q.device
+                )
+                steps.add(step.chosen(heads, rows), self.keeper)
         except GlassformerError as error:
             steps.refuse(str(error).rstrip("."))
             return
@@ -280,8 +296,10 @@ class Watcher:
                 reason = str(error).rstrip(".")
             if reason is not None:
                 run.refusals[name] = reason
+        without_empty(run)
         for site in run.sites.values():
             self._name_texts(site, run)
+        name_rows(run)
 
     def _site(self, name: str, steps: Steps, batch: int) -> Site:
         place = self.stacks[name]
@@ -290,11 +308,12 @@ class Watcher:
         known = self.both and place.stack == "encoder"
         own = "tokens" if is_written else "source" if known else place.stack
         other = ("source" if self.both else "context") if place.is_cross else own
-        return steps.site(name, order, own, other, batch=batch if known else None)
+        return steps.site(name, order, own, other, self.keeper, batch=batch if known else None)
 
     def _name_texts(self, site: Site, run: Run) -> None:
         """The texts of a site's rows and columns; where nobody knows tokens, their places."""
         B, _, L, S = site.shape
+        L = L if site.n_rows is None else site.n_rows
         site.queries = _text(run, site.queries, B, L)
         n_sinks = int(self.sites[site.name].has_sink)
         site.keys = _text(run, site.keys, B, S - n_sinks)
@@ -334,7 +353,9 @@ def _repeated(tokens: Tensor, batch: int) -> Tensor:
 
 
 def _named(module: nn.Module, args: tuple, options: dict[str, Any]) -> dict[str, Any]:
-    names = list(inspect.signature(module.forward).parameters)
+    if not args:
+        return options
+    names = parameters(type(module).forward)[1:]
     return {**dict(zip(names, args, strict=False)), **options}
 
 

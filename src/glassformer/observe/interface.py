@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 from torch import Tensor, nn
 
+from glassformer.attention.overheard import Overheard
 from glassformer.errors import TraceError
 
 SEEN = ("eager", "sdpa")  # implementations whose arithmetic we know
@@ -32,6 +33,7 @@ class Call(NamedTuple):
     v: Tensor
     mask: Tensor | None
     options: dict[str, Any]
+    lse: Tensor | None  # where the kernel told it
 
 
 Watcher = Callable[[Call, Any], None]  # is told of a call, and of what came out of it
@@ -132,7 +134,7 @@ def _configs(model: nn.Module, *, every: bool = False) -> Iterator[Any]:
     """The configs of a model, of its parts and inside of those, each once."""
     from transformers import PreTrainedConfig
 
-    waiting = [getattr(module, "config", None) for module in model.modules()]
+    waiting = [vars(module).get("config") for module in model.modules()]
     seen: set[int] = set()
     while waiting:
         config = waiting.pop(0)
@@ -165,14 +167,23 @@ def _attention(
     **options: Any,
 ) -> Any:
     function = _function(type(module), implementation)
-    out = function(module, query, key, value, attention_mask, *rest, **options)
-    if present := _watchers.get(module):
-        names = list(inspect.signature(function).parameters)[5:]
-        options = {**dict(zip(names, rest, strict=False)), **options}
-        call = Call(module, function, implementation, query, key, value, attention_mask, options)
-        for watcher in present:
-            watcher(call, out)
+    given = query, key, value, attention_mask
+    present = _watchers.get(module)
+    if not present:
+        return function(module, *given, *rest, **options)
+    with Overheard() as heard:
+        out = function(module, *given, *rest, **options)
+    options = {**dict(zip(parameters(function)[5:], rest, strict=False)), **options}
+    call = Call(module, function, implementation, *given, options, heard.lse)
+    for watcher in present:
+        watcher(call, out)
     return out
+
+
+@cache
+def parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of what a function takes, in order."""
+    return tuple(inspect.signature(function).parameters)
 
 
 def _function(kind: type, implementation: str) -> Callable[..., Any]:

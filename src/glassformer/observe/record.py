@@ -6,10 +6,12 @@ without hooks, to the bit.
 """
 
 import json
+import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,10 +21,14 @@ from glassformer.attention import Bias, Mask
 from glassformer.attention.biases import as_bias
 from glassformer.attention.cache import StaticCache
 from glassformer.attention.masks import as_mask
+from glassformer.attention.overheard import Overheard
 from glassformer.errors import TraceError
 from glassformer.layers import Core, TokenEmbedding
 from glassformer.models import Config, Decoder, Encoder, EncoderDecoder, ModelCache
 from glassformer.models.stack import Stack
+from glassformer.observe.choice import Choice, Rows, taken
+from glassformer.observe.keeping import Keeper
+from glassformer.observe.partial import name_rows, site_of, without_empty
 from glassformer.observe.runs import LiveTrace, in_order
 from glassformer.observe.site import Site
 from glassformer.observe.trace import Run, Trace, Words
@@ -34,8 +40,13 @@ def observe(
     model: Encoder | Decoder | EncoderDecoder,
     *,
     layers: Collection[int] | None = None,
+    heads: Collection[int] | None = None,
+    rows: Rows | None = None,
+    every: int = 1,
     outputs: bool = False,
     device: torch.device | str | None = None,
+    budget: int | str | None = None,
+    folder: str | Path | None = None,
 ) -> Iterator[Trace]:
     """Record what passes through a model's attention while the context is open.
 
@@ -45,15 +56,22 @@ def observe(
             gf.generate(model, "The cat sat on the")
         trace["decoder.0.self"].weights(head=0)
 
-    `layers` chooses some of them, `outputs` keeps what the model computed too, `device` moves the
-    operands, to "cpu" say, as they come.
+    `layers` and `heads` choose some of them, `rows` some of the queries: places in the text, or
+    "last" for the last row of each call. Of generation, every n-th step is kept. `outputs` keeps
+    what the model computed too. `device` moves the operands, to "cpu" say, as they come; what
+    exceeds the budget ("4 GiB") goes to the disk, into `folder` or the system's for such files.
+
+    Only what this thread does is seen. A model may be observed more than once at a time.
     """
     if not isinstance(model, Encoder | Decoder | EncoderDecoder):
         raise TraceError(
             f"observe takes a model of glassformer; got {type(model).__name__}. Use watch for one "
             "of transformers, record for operands of your own."
         )
-    recorder = _Recorder(model, layers, outputs, device)
+    choice = Choice(layers=layers, heads=heads, rows=rows, every=every)
+    config = model.config
+    choice.check(max(config.n_layers, config.decoder_layers), config.n_heads)
+    recorder = _Recorder(model, choice, outputs, Keeper(device, budget, folder))
     handles = recorder.attach()
     try:
         yield recorder.trace
@@ -69,6 +87,10 @@ class _Parts:
 
     q: list[Tensor] = field(default_factory=list)
     out: list[Tensor] = field(default_factory=list)
+    rows: list[Tensor] = field(default_factory=list)  # the places of what is in q
+    n_rows: int = 0  # that passed, kept or not
+    heads: tuple[int, ...] | None = None
+    lse: Tensor | None = None  # of the last step, where the kernel told it
     latest: dict[str, Any] = field(default_factory=dict)  # k, v, mask … of the last step
 
 
@@ -76,11 +98,12 @@ class _Recorder:
     def __init__(
         self,
         model: Encoder | Decoder | EncoderDecoder,
-        layers: Collection[int] | None,
+        choice: Choice,
         outputs: bool,
-        device: torch.device | str | None,
+        keeper: Keeper,
     ) -> None:
-        self.model, self.layers, self.outputs, self.device = model, layers, outputs, device
+        self.model, self.choice, self.outputs, self.keeper = model, choice, outputs, keeper
+        self.thread = threading.get_ident()
         self.trace = LiveTrace(self.finish, model=_described(model.config))
         self.parts: dict[str, _Parts] = {}
         self.tokens: dict[str, list[Tensor]] = {}
@@ -90,6 +113,7 @@ class _Recorder:
         self.start = self.stop = 0
         self.is_fixed = False
         self.is_stale = False
+        self.heard: Overheard | None = None
 
     def attach(self) -> list[Any]:
         handles = []
@@ -101,20 +125,41 @@ class _Recorder:
                 handles.append(module.register_forward_pre_hook(hook, with_kwargs=True))
             elif isinstance(module, Core):
                 stack, _, layer, part, _ = path.split(".")
-                if self.layers is None or int(layer) in self.layers:
+                if self.choice.has_layer(int(layer)):
                     name = f"{stack}.{layer}.{'cross' if part == 'cross' else 'self'}"
                     hook = partial(self._record, name)
-                    handles.append(module.register_forward_hook(hook, with_kwargs=True))
+                    handles.append(module.register_forward_pre_hook(self._listen_to_kernel))
+                    handles.append(
+                        module.register_forward_hook(hook, with_kwargs=True, always_call=True)
+                    )
         return handles
+
+    def _listen_to_kernel(self, _module: nn.Module, _args: tuple) -> None:
+        if self._is_here() and not torch.compiler.is_compiling():
+            self.heard = Overheard()
+            self.heard.__enter__()
+
+    def _heard_lse(self) -> Tensor | None:
+        heard, self.heard = self.heard, None
+        if heard is None:
+            return None
+        heard.__exit__(None, None, None)
+        return heard.lse
 
     def close(self) -> None:
         self.finish()
         self._listen(None)
 
+    def _is_here(self) -> bool:
+        return threading.get_ident() == self.thread
+
     def _tokens(self, _module: nn.Module, args: tuple) -> None:
-        self.fresh = args[0].detach()
+        if self._is_here():
+            self.fresh = args[0].detach()
 
     def _enter(self, stack: str, _module: nn.Module, _args: tuple, options: dict) -> None:
+        if not self._is_here():
+            return
         cache = options.get("cache")
         self.start = 0 if cache is None else int(cache.length)
         continues = cache is not None and cache is self.cache and self.start > 0
@@ -135,23 +180,35 @@ class _Recorder:
             self.order.append(torch.arange(len(self.fresh)))
 
     def _record(
-        self, name: str, _module: nn.Module, args: tuple, options: dict, out: Tensor
+        self, name: str, _module: nn.Module, args: tuple, options: dict, out: Tensor | None
     ) -> None:
+        if not self._is_here():
+            return
+        lse = self._heard_lse()
+        if out is None:  # the call failed
+            return
         q, k, v = (operand.detach() for operand in args)
-        cross = name.endswith(".cross")
-        if self.is_fixed and not cross:  # only what is filled, and copied: buffers change
+        is_cross = name.endswith(".cross")
+        if self.is_fixed and not is_cross:  # only what is filled, and copied: buffers change
             k, v = (t[:, :, : self.stop].clone() for t in (k, v))
         parts = self.parts.setdefault(name, _Parts())
-        parts.q.append(self._kept(q))
+        parts.heads = heads = self.choice.head_numbers(q.shape[1], name)
+        rows = self.choice.row_places(parts.n_rows, q.shape[2], step=len(parts.q), device=q.device)
+        parts.lse = None if lse is None or lse.shape != q.shape[:3] else taken(lse, heads, rows)
+        parts.q.append(self.keeper.keep(taken(q, heads, rows)))
+        if rows is not None:
+            parts.rows.append(rows + parts.n_rows)
+        parts.n_rows += q.shape[2]
         if self.outputs:
-            parts.out.append(self._kept(out.detach()))
+            parts.out.append(self.keeper.keep(taken(out.detach(), heads, rows)))
+        read = None if heads is None else tuple(h * k.shape[1] // q.shape[1] for h in heads)
         aligned = k.shape[2] - q.shape[2]
         mask, bias = options.get("mask"), options.get("bias")
         parts.latest = {
-            "k": self._kept(k),
-            "v": self._kept(v),
-            "mask": None if mask is None else self._moved(_standing(as_mask(mask), aligned)),
-            "bias": None if bias is None else self._moved(_standing(as_bias(bias), aligned)),
+            "k": self.keeper.keep(taken(k, read)),
+            "v": self.keeper.keep(taken(v, read)),
+            "mask": None if mask is None else _standing(as_mask(mask), aligned),
+            "bias": None if bias is None else _standing(as_bias(bias), aligned),
             "scale": options.get("scale"),
             "softcap": options.get("softcap"),
         }
@@ -193,27 +250,35 @@ class _Recorder:
             tokenizer = self.model.tokenizer
             shown = [] if tokenizer is None else [labels(tokenizer, row) for row in tokens.tolist()]
             run.texts[text] = Words(tokens, shown)
+        without_empty(run)
+        name_rows(run)
 
     def _site(self, name: str, parts: _Parts) -> Site:
         is_writer = name.startswith("decoder.") or not isinstance(self.model, EncoderDecoder)
         both = isinstance(self.model, EncoderDecoder)
-        return Site(
+        q, out = (
+            self.keeper.joined(self._in_order(chunks, is_writer), dim=2) if chunks else None
+            for chunks in (parts.q, parts.out)
+        )
+        assert q is not None
+        rows = torch.cat(parts.rows) if parts.rows else None
+        is_whole = len(parts.q) == 1
+        return site_of(
             name=name,
-            q=torch.cat(self._in_order(parts.q, is_writer), dim=2),
-            out=torch.cat(self._in_order(parts.out, is_writer), dim=2) if parts.out else None,
+            q=q,
+            out=out,
             queries="tokens" if is_writer else "source",
             keys="source" if both and (name.endswith(".cross") or not is_writer) else "tokens",
+            heads=parts.heads,
+            rows=rows,
+            n_heads=self.model.config.n_heads,
+            n_rows=parts.n_rows,
+            lse=parts.lse if is_whole else None,
             **parts.latest,
         )
 
     def _in_order(self, chunks: list[Tensor], is_written: bool) -> list[Tensor]:
         return in_order(chunks, self.order) if is_written else chunks
-
-    def _kept(self, tensor: Tensor) -> Tensor:
-        return tensor if self.device is None else tensor.to(self.device)
-
-    def _moved(self, part: Any) -> Any:
-        return part if self.device is None else part.to(self.device)
 
 
 def record(

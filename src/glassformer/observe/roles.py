@@ -63,7 +63,7 @@ def roles(
     rows = torch.linspace(first, L - 1, n_rows).round().long().unique()
     weights = site.weights(rows=rows.tolist(), sequence=sequence).float().cpu()  # H R S
     allowed = _allowed(site, rows, sequence).cpu()
-    stands = rows + (S - L)
+    stands = site.stands.cpu()[rows]
     marks = _marks(stands, S, tokens, delimiters)
     sink = weights[..., 0].mean(-1)
     rest, open_ = weights.clone(), allowed.clone()
@@ -76,8 +76,8 @@ def roles(
     found["positional"] = _positional(rest, stands, counted)
     found["broad"] = _broad(rest, open_, counted)
     return [
-        _role(site.name, h, float(sink[h]), {n: float(s[h]) for n, s in found.items()})
-        for h in range(H)
+        _role(site.name, number, float(sink[h]), {n: float(s[h]) for n, s in found.items()})
+        for h, number in enumerate(site.head_numbers)
     ]
 
 

@@ -5,11 +5,11 @@ and statistics are derived where one looks, exactly, and never as a whole matrix
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from glassformer.attention import Bias, Mask
@@ -42,6 +42,10 @@ class Site:
     Methods look at one sequence of a batch, the first unless told, and at one head or, with
     head=None, at all of them. What costs a pass over the whole site is kept.
 
+    Where only some heads were recorded, `heads` says which, and head= names one by its number in
+    the model. Where only some rows were, they are counted from 0 here, and `rows` says which of the
+    `n_rows` that passed they are.
+
     >>> q, k, v = torch.randn(3, 1, 2, 5, 4).unbind(0)
     >>> weights = Site(name="example", q=q, k=k, v=v).weights(head=1, rows=[4])
     >>> weights.shape, round(float(weights.sum()), 4)
@@ -59,6 +63,9 @@ class Site:
     out: Float[Tensor, "B H L E"] | None = None  # what the model computed
     queries: str = "tokens"  # the text that the rows belong to
     keys: str = "tokens"  # and the columns
+    heads: tuple[int, ...] | None = None  # the numbers of those that were recorded, None: all
+    rows: tuple[int, ...] | None = None
+    n_rows: int | None = None
     _kept: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -83,6 +90,19 @@ class Site:
     @property
     def n_heads(self) -> int:
         return self.q.shape[1]
+
+    @property
+    def head_numbers(self) -> tuple[int, ...]:
+        """What its heads are called, in order."""
+        return tuple(range(self.n_heads)) if self.heads is None else self.heads
+
+    @property
+    def stands(self) -> Int[Tensor, " L"]:
+        """The key at which each query stands, the last of all that passed at the last key."""
+        L, S = self.shape[2:]
+        if self.rows is None or self.n_rows is None:
+            return torch.arange(S - L, S, device=self.q.device)
+        return torch.tensor(self.rows, device=self.q.device) + (S - self.n_rows)
 
     @property
     def lse(self) -> Float[Tensor, "B H L"]:
@@ -116,10 +136,14 @@ class Site:
         *,
         map_size: int | tuple[int, int] | None = None,
         top: int | None = None,
+        distance: bool = True,
         progress: Callable[[float], None] | None = None,
     ) -> AttentionStatistics:
-        """Everything that one pass over the site yields, for all sequences and heads; kept."""
-        key = f"statistics {map_size} {top}"
+        """Everything that one pass over the site yields, for all sequences and heads; kept.
+
+        Without `distance` it goes quicker on a GPU.
+        """
+        key = f"statistics {map_size} {top} {distance}"
         if key not in self._kept:
             found = attention_statistics(
                 self.q,
@@ -127,11 +151,15 @@ class Site:
                 **self.options,
                 map_size=map_size,
                 top=top,
+                distance=distance,
+                stands=None if self.rows is None else self.stands,
                 lse=self._kept.get("lse"),
                 progress=progress,
             )
             self._kept["lse"] = found.lse
-            self._kept[key] = self._kept["statistics"] = found
+            self._kept[key] = found
+            if distance or "statistics" not in self._kept:
+                self._kept["statistics"] = found
         return self._kept[key]
 
     def _any_statistics(self) -> AttentionStatistics:
@@ -147,7 +175,11 @@ class Site:
 
     def distance(self, head: int | None = None, *, sequence: int = 0) -> Float[Tensor, "..."]:
         """How far away each query looks, on average, in tokens."""
-        return self._chosen(self._any_statistics().distance, head, sequence)
+        found = self._any_statistics().distance
+        if found is None:
+            found = self.statistics().distance
+            assert found is not None
+        return self._chosen(found, head, sequence)
 
     def received(self, head: int | None = None, *, sequence: int = 0) -> Float[Tensor, "..."]:
         """How much attention each key gets from all queries together."""
@@ -181,7 +213,7 @@ class Site:
             self.v,
             query=query,
             key=key,
-            head=head,
+            head=self._index(head),
             batch=sequence,
             **self.options,
         )
@@ -190,7 +222,13 @@ class Site:
         """One row, step by step: dot products, scaling, mask, softmax, weighted sum."""
         self._check(head, sequence)
         return row_arithmetic(
-            self.q, self.k, self.v, query=query, head=head, batch=sequence, **self.options
+            self.q,
+            self.k,
+            self.v,
+            query=query,
+            head=self._index(head),
+            batch=sequence,
+            **self.options,
         )
 
     def difference_from_output(self) -> float:
@@ -210,27 +248,23 @@ class Site:
 
     def to(self, device: torch.device | str) -> "Site":
         """The same site on another device; what was kept is forgotten."""
-        return Site(
-            name=self.name,
-            q=self.q.to(device),
-            k=self.k.to(device),
-            v=self.v.to(device),
-            mask=None if self.mask is None else self.mask.to(device),
-            bias=None if self.bias is None else self.bias.to(device),
-            scale=self.scale,
-            softcap=self.softcap,
-            out=None if self.out is None else self.out.to(device),
-            queries=self.queries,
-            keys=self.keys,
-        )
+        parts = ("q", "k", "v", "mask", "bias", "out")
+        moved = {n: part.to(device) for n in parts if (part := getattr(self, n)) is not None}
+        return replace(self, **moved, _kept={})
 
     def _chosen(self, values: Tensor, head: int | None, sequence: int) -> Tensor:
         self._check(head, sequence)
-        return values[sequence] if head is None else values[sequence, head]
+        return values[sequence] if head is None else values[sequence, self._index(head)]
+
+    def _index(self, head: int) -> int:
+        return head if self.heads is None else self.heads.index(head)
 
     def _check(self, head: int | None, sequence: int) -> None:
         B, H = self.shape[:2]
-        if head is not None and not 0 <= head < H:
-            raise TraceError(f"{self.name} has heads 0 … {H - 1}; got head={head}.")
+        if head is not None and head not in self.head_numbers:
+            if self.heads is None:
+                raise TraceError(f"{self.name} has heads 0 … {H - 1}; got head={head}.")
+            recorded = ", ".join(map(str, self.heads))
+            raise TraceError(f"Of {self.name}, heads {recorded} were recorded; got head={head}.")
         if not 0 <= sequence < B:
             raise TraceError(f"{self.name} has sequences 0 … {B - 1}; got sequence={sequence}.")

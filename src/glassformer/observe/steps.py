@@ -10,13 +10,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from glassformer.attention import Bias, ExplicitBias
 from glassformer.attention.reference import attention
 from glassformer.errors import TraceError
+from glassformer.observe.choice import taken
+from glassformer.observe.keeping import Keeper
 from glassformer.observe.opening import Opening, openings_joined, rows_joined
+from glassformer.observe.partial import site_of
 from glassformer.observe.runs import in_order
 from glassformer.observe.site import Site
 
@@ -33,8 +36,12 @@ class Step:
     scale: float | None = None
     softcap: float | None = None
     sink: Float[Tensor, " H"] | None = None
+    lse: Float[Tensor, "B H L"] | None = None  # where the kernel told it
     out: Float[Tensor, "B H L E"] | None = None
     stop: int  # how many tokens the text has with this step
+    heads: tuple[int, ...] | None = None  # those that are in q, k, v and out, None: all
+    rows: Int[Tensor, " R"] | None = None  # those that are in q and out, None: all
+    n_heads: int = 0
 
     @property
     def L(self) -> int:
@@ -44,10 +51,31 @@ class Step:
     def S(self) -> int:
         return self.opening.S
 
-    def to(self, device: torch.device | str) -> "Step":
-        names = ("q", "k", "v", "bias", "sink", "out", "opening")
-        kept = {n: part.to(device) for n in names if (part := getattr(self, n)) is not None}
-        return replace(self, **kept)
+    def chosen(self, heads: tuple[int, ...] | None, rows: Int[Tensor, " R"] | None) -> "Step":
+        """With some heads and rows of the operands; opening and bias stay those of all."""
+        assert self.k is not None and self.v is not None
+        H, K = self.q.shape[1], self.k.shape[1]
+        read = None if heads is None else tuple(h * K // H for h in heads)
+        return replace(
+            self,
+            q=taken(self.q, heads, rows),
+            k=taken(self.k, read),
+            v=taken(self.v, read),
+            out=None if self.out is None else taken(self.out, heads, rows),
+            lse=None if self.lse is None else taken(self.lse, heads, rows),
+            heads=heads,
+            rows=rows,
+            n_heads=H,
+        )
+
+    def kept(self, keeper: Keeper) -> "Step":
+        names = ("q", "k", "v", "out")
+        where = {n: keeper.keep(t) for n in names if (t := getattr(self, n)) is not None}
+        if keeper.device is None:
+            return replace(self, **where)
+        names = ("bias", "sink", "opening", "rows")
+        moved = {n: t.to(keeper.device) for n in names if (t := getattr(self, n)) is not None}
+        return replace(self, **where, **moved)
 
     def written(self) -> "Step":
         """Without the keys of a fixed cache that are not written yet, and out of its buffers."""
@@ -70,20 +98,24 @@ class Step:
         """The first rows alone: the text was shortened to this."""
         L = self.L - (self.stop - stop)
         S = self.S - (self.stop - stop)
+        rows = None if self.rows is None else self.rows[self.rows < L]
+        kept = L if rows is None else len(rows)
         return replace(
             self,
-            q=self.q[:, :, :L],
+            q=self.q[:, :, :kept],
+            rows=rows,
+            lse=None if self.lse is None else self.lse[:, :, :kept],
             k=None if self.k is None else self.k[:, :, :S],
             v=None if self.v is None else self.v[:, :, :S],
             opening=self.opening.rows(L),
             bias=None if self.bias is None else self.bias[..., :L, :S],
-            out=None if self.out is None else self.out[:, :, :L],
+            out=None if self.out is None else self.out[:, :, :kept],
             stop=stop,
         )
 
     def of(self, rows: Tensor) -> "Step":
         """The same for other sequences of the batch."""
-        parts = {n: getattr(self, n) for n in ("q", "k", "v", "bias", "out")}
+        parts = {n: getattr(self, n) for n in ("q", "k", "v", "bias", "out", "lse")}
         shared = ("bias",)
         chosen = {
             n: t[rows]
@@ -123,7 +155,12 @@ class Steps:
     differences: list[Tensor] = field(default_factory=list)
     refusal: str | None = None
 
-    def add(self, step: Step) -> None:
+    @property
+    def n_rows(self) -> int:
+        """How many rows have passed."""
+        return sum(step.L for step in self.steps)
+
+    def add(self, step: Step, keeper: Keeper) -> None:
         if self.steps and not self.is_cross:
             if step.stop - self._first_key() == step.S:
                 for earlier in self.steps:
@@ -132,7 +169,7 @@ class Steps:
                 assert step.k is not None and step.v is not None
                 k, v = (t[:, :, step.S - step.L :].clone() for t in (step.k, step.v))
                 step = replace(step, k=k, v=v)
-        self.steps.append(step)
+        self.steps.append(step.kept(keeper))
 
     def shorten(self, stop: int) -> None:
         """Forget what lies behind this many tokens: a cache was cropped."""
@@ -166,6 +203,7 @@ class Steps:
         order: Sequence[Tensor],
         queries: str,
         keys: str,
+        keeper: Keeper,
         *,
         batch: int | None = None,
     ) -> Site:
@@ -173,13 +211,13 @@ class Steps:
 
         With `batch`, each sequence is repeated as often as makes so many of them.
         """
-        step = self._joined(order)
+        step = self._joined(order, keeper)
         if batch is not None and batch != len(step.q) and batch % len(step.q) == 0:
             rows = torch.arange(len(step.q)).repeat_interleave(batch // len(step.q))
             step = step.of(rows.to(step.q.device))
         assert step.k is not None and step.v is not None
         k, v = (_sunk(t, step.sink, 0.0, dim=2) for t in (step.k, step.v))
-        return Site(
+        return site_of(
             name=name,
             q=step.q,
             k=k,
@@ -187,17 +225,22 @@ class Steps:
             out=step.out,
             queries=queries,
             keys=keys,
+            heads=step.heads,
+            rows=step.rows,
+            n_heads=step.n_heads,
+            n_rows=step.L,
+            lse=step.lse,
             **step.options(),
         )
 
-    def _joined(self, order: Sequence[Tensor]) -> Step:
+    def _joined(self, order: Sequence[Tensor], keeper: Keeper) -> Step:
         last = self.steps[-1]
         if len(self.steps) == 1:
             return last
         order = list(order)[len(order) - len(self.steps) :]
         k, v, S = last.k, last.v, last.S
         if not self.is_cross:
-            k, v = (self._keys(name, order) for name in ("k", "v"))
+            k, v = (self._keys(name, order, keeper) for name in ("k", "v"))
             S = k.shape[2]
         first = self._first_key()
         starts = [0 if self.is_cross else each.stop - each.S - first for each in self.steps]
@@ -211,17 +254,28 @@ class Steps:
         outs = [each.out for each in self.steps if each.out is not None]
         return replace(
             last,
-            q=torch.cat(in_order([each.q for each in self.steps], order), dim=2),
-            out=torch.cat(in_order(outs, order), dim=2) if outs else None,
+            q=keeper.joined(in_order([each.q for each in self.steps], order), dim=2),
+            out=keeper.joined(in_order(outs, order), dim=2) if outs else None,
             k=k,
             v=v,
+            lse=None,
+            rows=self._rows(),
             opening=openings_joined([each.opening for each in self.steps], order, starts, S),
             bias=bias,
         )
 
-    def _keys(self, name: str, order: Sequence[Tensor]) -> Tensor:
+    def _rows(self) -> Int[Tensor, " R"] | None:
+        """The places of the rows that are kept, over all steps."""
+        found, n = [], 0
+        for step in self.steps:
+            if step.rows is not None:
+                found.append(step.rows + n)
+            n += step.L
+        return torch.cat(found) if found else None
+
+    def _keys(self, name: str, order: Sequence[Tensor], keeper: Keeper) -> Tensor:
         kept = [t for each in self.steps if (t := getattr(each, name)) is not None]
-        return torch.cat(in_order(kept, order[len(order) - len(kept) :]), dim=2)
+        return keeper.joined(in_order(kept, order[len(order) - len(kept) :]), dim=2)
 
     def _first_key(self) -> int:
         """How many tokens of the text lie before the first key that was seen."""

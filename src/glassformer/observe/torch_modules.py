@@ -5,8 +5,9 @@ as soon as a hook is attached. So nothing is hooked: while the context is open, 
 such module is one that records and then calls the original. What is computed stays the same.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,12 +17,23 @@ from torch import Tensor, nn
 from glassformer.attention import Causal, Explicit, Mask
 from glassformer.attention.biases import Bias, as_bias
 from glassformer.errors import TraceError
+from glassformer.observe.choice import Choice, Rows
+from glassformer.observe.keeping import Keeper
+from glassformer.observe.partial import part_of
 from glassformer.observe.site import Site
 from glassformer.observe.trace import Run, Trace
 
 
 @contextmanager
-def observe_torch(module: nn.Module) -> Iterator[Trace]:
+def observe_torch(
+    module: nn.Module,
+    *,
+    heads: Collection[int] | None = None,
+    rows: Rows | None = None,
+    device: torch.device | str | None = None,
+    budget: int | str | None = None,
+    folder: str | Path | None = None,
+) -> Iterator[Trace]:
     """Record every `nn.MultiheadAttention` in a module; sites are named by their paths.
 
     ::
@@ -30,7 +42,8 @@ def observe_torch(module: nn.Module) -> Iterator[Trace]:
             model(x)
         trace["layers.0.self_attn"].weights(head=3)
 
-    Each call begins a new run if its site has been passed already.
+    Each call begins a new run if its site has been passed already. What is kept, and where, is
+    chosen as for `observe`.
     """
     found = [m for m in module.modules() if isinstance(m, nn.MultiheadAttention)]
     if not found:
@@ -38,7 +51,7 @@ def observe_torch(module: nn.Module) -> Iterator[Trace]:
             f"observe_torch needs a module with nn.MultiheadAttention; {type(module).__name__} has "
             "none. Use record for operands of your own."
         )
-    recorder = _Recorder()
+    recorder = _Recorder(Choice(heads=heads, rows=rows), Keeper(device, budget, folder))
     patched: list[nn.Module] = []
     try:
         for path, part in module.named_modules():
@@ -55,8 +68,8 @@ def observe_torch(module: nn.Module) -> Iterator[Trace]:
 
 
 class _Recorder:
-    def __init__(self) -> None:
-        self.trace = Trace()
+    def __init__(self, choice: Choice, keeper: Keeper) -> None:
+        self.trace, self.choice, self.keeper = Trace(), choice, keeper
         self.inside: set[str] = set()  # layers that have recorded for their attention
 
     def attention(self, name: str, part: nn.MultiheadAttention) -> Any:
@@ -103,7 +116,7 @@ class _Recorder:
     def add(self, site: Site) -> None:
         if not self.trace.runs or site.name in self.trace.run.sites:
             self.trace.runs.append(Run())
-        self.trace.run.sites[site.name] = site
+        self.trace.run.sites[site.name] = part_of(site, self.choice, self.keeper)
 
 
 _ARGUMENTS = (

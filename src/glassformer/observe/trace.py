@@ -12,6 +12,7 @@ from torch import Tensor
 
 from glassformer.errors import TraceError
 from glassformer.observe.site import Site
+from glassformer.observe.views import views
 
 
 @dataclass(eq=False)
@@ -38,7 +39,8 @@ class Trace:
 
         trace["decoder.2.cross"].weights(head=3)
         for site in trace: ...
-        trace.save("cat.trace"); Trace.load("cat.trace")
+        trace.save("cat.trace"); trace.append("cat.trace"); Trace.load("cat.trace")
+        trace.show(); trace.figure("cat.png"); trace.page("cat.html")
     """
 
     def __init__(self, runs: list[Run] | None = None, model: dict[str, Any] | None = None) -> None:
@@ -54,6 +56,14 @@ class Trace:
             )
         return self.runs[-1]
 
+    def only(self, run: int) -> "Trace":
+        """One run alone, counted from 0, or from the end: only(-1) is the last."""
+        runs = self.runs
+        if not -len(runs) <= run < len(runs):
+            there = f"runs 0 … {len(runs) - 1}" if runs else "no runs"
+            raise TraceError(f"This trace has {there}; got run={run}.")
+        return Trace([runs[run]], self.model)
+
     @property
     def names(self) -> list[str]:
         """The sites of the last run, in the order in which they were passed."""
@@ -64,7 +74,8 @@ class Trace:
         if name in sites:
             return sites[name]
         if name in self.run.refusals:
-            raise TraceError(f"{name} could not be recorded: {self.run.refusals[name]}.")
+            why = _visible(self.run.refusals[name])
+            raise TraceError(f"{_visible(name)} could not be recorded: {why}.")
         near = difflib.get_close_matches(name, sites, n=1)
         raise TraceError(
             f"A site must be one of {_listed(list(sites))}; got {name!r}."
@@ -81,9 +92,8 @@ class Trace:
         """How the tokens of a text of the last run read, or their numbers where nobody can tell."""
         words = self.run.texts.get(text)
         if words is None:
-            raise TraceError(
-                f"The texts of this run are {', '.join(self.run.texts) or 'unknown'}; got {text!r}."
-            )
+            known = _listed(list(self.run.texts)) or "unknown"
+            raise TraceError(f"The texts of this run are {known}; got {text!r}.")
         if words.labels:
             return words.labels[sequence]
         return [str(token) for token in words.tokens[sequence].tolist()]
@@ -94,12 +104,53 @@ class Trace:
 
         save_trace(self, Path(path))
 
+    def append(self, path: str | Path) -> None:
+        """Add the runs to a file of the same model, whole or not at all; begin it if need be."""
+        from glassformer.observe.files import append_trace
+
+        append_trace(self, Path(path))
+
     @classmethod
     def load(cls, path: str | Path) -> "Trace":
         """What `save` wrote."""
         from glassformer.observe.files import load_trace
 
         return load_trace(Path(path))
+
+    def show(
+        self,
+        *,
+        site: str | None = None,
+        head: int | None = None,
+        run: int | None = None,
+        sequence: int = 0,
+    ) -> None:
+        """Print a picture: of the last run, and of the head that looks most sharply unless told."""
+        views().show(self._chosen(run), site=site, head=head, sequence=sequence)
+
+    def figure(
+        self,
+        path: str | Path,
+        *,
+        kind: str = "head",
+        site: str | None = None,
+        head: int | None = None,
+        run: int | None = None,
+        sequence: int = 0,
+    ) -> None:
+        """Write a picture, PNG or SVG; `kind` is head, heads, alignment or entropy."""
+        views().figure(self._chosen(run), path, kind=kind, site=site, head=head, sequence=sequence)
+
+    def page(self, path: str | Path, *, run: int | None = None) -> None:
+        """Write one HTML file with every head of every run, or of one; it needs no network."""
+        views().page(self._chosen(run), path)
+
+    def _repr_html_(self) -> str:
+        """The page inside a notebook; where there can be none, a sentence and a list of sites."""
+        return views().inline(self)
+
+    def _chosen(self, run: int | None) -> "Trace":
+        return self if run is None else self.only(run)
 
     def __repr__(self) -> str:
         if not self.runs:
@@ -117,6 +168,11 @@ class Trace:
         sites = [s for s in self if s.name.startswith(f"{stack}.") and s.queries == s.keys]
         if not sites:
             raise TraceError(f"rollout needs self-attention of {stack!r}; the trace has none.")
+        if some := [s.name for s in sites if s.heads is not None]:
+            raise TraceError(
+                f"rollout averages all heads of a layer; of {some[0]} only some were recorded. "
+                "Record it without heads=."
+            )
         L = sites[0].shape[2]
         if most < L or any(s.shape[2:] != (L, L) for s in sites):
             raise TraceError(
@@ -132,6 +188,12 @@ class Trace:
 
 
 def _listed(names: list[str], most: int = 6) -> str:
+    names = [_visible(name) for name in names]
     if len(names) <= most:
         return ", ".join(names)
     return f"{', '.join(names[: most - 1])}, … {names[-1]}"
+
+
+def _visible(text: str) -> str:
+    """Names come from files, too: what would steer a terminal is written out."""
+    return text if text.isprintable() else repr(text)[1:-1]

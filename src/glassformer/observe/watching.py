@@ -5,11 +5,14 @@ What knows transformers is imported when a model is watched: `import glassformer
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
+from glassformer.observe.choice import Choice, Rows
+from glassformer.observe.keeping import Keeper
 from glassformer.observe.trace import Trace
 
 
@@ -19,8 +22,13 @@ def watch(
     tokenizer: Any = None,
     *,
     layers: Collection[int] | None = None,
+    heads: Collection[int] | None = None,
+    rows: Rows | None = None,
+    every: int = 1,
     outputs: bool = False,
     device: torch.device | str | None = None,
+    budget: int | str | None = None,
+    folder: str | Path | None = None,
 ) -> Iterator[Trace]:
     """Record what passes through the attention of a transformers model while the context is open.
 
@@ -31,13 +39,14 @@ def watch(
         trace["decoder.3.self"].weights(head=2)
 
     Only what this thread does is seen. A model may be watched more than once at a time; it is put
-    back when the last one leaves. `tokenizer` reads the tokens, `layers` chooses some layers,
-    `outputs` keeps what the model computed too, `device` moves what is kept as it comes.
+    back when the last one leaves. `tokenizer` reads the tokens; what is kept, and where, is chosen
+    as for `observe`.
     """
     from glassformer.observe.huggingface import Watcher, check
 
     check(model)
-    watcher = Watcher(model, tokenizer, layers, outputs, device)
+    choice = Choice(layers=layers, heads=heads, rows=rows, every=every)
+    watcher = Watcher(model, tokenizer, choice, outputs, Keeper(device, budget, folder))
     with watcher.watching():
         yield watcher.trace
     watcher.check_seen()

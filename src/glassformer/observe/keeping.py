@@ -1,0 +1,121 @@
+"""Where operands are kept: on their device, on another one, and beyond a budget on the disk.
+
+What goes to the disk is written to a file that has no name any more once it is mapped into memory:
+the system reads it back where one looks, and nothing is left behind, however the program ends.
+"""
+
+import os
+import re
+import tempfile
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from glassformer.errors import TraceError
+
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+class Keeper:
+    """Keeps tensors, up to a budget in memory.
+
+    >>> keeper = Keeper(budget="1 KiB")
+    >>> kept = [keeper.keep(torch.full((100,), i)) for i in range(3)]
+    >>> keeper.in_memory, keeper.on_disk, int(kept[2][99])
+    (800, 1600, 2)
+    """
+
+    def __init__(
+        self,
+        device: torch.device | str | None = None,
+        budget: int | str | None = None,
+        folder: str | Path | None = None,
+    ) -> None:
+        self.device = device
+        self.budget = None if budget is None else as_bytes(budget)
+        self.folder = None if folder is None else Path(folder)
+        if self.folder is not None and not self.folder.is_dir():
+            raise TraceError(f"folder must be there to keep operands in; {self.folder} is not.")
+        self.in_memory = self.on_disk = 0
+
+    def keep(self, tensor: Tensor) -> Tensor:
+        """The tensor itself, or a copy of it where it is to be kept."""
+        if self.budget is not None and self.in_memory + tensor.nbytes > self.budget:
+            return self._written(tensor)
+        kept = tensor if self.device is None else tensor.to(self.device)
+        return self._counted(kept)
+
+    def joined(self, parts: Sequence[Tensor], dim: int) -> Tensor:
+        """Tensors behind each other, as one that is kept like all the others."""
+        if len(parts) == 1:
+            return parts[0]
+        if len({part.device for part in parts}) > 1:
+            parts = [part.cpu() for part in parts]
+        size = sum(part.nbytes for part in parts)
+        if self.budget is None or self.in_memory + size <= self.budget:
+            return self._counted(torch.cat(list(parts), dim=dim))
+        shape = list(parts[0].shape)
+        shape[dim] = sum(part.shape[dim] for part in parts)
+        whole = self._mapped(tuple(shape), parts[0].dtype, None)
+        start = 0
+        for part in parts:
+            whole.narrow(dim, start, part.shape[dim]).copy_(part)
+            start += part.shape[dim]
+        return whole
+
+    def _counted(self, tensor: Tensor) -> Tensor:
+        kept = tensor.view_as(tensor)  # one that lives as long as we keep it
+        self.in_memory += kept.nbytes
+        weakref.finalize(kept, self._forget, kept.nbytes)
+        return kept
+
+    def _forget(self, n_bytes: int) -> None:
+        self.in_memory -= n_bytes
+
+    def _written(self, tensor: Tensor) -> Tensor:
+        plain = tensor.detach().cpu().contiguous()
+        return self._mapped(tuple(plain.shape), plain.dtype, plain)
+
+    def _mapped(self, shape: tuple[int, ...], dtype: torch.dtype, content: Tensor | None) -> Tensor:
+        n = max(torch.Size(shape).numel() * dtype.itemsize, 1)
+        try:
+            handle, name = tempfile.mkstemp(prefix="glassformer-", dir=self.folder)
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    if content is None:
+                        _reserve(file.fileno(), n)
+                    else:
+                        content.flatten().view(torch.uint8).numpy().tofile(file)
+                        file.truncate(n)
+                mapped = torch.from_file(name, shared=True, size=n, dtype=torch.uint8)
+            finally:
+                Path(name).unlink()
+        except OSError as error:
+            raise TraceError(
+                f"Operands beyond the budget go to {self.folder or tempfile.gettempdir()}; that "
+                f"failed: {error.strerror}. Choose another folder, or keep less: layers, heads, "
+                "rows."
+            ) from None
+        self.on_disk += n
+        return mapped[: torch.Size(shape).numel() * dtype.itemsize].view(dtype).view(shape)
+
+
+def as_bytes(amount: int | str) -> int:
+    """A number of bytes from how people write it: 2_000_000, "500 MiB", "4G"."""
+    if isinstance(amount, int) and amount >= 0:
+        return amount
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", str(amount), re.IGNORECASE)
+    if found is None:
+        raise TraceError(f'A budget must be bytes, or written as "500 MiB"; got {amount!r}.')
+    return int(float(found[1]) * _UNITS[found[2].lower()])
+
+
+def _reserve(handle: int, n: int) -> None:
+    """Take the room now: a full disk is told here, and not by a signal when pages are filled."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(handle, 0, n)
+    else:
+        os.write(handle, bytes(n))
