@@ -32,8 +32,20 @@ from glassformer.generate import Sampling, embed, fill, generate, stream, transl
 from glassformer.models import Config, build
 from glassformer.models.checkpoints import load, save
 from glassformer.observe import Trace, compare, observe, observe_torch, record, roles, watch
+from glassformer.observe.views import Views, draw_with
+from glassformer.train import Recipe, train
 
 __version__ = "0.1.0"
+
+
+def _views() -> Views:
+    """What draws a trace; imported when something is drawn, since it needs more than torch."""
+    from glassformer.render import views
+
+    return views
+
+
+draw_with(_views)
 
 __all__ = [
     "ALiBi",
@@ -47,6 +59,7 @@ __all__ = [
     "Mask",
     "Padding",
     "Prefix",
+    "Recipe",
     "RelativeBuckets",
     "Sampling",
     "Trace",
@@ -73,6 +86,7 @@ __all__ = [
     "row_arithmetic",
     "save",
     "stream",
+    "train",
     "translate",
     "watch",
 ]

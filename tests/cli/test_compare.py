@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from glassformer.cli.look import traced
+from glassformer.cli.traced import traced
 from glassformer.observe import compare
 from letter_models import letter_model
 

@@ -6,7 +6,7 @@ import pytest
 from rich.cells import cell_len
 
 import glassformer as gf
-from glassformer.cli.look import traced
+from glassformer.cli.traced import traced
 from letter_models import letter_model
 
 
@@ -70,6 +70,18 @@ def test_a_trace_is_saved_and_shown_again(run, folders, tmp_path):
     assert first == again and first[0] == 0
 
 
+def test_runs_are_added_and_chosen(run, folders, tmp_path):
+    path = tmp_path / "a.trace"
+    for text in ("hello", "you"):
+        words = ("look", text, "-m", folders / "decoder", "--trace", path, "--append")
+        assert run(*words)[0] == 0
+    labels = [
+        json.loads(run("look", "--trace", path, *chosen, "--json")[1])["queries"]
+        for chosen in ((), ("--run", "0"), ("--run", "1"))
+    ]
+    assert labels == [[*"you"], [*"hello"], [*"you"]]
+
+
 def test_long_texts_are_pooled(run, folders, tmp_path):
     built = letter_model("decoder", max_len=400)
     gf.save(built, tmp_path / "long")
@@ -86,6 +98,30 @@ def test_pictures(run, folders, tmp_path):
     assert (code, err) == (0, "")
     assert (tmp_path / "a.png").read_bytes()[:4] == b"\x89PNG"
     assert "<svg" in (tmp_path / "a.svg").read_text()
+
+
+@pytest.mark.parametrize("kind", ["head", "heads", "alignment", "entropy"])
+def test_every_kind_of_figure(run, folders, tmp_path, kind):
+    pytest.importorskip("matplotlib")
+    words = ("look", "hello", "-m", folders / "encoder_decoder", "--png", tmp_path / "a.png")
+    code, _, err = run(*words, "--figure", kind, "--lang", "zh")
+    assert (code, err) == (0, "")
+    assert (tmp_path / "a.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_help_tells_of_figures_and_runs_in_both_languages(run):
+    for code, words in (("en", "how spread attention"), ("zh", "每一层的注意力有多分散")):
+        out = run("look", "--help", "--lang", code)[1]
+        assert words in out.replace("\n", "").replace("  ", "") or words in " ".join(out.split())
+        assert "--figure head|heads|alignment|entropy" in out and "--run N" in out
+
+
+def test_the_difference_is_stated(run, folders):
+    words = ("look", "hello", "-m", folders / "decoder", "--site", "decoder.1.self")
+    site = traced(letter_model("decoder"), "hello", None)["decoder.1.self"]
+    value = site.difference_from_output()
+    assert f"by at most {value:.1e}" in " ".join(run(*words)[1].split())
+    assert json.loads(run(*words, "--json")[1])["difference"] == value
 
 
 def test_a_page(run, folders, tmp_path):
@@ -109,6 +145,14 @@ def test_a_page(run, folders, tmp_path):
         (("look", "abc", "-m", "DIR/decoder", "--html", "a.htm"), "must end in .html; got"),
         (("look", "", "-m", "DIR/decoder"), "must have at least one token"),
         (("look", "--trace", "nowhere"), "nowhere is not there"),
+        (("look", "ab", "-m", "DIR/decoder", "--append"), "give a text and --trace"),
+        (("look", "--trace", "a.trace", "--append"), "give a text and --trace"),
+        (("look", "ab", "-m", "DIR/decoder", "--run", "0"), "Leave out the text, or --run"),
+        (("look", "ab", "-m", "DIR/decoder", "--png", "a.png", "--figure", "x"), "got 'x'"),
+        (
+            ("look", "ab", "-m", "DIR/decoder", "--png", "a.png", "--figure", "alignment"),
+            "An alignment needs attention from one text to another",
+        ),
     ],
 )
 def test_refusals(run, folders, words, sentence):

@@ -1,8 +1,12 @@
-"""`glassformer steps`: typed numbers go through the five steps."""
+"""`glassformer steps`: typed numbers go through the five steps, and those of a model."""
 
 import json
 
 import pytest
+
+import glassformer as gf
+from glassformer.cli.traced import traced
+from letter_models import letter_model
 
 
 def test_the_textbook_numbers(run):
@@ -25,6 +29,51 @@ def test_a_mask_and_values(run):
 def test_everything_hidden_is_zeros(run):
     plain = json.loads(run("steps", "1 2", "--hide", "0 1", "--json")[1])
     assert plain["weights"] == [0.0, 0.0]
+
+
+@pytest.fixture
+def model(tmp_path):
+    gf.save(letter_model("decoder"), tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_a_model_shows_the_steps_that_look_shows(run, model, tmp_path):
+    chosen = ("--layer", "1", "--head", "0", "--word", "e")
+    typed = run("steps", "hello", "-m", model, "--trace", tmp_path / "a.trace", *chosen)
+    assert typed[0] == 0
+    assert typed == run("look", "hello", "-m", model, *chosen)
+    assert typed == run("steps", "--trace", tmp_path / "a.trace", *chosen)
+    row = traced(letter_model("decoder"), "hello", None)["decoder.1.self"].row(0, 1)
+    out = typed[1]
+    assert "decoder.1.self, head 0, query 1: e" in out and "own output by at most" in out
+    for weight in row.weights.tolist():
+        assert weight == 0 or f"{weight:.2f}" in out
+    assert "加权求和" in run("steps", "hello", "-m", model, *chosen, "--lang", "zh")[1]
+
+
+def test_the_last_token_unless_told(run, model):
+    words = ("steps", "hello", "-m", model, "--site", "decoder.0.self", "--head", "1", "--json")
+    plain = json.loads(run(*words)[1])
+    assert (plain["site"], plain["head"], plain["query"]) == ("decoder.0.self", 1, 4)
+    assert plain["keys"] == [*"hello"] and plain["difference"] < 1e-5
+    row = traced(letter_model("decoder"), "hello", None)["decoder.0.self"].row(1, 4)
+    assert plain["row"]["weights"] == pytest.approx(row.weights.tolist(), abs=1e-6)
+    first = json.loads(run(*words, "--word", "0")[1])
+    assert first["row"]["scores"][1:] == [None] * 4
+
+
+@pytest.mark.plain
+def test_numbers_and_models_are_not_mixed(run, model):
+    for words, sentence in (
+        (("1 2", "--head", "1", "--word", "a"), "nothing that --head, --word could choose from"),
+        (("hi", "-m", model, "--hide", "0"), "every number is the model's own; got --hide"),
+        (("hi", "-m", model, "--word", "z"), "--word must be one of the tokens, h, i, or a place"),
+        (("hi", "-m", model, "--layer", "7"), "Layers are 0 … 1; got layer=7"),
+        ((), "NUMBERS must be numbers"),
+    ):
+        code, out, err = run("steps", *words)
+        assert (code, out) == (2, "")
+        assert sentence in err and err.count("\n") == 1
 
 
 @pytest.mark.plain

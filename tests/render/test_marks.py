@@ -3,7 +3,7 @@ import math
 import pytest
 from rich.cells import cell_len
 
-from glassformer.render.marks import label, shade
+from glassformer.render.marks import label, shade, signs
 
 
 def test_shades_grow_with_the_share():
@@ -27,8 +27,26 @@ def test_shades_grow_with_the_share():
         ("", ""),
         ("[bold]x", "[bold]x"),
         ("\x1b[31m", "\\x1b[31m"),
+        ("\x9b2J", "\\x9b2J"),
+        ("\ud800", "\\ud800"),
+        ("\u0301x", "◌\u0301x"),
+        ("👨\u200d👩", "👨\\u200d👩"),
+        ("❤\ufe0f", "❤"),
+        ("👋🏽", "👋\\U0001f3fd"),
+        ("שלום", "\u200eשלום\u200e"),
     ],
 )
 def test_a_token_stays_whole_and_on_one_line(token, shown):
     assert label(token).plain == shown
-    assert cell_len(shown) >= len(shown)
+    assert "\n" not in shown and "\x1b" not in shown
+
+
+def test_a_token_is_cut_by_cells():
+    assert label("我们坐下了", 6).plain == "我们…"
+    assert label("שלוםשלום", 5).plain == "\u200eשלום…\u200e"
+    assert [cell_len(label(token, 9).plain) for token in ("x" * 50, "猫" * 50)] == [9, 9]
+    assert len(label("x" * 10_000_000).plain) == 201
+
+
+def test_signs_keep_their_accents():
+    assert signs("e\u0301a\u0308\u0301b") == ["e\u0301", "a\u0308\u0301", "b"]

@@ -1,25 +1,14 @@
 """The page opened by a browser without a network: what it shows is what the trace says."""
 
-import shutil
+import re
 
 import pytest
 
+import glassformer as gf
 from glassformer.languages import Language
-from glassformer.observe import Trace
-from glassformer.render.page import draw_page
 from render.page_traces import decoder, translator
 
 pytestmark = pytest.mark.browser
-ENGLISH = Language("en")
-QUIET = (  # a browser that asks nobody for anything
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 
 # The colours of a canvas at some points and right around each; read once, as it is drawn.
 AROUND = """(points) => {
@@ -29,45 +18,6 @@ AROUND = """(points) => {
   const near = [-1, 0, 1];
   return points.map(([x, y]) => near.flatMap((i) => near.map((j) => colour(x + i, y + j))));
 }"""
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    """A browser without a network, or a sentence about what is missing."""
-    driver = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
-    if found is None:
-        pytest.skip("needs Chromium, Debian's package chromium")
-    with driver.sync_playwright() as play:
-        launched = play.chromium.launch(executable_path=found, args=list(QUIET))
-        yield launched
-        launched.close()
-
-
-@pytest.fixture
-def opened(chromium, tmp_path):
-    """Open a page as a person would, from a file; whatever it complains of or asks for fails."""
-    contexts, heard = [], []
-
-    def open_page(trace: Trace, *, language: Language = ENGLISH, **options):
-        path = tmp_path / "page.html"
-        draw_page(trace, path, language=language)
-        size = {"width": 1280, "height": 800}
-        contexts.append(chromium.new_context(viewport=size, offline=True, **options))
-        tab = contexts[-1].new_page()
-        tab.on("console", lambda message: heard.append(message.text))
-        tab.on("pageerror", lambda error: heard.append(str(error)))
-        tab.on("request", lambda request: heard.append(request.url))
-        tab.on("dialog", lambda dialog: heard.append(dialog.message))
-        tab.goto(path.as_uri())
-        tab.locator("[data-head]").first.wait_for()
-        heard.remove(path.as_uri())
-        return tab
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert heard == []
 
 
 def weight_shown(tab) -> float:
@@ -278,3 +228,43 @@ def test_nothing_is_wider_than_the_window(opened, width: int) -> None:
     for key in ("1", "2", "3", "t"):
         tab.keyboard.press(key)
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("n", [6, 200])
+def test_the_difference_from_the_model_is_stated(opened, n: int) -> None:
+    trace = decoder(n)
+    first, second = trace
+    first.out = gf.attention(first.q, first.k, first.v, mask=first.mask)
+    tab = opened(trace)
+    told = tab.locator("#difference")
+    tab.select_option("#site", "0")
+    shown = told.inner_text().replace("−", "-")
+    recorded, page = map(float, re.findall(r"at most (\S+e-\d+)", shown))
+    assert recorded <= 1.05 * first.difference_from_output() + 1e-12
+    assert recorded < page < 1e-2
+    assert ("at 128 queries" in shown) == (n > 128)
+    tab.select_option("#language", "zh")
+    assert "模型自己" in told.inner_text()
+    tab.select_option("#site", "1")
+    assert second.out is None and "没有记录" in told.inner_text()
+    tab.keyboard.press("t")  # as text, too
+    assert told.is_visible()
+
+
+def test_every_script_is_shown_whole(opened) -> None:
+    words = ["עברית", "العربية", "e\u0301", "👨\u200d👩\u200d👧", "\x1b[31m", "\u202ex"]
+    tab = opened(decoder(6, words=words))
+    tab.keyboard.press("t")
+    tab.locator("#view-panel table").wait_for()
+    shown = tab.locator("#view-panel tbody bdi").all_inner_texts()
+    assert shown == [*words[:4], "U+001B[31m", "U+202Ex"]
+
+
+def test_recorded_heads_keep_their_numbers(opened) -> None:
+    trace = decoder(4, layers=1, heads=2)
+    site = trace["decoder.0.self"]
+    site.heads = (3, 7)
+    tab = opened(trace)
+    tab.locator('[data-head="0 1"]').click()
+    assert tab.locator("#view-title").inner_text().split() == ["decoder.0.self", "head", "7"]
+    assert tab.locator(".above").all_inner_texts() == ["3", "7"]

@@ -113,6 +113,17 @@ def test_many_keys_and_wide_values_are_shortened():
     assert any("averyveryverylo…" in line for line in shown)
 
 
+def test_of_very_many_keys_the_strongest_are_listed():
+    torch.manual_seed(0)
+    dots = torch.randn(1000)
+    row = RowArithmetic.of_dots(dots)
+    shown = lines(draw_steps(row, [f"t{i}" for i in range(1000)], language=EN), 80)
+    listed = [int(line.split()[0][1:]) for line in shown[1:41]]
+    assert listed == sorted(row.weights.topk(40).indices.tolist())
+    rest = 1 - float(row.weights.topk(40).values.sum())
+    assert shown[41] == f"… and 960 more keys, weight {rest:.2f} together"
+
+
 def test_one_token_for_each_key():
     with pytest.raises(ShapeError, match="got 2 tokens for 3 keys"):
         draw_steps(row_of(), TOKENS[:2], language=EN)

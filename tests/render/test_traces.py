@@ -2,10 +2,10 @@
 
 import pytest
 import torch
+from rich.cells import cell_len
 from rich.console import Console
 
 import glassformer as gf
-from glassformer.errors import TraceError
 from glassformer.languages import Language
 from glassformer.observe import Run, Trace, Words, record
 from glassformer.render.attended import draw_attended
@@ -46,6 +46,58 @@ def test_a_heat_map_is_aligned() -> None:
     ]
 
 
+TOKENS = [
+    "我们",
+    "e\u0301te\u0301",  # accents of their own
+    "\u0301",
+    "👨\u200d👩\u200d👧",  # a family: three pictures, joined
+    "❤\ufe0f",
+    "👋🏽",
+    "עברית",
+    "العربية",
+    "\x1b[31mred\x9b0m",
+    "\u202eturned",
+    "a\tb",
+    "averyveryverylongtoken",
+]
+
+
+def test_every_row_of_a_heat_map_is_as_wide() -> None:
+    n = len(TOKENS)
+    lines = printed(draw_heat(torch.ones(n, n), TOKENS, TOKENS)).splitlines()
+    rows = lines[-n:]
+    assert {cell_len(row) for row in rows} == {14 + 2 + 3 * n - 1}
+    assert {cell_len(row[: row.index("█")]) for row in rows} == {16}
+    heads = lines[:-n]
+    assert all(cell_len(line) <= 14 + 2 + 3 * n for line in heads)
+    # Every column's sign begins where its marks do: the last one is the end of each token.
+    assert [cell_len(heads[-1][: heads[-1].rindex(sign)]) for sign in ("们", "d", "⋮")] == [
+        16,
+        16 + 3 * 9,
+        16 + 3 * 11,
+    ]
+    assert not any(c in "".join(lines) for c in "\x1b\x9b\u202e\t\u200d")
+
+
+def test_what_is_written_from_the_right_leaves_numbers_in_place() -> None:
+    (line,) = draw_heat(torch.ones(1, 1), ["עברית"], ["x"]).plain.splitlines()[-1:]
+    assert line == "\u200eעברית\u200e  ██"
+
+
+def test_many_heads_stand_close() -> None:
+    out = printed(draw_overview(trace(heads=48), language=Language("en"))).splitlines()
+    assert out[0].split() == ["decoder", "·", "self", "0", "8", "16", "24", "32", "40"]
+    assert sum(out[1].count(c) for c in "░▒▓█") == 48
+
+
+def test_a_site_may_be_called_anything() -> None:
+    q, k, v = torch.randn(3, 1, 2, 5, 4).unbind(0)
+    names = ("attention", "model.blocks.3.\x1b[2Jattn")
+    seen = Trace([Run({name: record(q, k, v, name=name) for name in names})])
+    out = printed(draw_overview(seen, language=Language("en")))
+    assert "attention" in out and "\x1b" not in out and "model · blocks · \\x1b[2Jattn" in out
+
+
 def test_how_many_keys_fit() -> None:
     assert widest_heat(80, ["abcd"]) == 25
     assert widest_heat(3, ["abcd"]) == 0
@@ -76,37 +128,3 @@ def test_what_is_attended_most() -> None:
     assert out[0].split() == ["0", "<s>", "1.00", "<s>", "0"]
     best = site.weights(head=1)[4].max()
     assert out[4].split()[2] == f"{float(best):.2f}"
-
-
-@pytest.mark.parametrize("suffix", ["png", "svg"])
-def test_figures_are_written(suffix: str, tmp_path) -> None:
-    pytest.importorskip("matplotlib")
-    from glassformer.render.figure import draw_entropy, draw_figure
-
-    draw_figure(trace(), tmp_path / f"one.{suffix}", site="decoder.0.self", head=1)
-    draw_figure(trace(), tmp_path / f"all.{suffix}", site="decoder.0.self")
-    draw_figure(trace(300), tmp_path / f"long.{suffix}", site="decoder.0.self", head=0)
-    draw_entropy(trace(), tmp_path / f"entropy.{suffix}")
-    assert sorted(p.stem for p in tmp_path.iterdir()) == ["all", "entropy", "long", "one"]
-    assert all(p.stat().st_size > 5000 for p in tmp_path.iterdir())
-
-
-def test_characters_that_no_font_has_are_numbers() -> None:
-    pytest.importorskip("matplotlib")
-    from glassformer.render.figure import _drawable, _style
-
-    with _style():
-        shown = _drawable(["cat", "\U000f0000", "$x$"])
-    assert shown == ["cat", "U+F0000", r"\$x\$"]
-
-
-@pytest.mark.plain
-def test_refusals(tmp_path) -> None:
-    pytest.importorskip("matplotlib")
-    from glassformer.render.figure import draw_figure
-
-    with pytest.raises(TraceError, match=r"must be named .png or .svg; got 'a.jpg'"):
-        draw_figure(trace(), tmp_path / "a.jpg", site="decoder.0.self", head=0)
-    with pytest.raises(TraceError, match=r"has heads 0 … 2; got head=5"):
-        draw_figure(trace(), tmp_path / "a.png", site="decoder.0.self", head=5)
-    assert not list(tmp_path.iterdir())

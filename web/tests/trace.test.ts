@@ -138,6 +138,10 @@ test('tokens are shown whole and visible', () => {
   expect(shown('\u202ex')).toBe('U+202Ex');
   expect(shown('\u0301')).toBe('◌\u0301');
   expect(shown('')).toBe('∅');
+  expect(shown('👨\u200d👩\u200d👧')).toBe('👨\u200d👩\u200d👧');
+  expect(shown('👋🏽\u200d🔥')).toBe('👋🏽\u200d🔥');
+  expect(shown('a\u200db\u200d')).toBe('aU+200DbU+200D');
+  expect(shown('\x1b[31m')).toBe('U+001B[31m');
   expect(shown('<img src=x>')).toBe('<img src=x>');
 });
 

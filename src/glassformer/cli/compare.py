@@ -12,9 +12,11 @@ from glassformer.cli.help import Command
 from glassformer.cli.terminal import terminal
 from glassformer.languages import Language
 from glassformer.render import Paragraph
-from glassformer.render.marks import label, shade
+from glassformer.render.marks import label, shade, shown
+from glassformer.render.tokens import names_of
 
 _MOST = 8  # queries that are listed
+_MOST_LABEL = 24  # cells of a token
 
 
 def add(app: typer.Typer, language: Language) -> None:
@@ -52,17 +54,17 @@ def add(app: typer.Typer, language: Language) -> None:
             table.add_column(str(head), justify="right", no_wrap=True)
         for name in found.sites:
             marks = [Text(shade(x) * 2 or "  ", style="cyan") for x in found.by_head(name).tolist()]
-            table.add_row(name, *marks)
+            table.add_row(label(name), *marks)
         console.print(table)
         console.print(Paragraph(say("compare.legend"), style="dim"))
         console.print()
         console.print(Text(say("compare.changed"), style="bold"))
         for site, head, query, distance in changed:
-            words = a.labels(a[site].queries) if a[site].queries in a.run.texts else []
-            token = label(words[query]).plain if query < len(words) else ""
-            line = say("compare.row", site=site, head=head, query=query, token=token)
+            token = label(names_of(a, a[site])[0][query], _MOST_LABEL).plain
+            line = say("compare.row", site=shown(site), head=head, query=query, token=token)
             console.print(Text.assemble((f"{distance:.3f}  ", "cyan"), line))
         for names, key in ((found.only_first, "first"), (found.only_second, "second")):
             if names:
                 told = {"first": say("compare.only.first"), "second": say("compare.only.second")}
-                console.print(Paragraph(f"{told[key]} {', '.join(names)}", style="dim"))
+                listed = ", ".join(map(shown, names))
+                console.print(Paragraph(f"{told[key]} {listed}", style="dim"))

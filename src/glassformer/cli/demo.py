@@ -142,7 +142,7 @@ def _statistics(language: Language) -> RenderableType:
     bias = ALiBi(torch.tensor([_SLOPE]))
     with memory_budget(_BUDGET):
         seen = attention_statistics(q, k, mask=Causal(), bias=bias, map_size=_MAP_SIZE)
-    assert seen.map is not None
+    assert seen.map is not None and seen.distance is not None
     rows, cols = _MAP_SIZE
     # Attention spread evenly over the i keys that query i may see has entropy log i.
     even = sum(math.log(i) for i in range(1, _N_TOKENS + 1)) / _N_TOKENS

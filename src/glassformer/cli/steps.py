@@ -1,6 +1,5 @@
-"""`glassformer steps`: attention in five steps, with numbers that the user types."""
+"""`glassformer steps`: attention in five steps, with numbers that are typed, or a model's own."""
 
-import json
 import math
 import re
 from typing import Annotated, Any
@@ -12,6 +11,7 @@ from glassformer.attention import RowArithmetic
 from glassformer.cli import saved
 from glassformer.cli.help import Command
 from glassformer.cli.terminal import terminal
+from glassformer.cli.traced import Wish, as_json, options, seen
 from glassformer.errors import ConfigError
 from glassformer.languages import Language
 from glassformer.render import draw_steps
@@ -19,12 +19,16 @@ from glassformer.render import draw_steps
 
 def add(app: typer.Typer, language: Language) -> None:
     """Declare the command."""
-    say = language.say
+    say, shared = language.say, options(language)
 
     @app.command("steps", cls=Command, help=say("steps.help"))
     def steps(
-        dots: Annotated[str, typer.Argument(metavar="NUMBERS", help=say("steps.dots"))],
-        width: Annotated[int, typer.Option("--width", metavar="D", help=say("steps.width"))] = 64,
+        words: Annotated[
+            str | None, typer.Argument(metavar="[NUMBERS|TEXT]", help=say("steps.words"))
+        ] = None,
+        width: Annotated[
+            int | None, typer.Option("--width", metavar="D", help=say("steps.width"))
+        ] = None,
         tokens: Annotated[
             str | None, typer.Option("--tokens", metavar="WORDS", help=say("steps.tokens"))
         ] = None,
@@ -34,24 +38,109 @@ def add(app: typer.Typer, language: Language) -> None:
         values: Annotated[
             str | None, typer.Option("--values", metavar="ROWS", help=say("steps.values"))
         ] = None,
-        as_json: Annotated[bool, saved.json_option(language)] = False,
+        model: Annotated[str | None, saved.model_option(language)] = None,
+        target: Annotated[str | None, shared["target"]] = None,
+        trace: Annotated[str | None, shared["trace"]] = None,
+        run: Annotated[int | None, shared["run"]] = None,
+        site: Annotated[str | None, shared["site"]] = None,
+        layer: Annotated[int | None, shared["layer"]] = None,
+        head: Annotated[int | None, shared["head"]] = None,
+        word: Annotated[
+            str | None, typer.Option("--word", metavar="TOKEN", help=say("steps.word"))
+        ] = None,
+        device: Annotated[str | None, saved.device_option(language)] = None,
+        dtype: Annotated[str | None, saved.dtype_option(language)] = None,
+        plain: Annotated[bool, saved.json_option(language)] = False,
     ) -> None:
-        numbers = _numbers(dots, "NUMBERS", language)
-        names = tokens.split() if tokens is not None else [str(i) for i in range(len(numbers))]
-        if width < 1:
-            raise ConfigError(say("steps.error.width", got=width))
-        if len(names) != len(numbers):
-            raise ConfigError(say("steps.error.tokens", n=len(numbers), got=len(names)))
-        row = RowArithmetic.of_dots(
-            torch.tensor(numbers, dtype=torch.float64),
-            scale=1 / math.sqrt(width),
-            allowed=_allowed(hide, len(numbers), language),
-            v=_values(values, len(numbers), language),
+        typed = {"--width": width, "--tokens": tokens, "--hide": hide, "--values": values}
+        chosen = {
+            "--target": target,
+            "--run": run,
+            "--site": site,
+            "--layer": layer,
+            "--head": head,
+            "--word": word,
+        }
+        if model is None and trace is None:
+            if names := _given(chosen, language):
+                raise ConfigError(say("steps.error.typed", names=names))
+            _show_typed(words, width, tokens, hide, values, plain, language)
+            return
+        if names := _given(typed, language):
+            raise ConfigError(say("steps.error.model", names=names))
+        wish = Wish(
+            text=words,
+            target=target,
+            model=model,
+            trace=trace,
+            run=run,
+            device=device,
+            dtype=dtype,
         )
-        if as_json:
-            typer.echo(json.dumps(_finite(row.as_dict())))
-        else:
-            terminal().print(draw_steps(row, names, language=language))
+        _show_recorded(wish, site, layer, head, word, plain, language)
+
+
+def _given(options: dict[str, Any], language: Language) -> str:
+    names = [name for name, value in options.items() if value is not None]
+    return language.say("list.comma").join(names)
+
+
+def _show_typed(
+    text: str | None,
+    width: int | None,
+    tokens: str | None,
+    hide: str | None,
+    values: str | None,
+    plain: bool,
+    language: Language,
+) -> None:
+    say = language.say
+    numbers = _numbers(text or "", "NUMBERS", language)
+    names = tokens.split() if tokens is not None else [str(i) for i in range(len(numbers))]
+    width = 64 if width is None else width
+    if width < 1:
+        raise ConfigError(say("steps.error.width", got=width))
+    if len(names) != len(numbers):
+        raise ConfigError(say("steps.error.tokens", n=len(numbers), got=len(names)))
+    row = RowArithmetic.of_dots(
+        torch.tensor(numbers, dtype=torch.float64),
+        scale=1 / math.sqrt(width),
+        allowed=_allowed(hide, len(numbers), language),
+        v=_values(values, len(numbers), language),
+    )
+    if plain:
+        typer.echo(as_json(_finite(row.as_dict())))
+    else:
+        terminal().print(draw_steps(row, names, language=language))
+
+
+def _show_recorded(
+    wish: Wish,
+    site: str | None,
+    layer: int | None,
+    head: int | None,
+    word: str | None,
+    plain: bool,
+    language: Language,
+) -> None:
+    """The same steps with what passed through a head; without a word, those of the last token."""
+    from glassformer.render.choice import choose, place_of
+    from glassformer.render.difference import difference
+    from glassformer.render.picture import draw_row
+    from glassformer.render.sampled import sampled
+    from glassformer.render.tokens import names_of
+
+    found = seen(wish, language)
+    some, number = choose(sampled(found), site=site, layer=layer, head=head)
+    chosen = found[some.name]
+    queries, keys = names_of(found, chosen)
+    query = len(queries) - 1 if word is None else place_of(word, queries, language)
+    if not plain:
+        terminal().print(draw_row(found, chosen, number, query, language=language))
+        return
+    where = {"site": chosen.name, "head": number, "query": query, "token": queries[query]}
+    row = _finite(chosen.row(number, query).as_dict())
+    typer.echo(as_json({**where, "keys": keys, "difference": difference(chosen), "row": row}))
 
 
 def _finite(value: Any) -> Any:

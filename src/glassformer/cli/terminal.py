@@ -32,8 +32,9 @@ class _Trimmed:
 
 
 def complain(error: Exception) -> None:
-    """One line on standard error."""
-    sentence = " ".join(str(error).split())
+    """One line on standard error; what came from a file must not steer the terminal."""
+    words = " ".join(str(error).split())
+    sentence = "".join(c if c.isprintable() else repr(c)[1:-1] for c in words)
     sys.stderr.write(f"glassformer: {sentence}\n")
 
 

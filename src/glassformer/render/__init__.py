@@ -1,9 +1,11 @@
-"""Attention drawn in the terminal, from data alone: nothing here knows a model.
+"""Attention drawn in the terminal, as figures and as a page, from data alone: no model is known.
 
-Every function returns something that rich can print, reads well without colour, and keeps columns
-in line where characters are two cells wide.
-Reading order: numbers, marks, paragraph, legend, beside; then matrix, steps, mask, map; shapes.
-Imports attention, languages, errors, and rich.
+What is for the terminal is something that rich can print, reads well without colour, and keeps
+columns in line where characters are two cells wide, or none.
+Reading order: numbers, marks, paragraph, legend, beside; then matrix, steps, mask, map, heat,
+attended, overview; tokens, choice and difference, which know traces; picture puts them together.
+figure (with fonts), page (with packing) and inline are for files and notebooks; views is what a
+trace calls; shapes. Imports observe, languages, errors, and rich.
 """
 
 from glassformer.render.beside import Beside

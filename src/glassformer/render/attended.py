@@ -9,6 +9,8 @@ from glassformer.observe import Site
 from glassformer.render.marks import label
 from glassformer.render.numbers import written_weights
 
+_MOST_LABEL = 14  # cells of a token
+
 
 def draw_attended(
     site: Site,
@@ -26,7 +28,7 @@ def draw_attended(
     """
     top = site.top(head, min(k, site.shape[3]), sequence=sequence)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
-    table.add_column("", justify="right", style="dim")
+    table.add_column("", justify="right", style="dim", no_wrap=True)
     table.add_column("", no_wrap=True)
     for _ in range(top.indices.shape[-1]):
         table.add_column("", no_wrap=True)
@@ -34,9 +36,12 @@ def draw_attended(
         weights, places = top.weights[row].tolist(), top.indices[row].tolist()
         shown = written_weights(weights)
         cells = [
-            Text.assemble((f"{weight} ", "cyan"), label(keys[int(place)]), (f" {place}", "dim"))
+            Text.assemble(
+                (f"{weight} ", "cyan"), label(keys[int(place)], _MOST_LABEL), (f" {place}", "dim")
+            )
             for weight, place in zip(shown, places, strict=True)
             if int(place) >= 0
         ]
-        table.add_row(str(row), label(queries[row]), *cells)
+        place = row if site.rows is None else site.rows[row]
+        table.add_row(str(place), label(queries[row], _MOST_LABEL), *cells)
     return table

@@ -7,7 +7,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 from torch import Tensor
 
-from glassformer.render.marks import HIDDEN, label, shade
+from glassformer.render.marks import HIDDEN, in_place, shade, shown, signs
 
 _MOST_LABEL = 14  # cells of a row's token
 _MOST_HEIGHT = 8  # characters of a column's token, written downwards
@@ -23,13 +23,13 @@ def draw_heat(weights: Float[Tensor, "L S"], queries: Sequence[str], keys: Seque
     我  ██ ·
     go  ▒▒ ▓▓
     """
-    names = [label(token).plain for token in queries]
-    side = min(max((cell_len(name) for name in names), default=0), _MOST_LABEL)
+    names = [shown(token, _MOST_LABEL) for token in queries]
+    side = max(map(cell_len, names), default=0)
     drawing = Text(no_wrap=True, overflow="crop")
-    for line in _downwards([label(token).plain for token in keys]):
+    for line in _downwards(keys):
         drawing.append(f"{' ' * (side + 2)}{line}".rstrip() + "\n")
     for name, row in zip(names, weights.tolist(), strict=True):
-        drawing.append(_fitted(name, side) + "  ")
+        drawing.append(in_place(name) + " " * (side - cell_len(name) + 2))
         cells = [shade(weight) * 2 if weight > 0 else f"{HIDDEN} " for weight in row]
         drawing.append(" ".join(cells).rstrip(), style="cyan")
         drawing.append("\n")
@@ -39,20 +39,17 @@ def draw_heat(weights: Float[Tensor, "L S"], queries: Sequence[str], keys: Seque
 
 def widest_heat(width: int, queries: Sequence[str]) -> int:
     """How many keys a heat map can show in a window of this width."""
-    side = min(max((cell_len(label(t).plain) for t in queries), default=0), _MOST_LABEL)
+    side = max((cell_len(shown(token, _MOST_LABEL)) for token in queries), default=0)
     return max(0, (width - side - 1) // 3)
 
 
-def _downwards(names: Sequence[str]) -> list[str]:
+def _downwards(tokens: Sequence[str]) -> list[str]:
+    names = [signs(shown(token, unseen="�")) for token in tokens]
     short = [
-        name if len(name) <= _MOST_HEIGHT else name[: _MOST_HEIGHT - 1] + "⋮" for name in names
+        name if len(name) <= _MOST_HEIGHT else [*name[: _MOST_HEIGHT - 1], "⋮"] for name in names
     ]
     height = max(map(len, short), default=0)
-    columns = [name.rjust(height) for name in short]
-    return [" ".join(set_cell_size(column[i], 2) for column in columns) for i in range(height)]
-
-
-def _fitted(name: str, side: int) -> str:
-    if cell_len(name) <= side:
-        return set_cell_size(name, side)
-    return set_cell_size(set_cell_size(name, side - 1).rstrip() + "…", side)
+    columns = [[""] * (height - len(name)) + name for name in short]
+    return [
+        " ".join(in_place(set_cell_size(column[i], 2)) for column in columns) for i in range(height)
+    ]

@@ -1,6 +1,8 @@
 """All heads of a trace at a glance: one mark for each, by how sharply it looks."""
 
 import math
+import re
+from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -9,28 +11,44 @@ from rich.text import Text
 from glassformer.languages import Language
 from glassformer.observe import Site, Trace
 from glassformer.observe.roles import Role, roles
-from glassformer.render.marks import shade
+from glassformer.render.marks import shade, shown
+from glassformer.render.paragraph import Paragraph
+from glassformer.render.tokens import crosses
+
+_MANY = 20  # heads of a layer that still have room for two cells each
 
 
 def draw_overview(trace: Trace, *, language: Language, sequence: int = 0) -> RenderableType:
     """A block for each kind of attention: layers downwards, heads across.
 
-    decoder · self    0  1  2
-                 0   ▓▓ ░░ ██
-                 1   ██ ▒▒ ▓▓
+    decoder · self   0  1  2
+                 0  ▓▓ ░░ ██
+                 1  ██ ▒▒ ▓▓
     """
     blocks: list[RenderableType] = []
     for title, sites in _groups(trace).items():
-        table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
-        table.add_column(Text(title, style="bold"), justify="right", no_wrap=True)
-        for head in range(sites[0].n_heads):
-            table.add_column(str(head), justify="right", no_wrap=True)
+        table = Table.grid(padding=(0, 2, 0, 0))
+        table.add_column(justify="right", no_wrap=True)
+        table.add_column(no_wrap=True)
+        heads = max((site.head_numbers for site in sites), key=len)
+        many = len(heads) > _MANY
+        table.add_row(Text(title, style="bold"), Text(_numbers(heads, many), style="dim"))
         for site in sites:
-            marks = [Text(shade(s) * 2, style="cyan") for s in sharpness(site, sequence=sequence)]
-            table.add_row(site.name.split(".")[1], *marks)
+            levels = sharpness(site, sequence=sequence)
+            marks = "".join(map(shade, levels)) if many else " ".join(shade(x) * 2 for x in levels)
+            layer = layer_of(site.name)
+            name = shown(site.name) if layer is None else str(layer)
+            table.add_row(name, Text(marks, style="cyan"))
         blocks += [table, ""]
-    blocks.append(Text(language.say("look.overview.legend"), style="dim"))
+    blocks.append(Paragraph(language.say("look.overview.legend"), style="dim"))
     return Group(*blocks)
+
+
+def _numbers(heads: Sequence[int], many: bool) -> str:
+    """The heads' numbers above their marks; where these stand close, every eighth."""
+    if many:
+        return "".join(str(head).ljust(8) for head in heads[::8])
+    return " ".join(str(head).rjust(2) for head in heads)
 
 
 def sharpness(site: Site, *, sequence: int = 0) -> list[float]:
@@ -58,7 +76,7 @@ def draw_heads(trace: Trace, site: Site, *, language: Language, sequence: int = 
     for head, role in enumerate(_roles(trace, site, sequence)):
         named = "" if role is None else f"{_role_name(role, language)} {role.score:.2f}"
         table.add_row(
-            str(head),
+            str(site.head_numbers[head]),
             f"{float(keys[head]):.1f}",
             f"{float(peak[head]):.2f}",
             f"{float(distance[head]):.1f}",
@@ -68,20 +86,31 @@ def draw_heads(trace: Trace, site: Site, *, language: Language, sequence: int = 
     return table
 
 
+def layer_of(site: str) -> int | None:
+    """The layer in the name of a site.
+
+    >>> layer_of("decoder.2.cross"), layer_of("attention")
+    (2, None)
+    """
+    found = re.search(r"\.(\d+)(?=\.|$)", site)
+    return None if found is None else int(found[1])
+
+
 def _groups(trace: Trace) -> dict[str, list[Site]]:
     groups: dict[str, list[Site]] = {}
     for site in trace:
-        stack, _, kind = site.name.split(".")
-        groups.setdefault(f"{stack} · {kind}", []).append(site)
+        words = [word for word in site.name.split(".") if not word.isdecimal()]
+        groups.setdefault(shown(" · ".join(words)), []).append(site)
     return groups
 
 
 def _roles(trace: Trace, site: Site, sequence: int) -> list[Role | None]:
-    if site.queries != site.keys:
+    if crosses(site):
         return [None] * site.n_heads
-    words = trace.run.texts.get(site.queries)
-    tokens = None if words is None else words.tokens[sequence]
-    delimiters = _delimiters(trace, site.queries, sequence)
+    words = trace.run.texts.get(site.keys)
+    known = words is not None and sequence < len(words.tokens)
+    tokens = words.tokens[sequence] if words is not None and known else None
+    delimiters = _delimiters(trace, site.keys, sequence) if known else set()
     return list(roles(site, tokens, delimiters=delimiters, sequence=sequence))
 
 

@@ -1,19 +1,18 @@
 """A trace as one page: a single HTML file that needs nothing else, and no network.
 
-The page carries operands, never matrices; the browser computes what is looked at. The rows of q, k
-and v travel as 16-bit whole numbers with one step per row, so that no value is off by more than
-half a step, 1.6e-5 of the largest of its row. web/ holds the sources of static/page.html.
+The page carries operands, never matrices; the browser computes what is looked at. `packing` says
+how they travel. web/ holds the sources of static/page.html.
 """
 
-import base64
 import json
+import math
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from glassformer.attention import RelativeBuckets
@@ -23,12 +22,14 @@ from glassformer.languages import CODES, Language
 from glassformer.models.checkpoints.writing import whole_file
 from glassformer.observe import Run, Site, Trace
 from glassformer.observe.parts import taken_apart
+from glassformer.render.difference import MOST_QUERIES, compared
+from glassformer.render.packing import as_packed, packed_rows, packed_tensor
 
 VERSION = 1
 MOST_TOKENS = 2048
 MOST_BYTES = 200_000_000  # browsers hold text up to 2^29 characters
 _PLACEHOLDER = "@@glassformer-trace@@"
-_STEPS = 32767
+_MOST_CHARACTERS = 200  # of a token's name
 # What the page says, in both languages: its own sources ask for these.
 KEYS = (
     "page.overview",
@@ -96,6 +97,9 @@ KEYS = (
     "page.step.part",
     "page.step.out",
     "page.precision",
+    "page.difference",
+    "page.difference.sampled",
+    "page.difference.none",
     "page.keys",
     "page.keys.move",
     "page.keys.ends",
@@ -127,7 +131,7 @@ def draw_page(trace: Trace, path: str | Path, *, language: Language) -> None:
 
 def page_html(trace: Trace, language: Language) -> str:
     """The page as text."""
-    _check(trace)
+    page_size(trace)
     tensors = _Tensors()
     runs = [_run(run, tensors) for run in trace.runs if run.sites]
     data = {
@@ -156,11 +160,12 @@ class _Tensors:
         if key not in self._known:
             self._known[key] = len(self.packed)
             self._alive.append(tensor)
-            self.packed.append(_packed(tensor))
+            self.packed.append(packed_tensor(tensor))
         return self._known[key]
 
 
-def _check(trace: Trace) -> None:
+def page_size(trace: Trace) -> int:
+    """About how many bytes the page of a trace takes; what no page can show is told."""
     if not trace.runs or not any(run.sites for run in trace.runs):
         raise TraceError(
             "A page needs a trace with at least one site; got none. Run the model while it is "
@@ -179,6 +184,7 @@ def _check(trace: Trace) -> None:
             f"A page holds up to {MOST_BYTES / 1e6:.0f} MB; this trace of {len(sites)} sites needs "
             f"{size / 1e6:.0f} MB. Record a shorter text, or choose layers: observe(…, layers=…)."
         )
+    return size
 
 
 def _size(site: Site) -> int:
@@ -195,12 +201,17 @@ def _model(trace: Trace) -> Any:
 def _run(run: Run, tensors: _Tensors) -> dict[str, Any]:
     return {
         "texts": {
-            name: words.labels or [[str(t) for t in row] for row in words.tokens.tolist()]
+            name: [[_short(label) for label in row] for row in words.labels]
+            or [[str(t) for t in row] for row in words.tokens.tolist()]
             for name, words in run.texts.items()
         },
         "sites": [_site(site, tensors) for site in run.sites.values()],
         "refusals": run.refusals,
     }
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= _MOST_CHARACTERS else f"{label[: _MOST_CHARACTERS - 1]}…"
 
 
 def _site(site: Site, tensors: _Tensors) -> dict[str, Any]:
@@ -210,31 +221,34 @@ def _site(site: Site, tensors: _Tensors) -> dict[str, Any]:
         "queries": site.queries,
         "keys": site.keys,
         "shape": list(site.shape),
+        "heads": list(site.head_numbers),
+        "stands": site.stands.tolist(),
         "n_kv_heads": site.k.shape[1],
         "head_dim": head_dim,
         "value_dim": site.v.shape[-1],
         "dtype": str(site.q.dtype).removeprefix("torch."),
         "scale": head_dim**-0.5 if site.scale is None else float(site.scale),
         "softcap": None if site.softcap is None else float(site.softcap),
-        "q": _rows(site.q),
-        "k": _rows(site.k),
-        "v": _rows(site.v),
+        "q": packed_rows(site.q),
+        "k": packed_rows(site.k),
+        "v": packed_rows(site.v),
         "mask": _parts(site.mask, site, tensors),
         "bias": _parts(site.bias, site, tensors),
+        "difference": _difference(site),
     }
 
 
-def _rows(operand: Float[Tensor, "B H L D"]) -> dict[str, str]:
-    """Row vectors in 16 bits: value = whole number · step, where a step is largest / 32767.
-
-    A row with something that is no finite number has the step NaN, so that this stays visible.
-    """
-    values = operand.detach().cpu().double()
-    steps = (values.abs().amax(-1) / _STEPS).float()
-    steps = steps.masked_fill(~steps.isfinite(), torch.nan)
-    whole = (values / steps.double().where(steps > 0, 1.0)[..., None]).round()
-    whole = whole.nan_to_num(0.0).clamp(-_STEPS, _STEPS).short()
-    return {"int16": _text(whole), "steps": _text(steps)}
+def _difference(site: Site) -> dict[str, Any] | None:
+    """How far weights · v lie from the model's output: from its operands, and from the page's."""
+    if site.out is None:
+        return None
+    exact = compared(site)
+    q, k, v = (as_packed(operand).double() for operand in (exact.q, exact.k, exact.v))
+    here = replace(exact, q=q, k=k, v=v, _kept={})
+    found = (exact.difference_from_output(), here.difference_from_output())
+    recorded, page = (value if math.isfinite(value) else None for value in found)
+    sampled = MOST_QUERIES if site.shape[2] > MOST_QUERIES else None
+    return {"recorded": recorded, "page": page, "queries": sampled}
 
 
 def _parts(part: Any, site: Site, tensors: _Tensors) -> Any:
@@ -263,23 +277,6 @@ def _plain(value: Any, found: dict[str, Tensor], tensors: _Tensors) -> Any:
         whole = not tensor.is_floating_point() and tensor.dtype != torch.bool
         return tensor.tolist() if whole else tensors.number(tensor)
     return {name: _plain(each, found, tensors) for name, each in value.items()}
-
-
-def _packed(tensor: Tensor) -> dict[str, Any]:
-    if tensor.dtype == torch.bool:
-        return {"shape": list(tensor.shape), "bits": _text(_bits(tensor))}
-    return {"shape": list(tensor.shape), "float32": _text(tensor.detach().cpu().float())}
-
-
-def _bits(tensor: Tensor) -> Tensor:
-    import numpy as np
-
-    return torch.from_numpy(np.packbits(tensor.cpu().flatten().numpy()))
-
-
-def _text(tensor: Tensor) -> str:
-    array = tensor.contiguous().numpy()
-    return base64.b64encode(array.astype(array.dtype.newbyteorder("<")).tobytes()).decode("ascii")
 
 
 def _texts(code: str) -> dict[str, str]:

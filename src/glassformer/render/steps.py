@@ -16,7 +16,9 @@ from glassformer.render.legend import draw_legend
 from glassformer.render.marks import HIDDEN, label
 from glassformer.render.numbers import write, written, written_weights
 
+_MOST_KEYS = 40  # of the table: of more, the strongest
 _MOST_TERMS = 8  # of the weighted sum
+_MOST_LABEL = 16  # cells of a token
 _MOST_WIDTH = 4  # numbers of a value vector
 
 
@@ -33,7 +35,12 @@ def draw_steps(row: RowArithmetic, tokens: Sequence[str], *, language: Language)
             f"The steps of a row need one token for each key; got {len(tokens)} tokens for "
             f"{len(row.dots)} keys."
         )
-    parts: list[RenderableType] = [_table(row, tokens, language), "", _legend(row, language)]
+    parts: list[RenderableType] = [_table(row, tokens, language)]
+    n_left = len(tokens) - _MOST_KEYS
+    if n_left > 0:
+        rest = write(float(row.weights.sort().values[:n_left].sum()))
+        parts.append(Text(language.say("step.more", n=n_left, rest=rest), style="dim"))
+    parts += ["", _legend(row, language)]
     if row.v is not None:
         parts += ["", Padding(_sum(row, tokens, language), (0, 0, 0, 3))]
     return Group(*parts)
@@ -42,7 +49,7 @@ def draw_steps(row: RowArithmetic, tokens: Sequence[str], *, language: Language)
 def _table(row: RowArithmetic, tokens: Sequence[str], language: Language) -> Table:
     say = language.say
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column(say("column.key"), no_wrap=True, max_width=16)
+    table.add_column(say("column.key"), no_wrap=True)
     heads = [
         "1 q · k",
         f"2 {_factor(row.scale)}{'' if row.softcap is None else ', softcap'}",
@@ -53,20 +60,27 @@ def _table(row: RowArithmetic, tokens: Sequence[str], language: Language) -> Tab
     for head in heads:
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("", max_width=16)  # bars
-    allowed, weights = row.allowed.tolist(), row.weights.tolist()
+    kept = _strongest(row.weights.tolist(), _MOST_KEYS)
+    allowed, weights = row.allowed[kept].tolist(), row.weights[kept].tolist()
     columns = [
-        written(row.dots.tolist()),
-        written(row.capped.tolist()),
-        written(row.scores.tolist()),
-        written_weights(row.exps.tolist()),
+        written(row.dots[kept].tolist()),
+        written(row.capped[kept].tolist()),
+        written(row.scores[kept].tolist()),
+        written_weights(row.exps[kept].tolist()),
         written_weights(weights),
     ]
-    for token, numbers, is_open, weight in zip(
-        tokens, zip(*columns, strict=True), allowed, weights, strict=True
+    names = [label(tokens[i], _MOST_LABEL) for i in kept]
+    for name, numbers, is_open, weight in zip(
+        names, zip(*columns, strict=True), allowed, weights, strict=True
     ):
         shown = numbers if is_open else (*numbers[:3], HIDDEN, HIDDEN)
-        table.add_row(label(token), *shown, Bar(1.0, 0.0, weight, color="cyan"))
+        table.add_row(name, *shown, Bar(1.0, 0.0, weight, color="cyan"))
     return table
+
+
+def _strongest(weights: list[float], most: int) -> list[int]:
+    """The places of the largest weights, in the order of the text."""
+    return sorted(sorted(range(len(weights)), key=lambda i: -weights[i])[:most])
 
 
 def _legend(row: RowArithmetic, language: Language) -> Table:
@@ -117,8 +131,7 @@ def _root(scale: float) -> int | None:
 def _sum(row: RowArithmetic, tokens: Sequence[str], language: Language) -> Table:
     assert row.v is not None and row.out is not None
     weights = row.weights.tolist()
-    strongest = sorted(range(len(weights)), key=lambda i: -weights[i])[:_MOST_TERMS]
-    shown = sorted(i for i in strongest if weights[i] > 0)
+    shown = [i for i in _strongest(weights, _MOST_TERMS) if weights[i] > 0]
     *vectors, out = _brackets([*row.v[shown].tolist(), row.out.tolist()])
     written_shown = written_weights([weights[i] for i in shown])
 
@@ -127,9 +140,11 @@ def _sum(row: RowArithmetic, tokens: Sequence[str], language: Language) -> Table
     table.add_column(justify="right", no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True, max_width=16)
+    table.add_column(no_wrap=True)
     for n, (i, weight, vector) in enumerate(zip(shown, written_shown, vectors, strict=True)):
-        table.add_row("+" if n else "", weight, "·", vector, Text(" ") + label(tokens[i]))
+        table.add_row(
+            "+" if n else "", weight, "·", vector, Text(" ") + label(tokens[i], _MOST_LABEL)
+        )
     n_left = sum(w > 0 for w in weights) - len(shown)
     if n_left:
         rest = write(sum(weights) - sum(weights[i] for i in shown))

@@ -33,6 +33,7 @@ export class Head {
     readonly k: Matrix,
     readonly v: Matrix,
     readonly scoring: Scoring,
+    private readonly stands: number[], // the key at which each query stands
   ) {
     this.L = q.rows;
     this.S = k.rows;
@@ -100,7 +101,7 @@ export class Head {
       const row = this.row(query).weights;
       weights.set(row, query * S);
       statistics.entropy[query] = entropy(row);
-      const stand = query + S - L;
+      const stand = this.stands[query];
       for (let key = 0; key < S; key++) {
         statistics.distance[query] += row[key] * Math.abs(key - stand);
         statistics.received[key] += row[key];

@@ -56,12 +56,14 @@ export class WholeSource implements Source {
     const { q, k, v } = this.operandsOf(site);
     const shared = Math.floor(head / (H / site.n_kv_heads));
     const at = { sequence, head, L, S };
-    return new Head(q.head(sequence, head), k.head(sequence, shared), v.head(sequence, shared), {
+    const scoring = {
       allows: allows(site.mask, at, this.tensors),
       adds: adds(site.bias, at, this.tensors),
       scale: site.scale,
       softcap: site.softcap,
-    });
+    };
+    const operands = [q.head(sequence, head), k.head(sequence, shared), v.head(sequence, shared)];
+    return new Head(operands[0], operands[1], operands[2], scoring, site.stands);
   }
 
   private operandsOf(site: SiteParts) {

@@ -21,6 +21,12 @@ function ofSequence(text: string[][] | undefined, sequence: number): string[] {
   return text[text.length === 1 ? 0 : sequence] ?? [];
 }
 
+/** Whether U+200D stands between two pictures, of which it makes one. */
+const joins = (text: string, at: number): boolean =>
+  text[at] === '\u200d' &&
+  /[\p{Extended_Pictographic}\p{Emoji_Modifier}]\ufe0f?$/u.test(text.slice(0, at)) &&
+  /^\p{Extended_Pictographic}/u.test(text.slice(at + 1));
+
 /** Blanks at the ends as ␣, what cannot be seen as its number, a lone accent on a circle. */
 export function shown(token: string): string {
   if (token === '') return '∅';
@@ -28,9 +34,8 @@ export function shown(token: string): string {
     .replace(/^ +| +$/g, (blanks) => '␣'.repeat(blanks.length))
     .replace(/\n/g, '⏎')
     .replace(/\t/g, '⇥')
-    .replace(
-      /[\p{C}\p{Zl}\p{Zp}]/gu,
-      (c) => `U+${c.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}`,
+    .replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (c, at: number, text: string) =>
+      joins(text, at) ? c : `U+${c.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}`,
     );
   return visible.replace(/^\p{M}/u, (mark) => `◌${mark}`);
 }

@@ -22,11 +22,20 @@ export type BiasParts =
   | { kind: 'ExplicitBias'; tensor: number }
   | { kind: 'BiasSum'; a: BiasParts; b: BiasParts };
 
+/** How far weights · v lie from what the model computed; null is not a number. */
+export type DifferenceParts = {
+  recorded: number | null; // with the operands as they were recorded
+  page: number | null; // and as they are here, in 16 bits
+  queries: number | null; // how many were compared, null for all
+};
+
 export type SiteParts = {
   name: string;
   queries: string;
   keys: string;
   shape: [B: number, H: number, L: number, S: number];
+  heads: number[]; // their numbers in the model: not all may have been recorded
+  stands: number[]; // the key at which each query stands
   n_kv_heads: number;
   head_dim: number;
   value_dim: number;
@@ -38,6 +47,7 @@ export type SiteParts = {
   v: Rows;
   mask: MaskParts | null;
   bias: BiasParts | null;
+  difference: DifferenceParts | null; // null: the model's output was not recorded
 };
 
 export type RunParts = {

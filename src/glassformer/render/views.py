@@ -1,0 +1,61 @@
+"""What `trace.show`, `figure`, `page` and a notebook call: a trace alone, everything else chosen.
+
+They speak the language that GLASSFORMER_LANG or the locale names.
+"""
+
+import os
+from pathlib import Path
+
+from rich.console import Console
+
+from glassformer.languages import Language, detect
+from glassformer.observe import Trace
+from glassformer.render.choice import choose
+from glassformer.render.figure import draw_figure
+from glassformer.render.inline import inline_html
+from glassformer.render.page import draw_page
+from glassformer.render.picture import draw_picture
+from glassformer.render.sampled import sampled
+
+_LEAST_COLUMNS, _MOST_COLUMNS = 48, 100  # below the least, numbers would lose their digits
+
+
+def show(trace: Trace, *, site: str | None, head: int | None, sequence: int) -> None:
+    """Print the picture of one head, and all heads at a glance."""
+    console = Console(markup=False, emoji=False, highlight=False)
+    console.width = max(_LEAST_COLUMNS, min(console.width, _MOST_COLUMNS))
+    trace = sampled(trace)
+    chosen, number = choose(trace, site=site, head=head, sequence=sequence)
+    picture = draw_picture(
+        trace, chosen, number, width=console.width, language=_language(), sequence=sequence
+    )
+    console.print(picture)
+
+
+def figure(
+    trace: Trace,
+    path: str | Path,
+    *,
+    kind: str,
+    site: str | None,
+    head: int | None,
+    sequence: int,
+) -> None:
+    """Write a picture, PNG or SVG."""
+    draw_figure(
+        trace, path, kind=kind, site=site, head=head, sequence=sequence, language=_language()
+    )
+
+
+def page(trace: Trace, path: str | Path) -> None:
+    """Write the page."""
+    draw_page(trace, path, language=_language())
+
+
+def inline(trace: Trace) -> str:
+    """The page as a part of another one."""
+    return inline_html(trace, _language())
+
+
+def _language() -> Language:
+    return detect(os.environ)
