@@ -27,3 +27,11 @@ class CheckpointError(GlassformerError, ValueError):
 
 class TraceError(GlassformerError, ValueError):
     """A trace that cannot be made, read or looked at in the way that was asked for."""
+
+
+class DataError(GlassformerError, ValueError):
+    """Texts or token files that are missing, damaged, or wrong in too many places."""
+
+
+class TrainingError(GlassformerError, RuntimeError):
+    """A run that cannot go on as it is."""

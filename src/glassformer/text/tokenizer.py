@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache, cached_property
 from typing import Any
 
-from glassformer.errors import CheckpointError
+from glassformer.errors import CheckpointError, DataError
 
 
 class Tokenizer(ABC):
@@ -24,6 +24,10 @@ class Tokenizer(ABC):
     @abstractmethod
     def encode(self, text: str, *, add_special: bool = True) -> list[int]:
         """The ids of a text, with the tokens that the model expects around it."""
+
+    def encode_many(self, texts: Sequence[str], *, add_special: bool = True) -> list[list[int]]:
+        """The ids of many texts; the same as one by one, and where it can be, faster."""
+        return [self.encode(text, add_special=add_special) for text in texts]
 
     @abstractmethod
     def decode(self, tokens: Sequence[int]) -> str:
@@ -79,7 +83,27 @@ class JsonTokenizer(Tokenizer):
         return self.backend.get_vocab_size()
 
     def encode(self, text: str, *, add_special: bool = True) -> list[int]:
-        return self.backend.encode(text, add_special_tokens=add_special).ids
+        try:
+            return self.backend.encode(text, add_special_tokens=add_special).ids
+        except Exception as error:  # the library raises nothing narrower
+            raise self._unknown([text], error) from None
+
+    def encode_many(self, texts: Sequence[str], *, add_special: bool = True) -> list[list[int]]:
+        try:
+            found = self.backend.encode_batch_fast(list(texts), add_special_tokens=add_special)
+        except Exception as error:
+            raise self._unknown(texts, error) from None
+        return [encoding.ids for encoding in found]
+
+    def _has(self, character: str) -> bool:
+        return not "\ud800" <= character <= "\udfff" and self.id_of(character) is not None
+
+    def _unknown(self, texts: Sequence[str], error: Exception) -> DataError:
+        missing = next((c for text in texts for c in text if not self._has(c)), None)
+        return DataError(
+            f"A text must be of what the vocabulary has; {missing!r} is not in it ({error}). "
+            "Leave it out, or learn a tokenizer with it."
+        )
 
     def decode(self, tokens: Sequence[int]) -> str:
         return self.backend.decode(list(tokens), skip_special_tokens=True)

@@ -1,0 +1,97 @@
+"""Token ids on their way to a file: they wait on the disk, so that their number does not matter."""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from glassformer.errors import DataError
+
+_HELD = 1 << 18  # ids in memory before they go to the disk
+
+
+class Spool:
+    """One column: ids and lengths of its sequences, checked against the vocabulary."""
+
+    def __init__(self, name: str, vocab_size: int, folder: Path) -> None:
+        self.name, self.vocab_size = name, vocab_size
+        self.code = "U16" if vocab_size <= 1 << 16 else "U32"
+        self.dtype = np.dtype("<u2") if self.code == "U16" else np.dtype("<u4")
+        self.n = self.n_tokens = 0
+        self._ids: list[int] = []
+        self._lengths: list[int] = []
+        self._tokens_file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 (see close)
+        self._lengths_file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+
+    def add(self, sequence: Sequence[int] | np.ndarray) -> None:
+        """One more sequence."""
+        self._ids.extend(sequence.tolist() if isinstance(sequence, np.ndarray) else sequence)
+        self._lengths.append(len(sequence))
+        self.n += 1
+        self.n_tokens += len(sequence)
+        if len(self._ids) >= _HELD or len(self._lengths) >= _HELD:
+            self._to_disk()
+
+    def tokens(self, size: int) -> Iterator[bytes]:
+        """All ids, in chunks of at most `size` bytes."""
+        self._to_disk()
+        yield from _chunks(self._tokens_file, size)
+
+    def offsets(self, size: int) -> Iterator[bytes]:
+        """Where each sequence begins, and where the last one ends."""
+        self._to_disk()
+        total = np.zeros(1, "<i8")
+        yield total.tobytes()
+        for chunk in _chunks(self._lengths_file, size):
+            ends = total + np.cumsum(np.frombuffer(chunk, "<i8"))
+            total = ends[-1:]
+            yield ends.astype("<i8").tobytes()
+
+    def close(self) -> None:
+        self._tokens_file.close()
+        self._lengths_file.close()
+
+    def _to_disk(self) -> None:
+        ids = np.array(self._ids, dtype=np.int64)
+        if len(ids) and not 0 <= ids.min() <= ids.max() < self.vocab_size:
+            wrong = ids[(ids < 0) | (ids >= self.vocab_size)][0]
+            raise DataError(
+                f"Token ids of {self.name!r} must be below vocab_size={self.vocab_size}; got "
+                f"{wrong}. Give the vocab_size of the tokenizer that made them."
+            )
+        self._tokens_file.write(ids.astype(self.dtype).tobytes())
+        self._lengths_file.write(np.array(self._lengths, "<i8").tobytes())
+        self._ids, self._lengths = [], []
+
+
+def _chunks(file: IO[bytes], size: int) -> Iterator[bytes]:
+    file.seek(0)
+    while chunk := file.read(size):
+        yield chunk
+    file.seek(0, os.SEEK_END)
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file beside `path` to write into; it takes that name once all is on the disk."""
+    path = path.absolute()
+    unfinished: Path | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        unfinished = Path(name)
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.chmod(0o644)  # mkstemp makes it private
+        unfinished.replace(path)
+    except OSError as error:
+        raise DataError(f"{path} could not be written: {error.strerror}.") from None
+    finally:
+        if unfinished is not None:
+            unfinished.unlink(missing_ok=True)

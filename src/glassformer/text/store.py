@@ -1,0 +1,234 @@
+"""Token ids of a large text on the disk, mapped into memory: as fast as an array, as small as
+what is looked at.
+
+One safetensors file; each column has the ids of all its sequences one behind the other, and where
+each of them begins:
+
+    source.tokens   U16 | U32   5 8 2 │ 9 2 │ 7 7 4 2
+    source.offsets  I64         0       3     5         9
+"""
+
+import hashlib
+import json
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int, UInt
+
+from glassformer.errors import DataError
+from glassformer.text.spool import Spool, whole_file
+
+VERSION = "1"
+_DTYPES = {"U16": np.dtype("<u2"), "U32": np.dtype("<u4"), "I64": np.dtype("<i8")}
+_MOST_HEADER = 100 << 20  # safetensors' own limit
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenStore:
+    """Sequences of token ids: `store[i]` is a view of the i-th, `store.tokens` all of them."""
+
+    tokens: UInt[np.ndarray, "M"]
+    offsets: Int[np.ndarray, "N"]  # one more than there are sequences
+
+    @classmethod
+    def open(cls, path: Path | str, *, verify: bool = True) -> "TokenStore":
+        """The only column of a file."""
+        table = TokenTable.open(path, verify=verify)
+        if len(table.columns) != 1:
+            raise DataError(
+                f"A token store has one column; {path} has {', '.join(table.columns)}. "
+                "Open it with TokenTable.open."
+            )
+        return next(iter(table.columns.values()))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, i: int) -> UInt[np.ndarray, "L"]:
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"A store of {len(self)} sequences has no number {i}.")
+        i %= len(self)
+        return self.tokens[self.offsets[i] : self.offsets[i + 1]]
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return (self[i] for i in range(len(self)))
+
+    @property
+    def lengths(self) -> Int[np.ndarray, "N"]:
+        """How many tokens each sequence has."""
+        return np.diff(self.offsets)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenTable:
+    """Columns of equally many sequences: row i is source and target of one pair, say."""
+
+    columns: dict[str, TokenStore]
+    notes: dict[str, Any]  # what the writer wished to keep beside the tokens
+
+    @classmethod
+    def open(cls, path: Path | str, *, verify: bool = True) -> "TokenTable":
+        """What a file holds; `verify` reads all of it once and compares its hash."""
+        path = Path(path)
+        header, start = read_header(path)
+        try:
+            meta = header.pop("__metadata__")
+            spans, names, notes = header, json.loads(meta["columns"]), json.loads(meta["notes"])
+            if meta["version"] != VERSION or not names or not isinstance(notes, dict):
+                raise ValueError(f"version {meta['version']} with columns {names}")
+            expected = start + max(span["data_offsets"][1] for span in spans.values())
+            if path.stat().st_size != expected:
+                raise DataError(
+                    f"{path} must have {expected} bytes; it has {path.stat().st_size}: it was cut "
+                    "off or overwritten. Build it anew."
+                )
+            mapped = np.asarray(np.memmap(path, np.uint8, mode="r"))[start:]
+            arrays = {name: _array(mapped, span) for name, span in spans.items()}
+            columns = {n: TokenStore(arrays[f"{n}.tokens"], arrays[f"{n}.offsets"]) for n in names}
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise _refused(path, error) from None
+        if verify and _hash(mapped, spans, meta) != meta.get("sha256"):
+            raise DataError(
+                f"{path} is damaged: its content is not what was written. Build it anew."
+            )
+        table = cls(columns, notes)
+        table._check(path)
+        return table
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def __getitem__(self, i: int) -> tuple[np.ndarray, ...]:
+        return tuple(column[i] for column in self.columns.values())
+
+    @property
+    def lengths(self) -> Int[np.ndarray, "N M"]:
+        """(rows, columns): how many tokens each sequence has."""
+        return np.stack([column.lengths for column in self.columns.values()], axis=1)
+
+    def _check(self, path: Path) -> None:
+        for name, column in self.columns.items():
+            offsets = column.offsets
+            fits = len(offsets) and offsets[0] == 0 and offsets[-1] == len(column.tokens)
+            if not fits or len(column) != len(self) or (np.diff(offsets) < 0).any():
+                raise DataError(
+                    f"{path} is damaged: the offsets of {name!r} do not fit. Build it anew."
+                )
+
+
+def write_store(
+    path: Path | str,
+    sequences: Iterable[Sequence[int] | np.ndarray],
+    vocab_size: int,
+    *,
+    progress: Callable[[int], None] | None = None,
+) -> TokenStore:
+    """Write sequences to a file, whole or not at all, and open it.
+
+    `progress` is told from time to time how many sequences there are.
+    """
+    rows = ((sequence,) for sequence in sequences)
+    table = write_table(path, rows, {"tokens": vocab_size}, progress=progress)
+    return table.columns["tokens"]
+
+
+def write_table(
+    path: Path | str,
+    rows: Iterable[Sequence[Sequence[int] | np.ndarray]],
+    vocab_sizes: Mapping[str, int],
+    *,
+    notes: Callable[[], Mapping[str, Any]] = dict,
+    progress: Callable[[int], None] | None = None,
+) -> TokenTable:
+    """Write rows of one sequence per column; `notes` are asked for when all rows have been seen."""
+    path = Path(path)
+    if not vocab_sizes:
+        raise DataError("A table must have at least one column; got none.")
+    with whole_file(path) as file, ExitStack() as stack:
+        spools = [
+            stack.enter_context(closing(Spool(name, size, path.absolute().parent)))
+            for name, size in vocab_sizes.items()
+        ]
+        n = 0
+        for n, row in enumerate(rows, 1):
+            for spool, sequence in zip(spools, row, strict=True):
+                spool.add(sequence)
+            if progress is not None and n % 1000 == 0:
+                progress(n)
+        if progress is not None:
+            progress(n)
+        _write(file, spools, notes())
+    return TokenTable.open(path, verify=False)
+
+
+def read_header(path: Path) -> tuple[dict[str, Any], int]:
+    """The JSON at the beginning of a safetensors file, and where the data begin."""
+    try:
+        with path.open("rb") as file:
+            (size,) = struct.unpack("<Q", file.read(8))
+            if size > _MOST_HEADER:
+                raise ValueError(f"a header of {size} bytes")
+            header = json.loads(file.read(size))
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}.") from None
+    except (struct.error, ValueError) as error:
+        raise _refused(path, error) from None
+    if not isinstance(header, dict):
+        raise _refused(path, ValueError("no header"))
+    return header, 8 + size
+
+
+def _write(file: Any, spools: list[Spool], notes: Mapping[str, Any]) -> None:
+    spans: dict[str, Any] = {}
+    at, hashed = 0, hashlib.sha256()
+    # Offsets first: they are eight bytes wide, and what follows them starts even.
+    parts = [(f"{s.name}.offsets", "I64", s.n + 1, s.offsets) for s in spools]
+    wide_first = sorted(spools, key=lambda s: -s.dtype.itemsize)
+    parts += [(f"{s.name}.tokens", s.code, s.n_tokens, s.tokens) for s in wide_first]
+    for name, code, count, chunks in parts:
+        end = at + count * _DTYPES[code].itemsize
+        spans[name] = {"dtype": code, "shape": [count], "data_offsets": [at, end]}
+        at = end
+        for chunk in chunks(_CHUNK):
+            hashed.update(chunk)
+    meta = {
+        "format": "glassformer tokens",
+        "version": VERSION,
+        "columns": json.dumps([spool.name for spool in spools]),
+        "notes": json.dumps(dict(notes), ensure_ascii=False),
+    }
+    hashed.update(_described(spans, meta))
+    meta["sha256"] = hashed.hexdigest()
+    header = json.dumps({"__metadata__": meta, **spans}, ensure_ascii=False).encode()
+    header += b" " * (-len(header) % 8)
+    file.write(struct.pack("<Q", len(header)) + header)
+    for _, _, _, chunks in parts:
+        for chunk in chunks(_CHUNK):
+            file.write(chunk)
+
+
+def _array(mapped: np.ndarray, span: dict[str, Any]) -> np.ndarray:
+    start, end = span["data_offsets"]
+    return mapped[start:end].view(_DTYPES[span["dtype"]])
+
+
+def _described(spans: dict[str, Any], meta: dict[str, str]) -> bytes:
+    return json.dumps([spans, {k: v for k, v in meta.items() if k != "sha256"}]).encode()
+
+
+def _hash(mapped: np.ndarray, spans: dict[str, Any], meta: dict[str, str]) -> str:
+    hashed = hashlib.sha256()
+    for start in range(0, len(mapped), _CHUNK):
+        hashed.update(mapped[start : start + _CHUNK].tobytes())
+    hashed.update(_described(spans, meta))
+    return hashed.hexdigest()
+
+
+def _refused(path: Path, error: Exception) -> DataError:
+    return DataError(f"{path} is not a token store: {error}. Build it anew.")
