@@ -14,6 +14,7 @@ from glassformer.cli import (
     convert,
     demo,
     embed,
+    evaluate,
     fill,
     generate,
     look,
@@ -22,6 +23,7 @@ from glassformer.cli import (
     serve,
     shapes,
     steps,
+    train,
     translate,
 )
 from glassformer.cli.help import INTERRUPTED, Commands
@@ -40,6 +42,8 @@ COMMANDS = (
     shapes,
     generate,
     translate,
+    train,
+    evaluate,
     fill,
     embed,
     convert,

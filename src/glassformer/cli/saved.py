@@ -67,7 +67,9 @@ def load_saved(
         raise ConfigError(language.say("saved.error.device", got=repr(device)))
     wanted = "float32" if dtype is None and kind == "cpu" and not as_saved else dtype
     with Console(stderr=True).status(language.say("saved.loading", source=source)):
-        return load(source, dtype=wanted and getattr(torch, wanted), device=device)
+        # An LSTM translates and writes; what looks at attention says that it has none.
+        found: Any = load(source, dtype=wanted and getattr(torch, wanted), device=device)
+        return found
 
 
 def text_or_input(text: str | None, language: Language) -> str:

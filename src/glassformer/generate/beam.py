@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import torch
 
 from glassformer.errors import ConfigError
-from glassformer.generate.loop import Prompted, check_prompts
+from glassformer.generate.loop import Writer, check_prompts, read_prompts
 from glassformer.generate.sampling import without
-from glassformer.models import Decoder, EncoderDecoder
 
 
 @dataclass(frozen=True, order=True)
@@ -29,7 +28,7 @@ class Text:
 
 
 def beam_search(
-    model: Decoder | EncoderDecoder,
+    model: Writer,
     prompts: Sequence[Sequence[int]],
     *,
     max_new: int,
@@ -46,7 +45,7 @@ def beam_search(
     `early` ends a search once `beams` texts are finished; otherwise it goes on until no unfinished
     text could still be among the best. Tokens in `never` are not written.
 
-    >>> from glassformer.models import Config
+    >>> from glassformer.models import Config, Decoder
     >>> config = Config(family="decoder", vocab_size=9, dim=8, n_layers=1, n_heads=2, max_len=16)
     >>> found = beam_search(Decoder(config).eval(), [[1, 2]], max_new=3, beams=4, n_best=2)
     >>> [len(text.tokens) for text in found[0]], found[0][0].score >= found[0][1].score
@@ -69,7 +68,7 @@ def beam_search(
 class _Search:
     def __init__(
         self,
-        model: Decoder | EncoderDecoder,
+        model: Writer,
         prompts: Sequence[Sequence[int]],
         source: Sequence[Sequence[int]] | None,
         max_new: int,
@@ -83,7 +82,7 @@ class _Search:
         # Rows are beams; each prompt starts with one live beam and copies that can never win.
         repeated = [prompt for prompt in prompts for _ in range(beams)]
         sources = None if source is None else [s for s in source for _ in range(beams)]
-        self.prompted = Prompted(model, repeated, source=sources, max_new=max_new)
+        self.prompted = read_prompts(model, repeated, source=sources, max_new=max_new)
         self.scores = torch.full((len(prompts), beams), -torch.inf, dtype=torch.float64)
         self.scores[:, 0] = 0.0
         self.texts: list[list[tuple[int, ...]]] = [[()] * beams for _ in prompts]
@@ -91,11 +90,12 @@ class _Search:
 
     def step(self, n: int) -> None:
         logits = without(self.prompted.logits()[:, -1], self.never)
-        log_probabilities = logits.double().log_softmax(-1).cpu()
+        log_probabilities = logits.double().log_softmax(-1)
         V = log_probabilities.shape[-1]
-        totals = self.scores[..., None] + log_probabilities.view(*self.scores.shape, V)
+        scores = self.scores.to(logits.device)
+        totals = scores[..., None] + log_probabilities.view(*scores.shape, V)
         most = min(self.beams * (1 + len(self.stop)), self.beams * V)
-        best, where = totals.flatten(1).topk(most, dim=-1)
+        best, where = totals.flatten(1).topk(most, dim=-1)  # few of many, before they leave a GPU
         parents, tokens = torch.zeros_like(self.scores, dtype=torch.long), []
         for b, (row, places) in enumerate(zip(best.tolist(), where.tolist(), strict=True)):
             live = []

@@ -19,8 +19,12 @@ from torch import Tensor
 
 from glassformer.attention import Mask, Padding, Prefix
 from glassformer.errors import ConfigError, ShapeError
+from glassformer.generate.recurrent import RecurrentPrompted
 from glassformer.generate.sampling import Sampling, adjust, choose, without
 from glassformer.models import Decoder, EncoderDecoder, ModelCache
+from glassformer.models.baselines import RecurrentLanguage, RecurrentTranslator
+
+Writer = Decoder | EncoderDecoder | RecurrentLanguage | RecurrentTranslator  # of tokens
 
 GREEDY = Sampling(temperature=0)
 
@@ -35,7 +39,7 @@ class Step:
 
 
 def generate_tokens(
-    model: Decoder | EncoderDecoder,
+    model: Writer,
     prompts: Sequence[Sequence[int]],
     *,
     max_new: int,
@@ -82,7 +86,7 @@ def generate_tokens(
 
 
 def stream_tokens(
-    model: Decoder | EncoderDecoder,
+    model: Writer,
     prompts: Sequence[Sequence[int]],
     *,
     max_new: int,
@@ -101,7 +105,7 @@ def stream_tokens(
 
 @torch.no_grad()
 def _steps(
-    model: Decoder | EncoderDecoder,
+    model: Writer,
     prompts: Sequence[Sequence[int]],
     max_new: int,
     source: Sequence[Sequence[int]] | None,
@@ -112,7 +116,7 @@ def _steps(
     fixed: bool,
     compiled: bool,
 ) -> Iterator[Step]:
-    prompted = Prompted(
+    prompted = read_prompts(
         model, prompts, source=source, max_new=max_new, fixed=fixed, compiled=compiled
     )
     device = prompted.fresh.device
@@ -131,6 +135,21 @@ def _steps(
         prompted.follow(None, chosen)
         seen = torch.cat([seen, chosen[:, None]], dim=1)
         counts = torch.cat([counts, ~done[:, None]], dim=1)
+
+
+def read_prompts(
+    model: Writer,
+    prompts: Sequence[Sequence[int]],
+    *,
+    source: Sequence[Sequence[int]] | None,
+    max_new: int,
+    fixed: bool = False,
+    compiled: bool = False,
+) -> "Prompted | RecurrentPrompted":
+    """A model with its prompts read, whichever way it remembers them."""
+    if isinstance(model, RecurrentLanguage | RecurrentTranslator):
+        return RecurrentPrompted(model, prompts, source=source)
+    return Prompted(model, prompts, source=source, max_new=max_new, fixed=fixed, compiled=compiled)
 
 
 class Prompted:
@@ -237,7 +256,7 @@ def _left_padded(
 
 
 def check_prompts(
-    model: Decoder | EncoderDecoder,
+    model: Writer,
     prompts: Sequence[Sequence[int]],
     source: Sequence[Sequence[int]] | None,
     max_new: int,
@@ -261,7 +280,7 @@ def check_prompts(
             f"Prompt and new tokens must fit max_len={most}; got {longest} + {max_new}. "
             f"Use max_new={most - longest} or a shorter prompt."
         )
-    if isinstance(model, EncoderDecoder) != (source is not None):
+    if isinstance(model, EncoderDecoder | RecurrentTranslator) != (source is not None):
         raise ConfigError(
             f"source is what an encoder reads; got source={'given' if source else None} for "
             f"{type(model).__name__}."

@@ -7,6 +7,9 @@ from glassformer.errors import ConfigError
 from glassformer.generate.beam import beam_search
 from glassformer.generate.writing import tokenizer_of
 from glassformer.models import EncoderDecoder
+from glassformer.models.baselines import RecurrentTranslator
+
+Translator = EncoderDecoder | RecurrentTranslator
 
 MAX_NEW = 200  # unless told otherwise, or less where a model has less room
 
@@ -20,15 +23,13 @@ class Translation:
     score: float
 
 
-def translate(
-    model: EncoderDecoder, text: str, *, beams: int = 4, max_new: int | None = None
-) -> str:
+def translate(model: Translator, text: str, *, beams: int = 4, max_new: int | None = None) -> str:
     """The best translation of a text."""
     return translations(model, [text], beams=beams, max_new=max_new)[0][0].text
 
 
 def translations(
-    model: EncoderDecoder,
+    model: Translator,
     texts: Sequence[str],
     *,
     beams: int = 4,
@@ -37,7 +38,7 @@ def translations(
     max_new: int | None = None,
 ) -> list[list[Translation]]:
     """The `n_best` translations of each text, best first."""
-    if not isinstance(model, EncoderDecoder):
+    if not isinstance(model, EncoderDecoder | RecurrentTranslator):
         raise ConfigError(
             f"Only an encoder-decoder translates; got {type(model).__name__}. Use generate for a "
             "decoder, fill or embed for an encoder."

@@ -5,7 +5,9 @@ from collections.abc import Iterator, Sequence
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.generate.loop import GREEDY, stream_tokens
 from glassformer.generate.sampling import Sampling
-from glassformer.models import Decoder, Encoder, EncoderDecoder
+from glassformer.models import Decoder
+from glassformer.models.baselines import RecurrentLanguage
+from glassformer.models.checkpoints import Saved
 from glassformer.text import Tokenizer
 from glassformer.text.chat import as_chat
 
@@ -13,7 +15,7 @@ MAX_NEW = 100  # unless told otherwise, or less where a model has less room
 
 
 def generate(
-    model: Decoder,
+    model: Decoder | RecurrentLanguage,
     prompt: str,
     *,
     max_new: int | None = None,
@@ -33,7 +35,7 @@ def generate(
 
 
 def stream(
-    model: Decoder,
+    model: Decoder | RecurrentLanguage,
     prompt: str,
     *,
     max_new: int | None = None,
@@ -43,7 +45,7 @@ def stream(
     chat: bool = False,
 ) -> Iterator[str]:
     """The same as an iterator: each piece of text as soon as it is certain."""
-    if not isinstance(model, Decoder):
+    if not isinstance(model, Decoder | RecurrentLanguage):
         raise ConfigError(
             f"Only a decoder continues a text; got {type(model).__name__}. Use translate for an "
             "encoder-decoder, fill or embed for an encoder."
@@ -114,7 +116,7 @@ def _overlap(text: str, stop: str) -> int:
     return next((n for n in range(len(stop) - 1, 0, -1) if text.endswith(stop[:n])), 0)
 
 
-def tokenizer_of(model: Encoder | Decoder | EncoderDecoder) -> Tokenizer:
+def tokenizer_of(model: Saved) -> Tokenizer:
     """The model's tokenizer, which it must have to read text."""
     if model.tokenizer is None:
         raise CheckpointError(

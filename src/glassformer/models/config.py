@@ -202,8 +202,8 @@ class Config:
                 values = dict(parts[name])
                 if isinstance(values.get("scaling"), dict):
                     values["scaling"] = _scaling(values["scaling"])
-                parts[name] = _built(kind, values, name)
-        return _built(cls, parts, "the config")
+                parts[name] = from_plain(kind, values, name)
+        return from_plain(cls, parts, "the config")
 
 
 PARTS: dict[str, type] = {
@@ -219,10 +219,11 @@ def _scaling(values: dict[str, Any]) -> Scaling:
     name = values.pop("kind", None)
     if name not in SCALINGS:
         raise ConfigError(f"A scaling is one of {', '.join(SCALINGS)}; got {name!r}.")
-    return _built(SCALINGS[name], values, "scaling")
+    return from_plain(SCALINGS[name], values, "scaling")
 
 
-def _built(kind: type, values: dict[str, Any], where: str) -> Any:
+def from_plain(kind: type, values: dict[str, Any], where: str) -> Any:
+    """A dataclass from the values of a JSON file; what does not fit is named."""
     hints = get_type_hints(kind)
     known = {f.name: f for f in fields(kind)}
     strange = sorted(set(values) - set(known))

@@ -13,6 +13,7 @@ from torch.overrides import TorchFunctionMode
 
 from glassformer.attention.rotary_scalings import BandedScaling
 from glassformer.errors import ConfigError
+from glassformer.models.baselines import RecurrentConfig, RecurrentLanguage, RecurrentTranslator
 from glassformer.models.config import Config, Dropout, Norms, Output, Positions
 from glassformer.models.decoder import Decoder
 from glassformer.models.encoder import Encoder
@@ -135,9 +136,15 @@ FAMILIES: dict[str, type[nn.Module]] = {
     "decoder": Decoder,
     "encoder_decoder": EncoderDecoder,
 }
+BASELINES: dict[str, type[nn.Module]] = {
+    "lstm": RecurrentLanguage,
+    "lstm_seq2seq": RecurrentTranslator,
+}
 
 
-def build(config: Config | str, *, device: torch.device | str | None = None) -> nn.Module:
+def build(
+    config: Config | RecurrentConfig | str, *, device: torch.device | str | None = None
+) -> nn.Module:
     """The model of a config or of a preset's name, freshly initialised; "meta" takes no memory.
 
     >>> build("gpt-2", device="meta").embedding.weight.shape
@@ -147,11 +154,12 @@ def build(config: Config | str, *, device: torch.device | str | None = None) -> 
         if config not in PRESETS:
             raise ConfigError(f"Presets are {', '.join(PRESETS)}; got {config!r}.")
         config = PRESETS[config]
+    kind: Any = (FAMILIES | BASELINES)[config.family]
     if device is not None and torch.device(device).type == "meta":
         with torch.device("meta"), _Uninitialised():
-            return FAMILIES[config.family](config)
+            return kind(config)
     with torch.device("cpu" if device is None else device):
-        return FAMILIES[config.family](config)
+        return kind(config)
 
 
 class _Uninitialised(TorchFunctionMode):

@@ -6,7 +6,7 @@ safetensors, writing makes folders whole or not at all, assembly checks and buil
 live here and nowhere else. No pickle is ever opened.
 """
 
-from glassformer.models.checkpoints.assembly import Model
+from glassformer.models.checkpoints.assembly import Model, Saved
 from glassformer.models.checkpoints.loading import load, load_config, save
 
-__all__ = ["Model", "load", "load_config", "save"]
+__all__ = ["Model", "Saved", "load", "load_config", "save"]

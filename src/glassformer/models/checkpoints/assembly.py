@@ -1,11 +1,13 @@
 """A model put together from saved tensors, each checked against what the config says."""
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from glassformer.errors import CheckpointError
+from glassformer.models.baselines import RecurrentConfig, RecurrentLanguage, RecurrentTranslator
 from glassformer.models.config import Config
 from glassformer.models.decoder import Decoder
 from glassformer.models.encoder import Encoder
@@ -13,15 +15,16 @@ from glassformer.models.encoder_decoder import EncoderDecoder
 from glassformer.models.presets import build
 
 Model = Encoder | Decoder | EncoderDecoder
+Saved = Model | RecurrentLanguage | RecurrentTranslator
 
 
 def assembled(
-    config: Config,
+    config: Config | RecurrentConfig,
     get: Callable[[str], Tensor],
     *,
     dtype: torch.dtype,
     device: torch.device | str | None,
-) -> Model:
+) -> Any:
     """The model of a config, ready to use; `get` gives the tensor for each name of ours.
 
     It is built without memory and filled one tensor at a time.
@@ -40,9 +43,9 @@ def assembled(
     return model.eval()
 
 
-def empty(config: Config) -> Model:
+def empty(config: Config | RecurrentConfig) -> Any:
     """A model without memory: its names and shapes alone."""
-    return build(config, device="meta")  # type: ignore[return-value]
+    return build(config, device="meta")
 
 
 def check_names(

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from glassformer.errors import CheckpointError, ConfigError, GlassformerError
 from glassformer.models.checkpoints.architectures import ARCHITECTURES, Architecture, Foreign
-from glassformer.models.checkpoints.assembly import Model, assembled, check_names, empty
+from glassformer.models.checkpoints.assembly import Model, Saved, assembled, check_names, empty
 from glassformer.models.checkpoints.foreign_tokenizer import (
     read_foreign_tokenizer,
     written_tokenizer,
@@ -104,8 +104,12 @@ class ForeignFolder:
         return self.files.get(self.stored[name])
 
 
-def save_foreign(model: Model, folder: Path, layout: str, *, overwrite: bool) -> None:
+def save_foreign(model: Saved, folder: Path, layout: str, *, overwrite: bool) -> None:
     """The model as transformers reads it; "huggingface" finds the architecture that fits."""
+    if not isinstance(model.config, Config):
+        raise CheckpointError(
+            "transformers has no LSTMs of this kind; save with layout='glassformer'."
+        )
     architecture, values = fitting(model.config, layout)
     table = architecture.table(model.config)
     written = {

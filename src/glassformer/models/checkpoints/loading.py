@@ -9,7 +9,8 @@ from typing import Any
 import torch
 
 from glassformer.errors import CheckpointError
-from glassformer.models.checkpoints.assembly import Model
+from glassformer.models.baselines import RecurrentConfig
+from glassformer.models.checkpoints.assembly import Saved
 from glassformer.models.config import Config
 from glassformer.models.presets import PRESETS
 
@@ -19,7 +20,7 @@ def load(
     *,
     dtype: torch.dtype | None = None,
     device: torch.device | str | None = None,
-) -> Model:
+) -> Saved:
     """A model with its weights and its tokenizer, in eval mode.
 
     ::
@@ -56,14 +57,19 @@ def load_config(source: str | Path) -> Config:
     if "glassformer" in values:
         from glassformer.models.checkpoints.own import read_own_config
 
-        return read_own_config(path, values)
+        found = read_own_config(path, values)
+        if isinstance(found, RecurrentConfig):
+            raise CheckpointError(
+                f"A Transformer is asked for; {path} holds an LSTM. Load it whole."
+            )
+        return found
     from glassformer.models.checkpoints.huggingface import ForeignFolder
 
     return ForeignFolder(path, values).config
 
 
 def save(
-    model: Model, folder: str | Path, *, layout: str = "glassformer", overwrite: bool = False
+    model: Saved, folder: str | Path, *, layout: str = "glassformer", overwrite: bool = False
 ) -> None:
     """The model with its tokenizer, as a folder that is written whole or not at all.
 

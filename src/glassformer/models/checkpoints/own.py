@@ -15,7 +15,8 @@ import torch
 from safetensors.torch import save_file
 
 from glassformer.errors import CheckpointError, ConfigError
-from glassformer.models.checkpoints.assembly import Model, assembled, check_names, empty
+from glassformer.models.baselines import RecurrentConfig, read_config
+from glassformer.models.checkpoints.assembly import Saved, assembled, check_names, empty
 from glassformer.models.checkpoints.tensors import WEIGHTS, TensorFiles
 from glassformer.models.checkpoints.writing import sha256, whole_folder
 from glassformer.models.config import Config
@@ -24,7 +25,7 @@ from glassformer.text import SpecialTokens, read_tokenizer
 VERSION = 1
 
 
-def save_own(model: Model, folder: Path, *, overwrite: bool) -> None:
+def save_own(model: Saved, folder: Path, *, overwrite: bool) -> None:
     """The model with its config and tokenizer, written whole or not at all."""
     tokenizer = model.tokenizer
     with whole_folder(folder, overwrite=overwrite) as new:
@@ -56,7 +57,7 @@ def load_own(
     *,
     dtype: torch.dtype | None,
     device: torch.device | str | None,
-) -> Model:
+) -> Saved:
     """The model of a folder that `save_own` wrote; `described` is its config.json."""
     config = read_own_config(folder, described)
     _check_files(folder, described)
@@ -74,7 +75,7 @@ def load_own(
     return model
 
 
-def read_own_config(folder: Path, described: dict[str, Any]) -> Config:
+def read_own_config(folder: Path, described: dict[str, Any]) -> Config | RecurrentConfig:
     """The config in a config.json of ours, whose version and hash must be right."""
     where, version = folder / "config.json", described["glassformer"]
     if not isinstance(version, int) or version > VERSION or version < 1:
@@ -91,7 +92,7 @@ def read_own_config(folder: Path, described: dict[str, Any]) -> Config:
     if not isinstance(plain, dict):
         raise CheckpointError(f"{where} must hold the model's config; it holds {plain!r}.")
     try:
-        return Config.from_dict(plain)
+        return read_config(plain)
     except ConfigError as error:
         raise CheckpointError(f"{where} describes no model: {error}") from None
 

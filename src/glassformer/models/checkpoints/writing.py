@@ -38,10 +38,10 @@ def whole_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
         yield unfinished
         for path in unfinished.rglob("*"):
             path.chmod(0o644)  # some writers make their files private
-            _to_disk(path)
-        _to_disk(unfinished)
+            to_disk(path)
+        to_disk(unfinished)
         _replace(unfinished, folder)
-        _to_disk(folder.parent)
+        to_disk(folder.parent)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{folder} could not be written: {error}.") from None
     finally:
@@ -61,9 +61,9 @@ def whole_file(path: Path) -> Iterator[Path]:
         unfinished = Path(name)
         yield unfinished
         unfinished.chmod(0o644)  # mkstemp makes it private
-        _to_disk(unfinished)
+        to_disk(unfinished)
         unfinished.replace(path)
-        _to_disk(path.parent)
+        to_disk(path.parent)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{path} could not be written: {error}.") from None
     finally:
@@ -99,7 +99,8 @@ def _replace(new: Path, folder: Path) -> None:
         shutil.rmtree(old.parent, ignore_errors=True)
 
 
-def _to_disk(path: Path) -> None:
+def to_disk(path: Path) -> None:
+    """Wait until a file or a folder is on the disk, not on its way there."""
     if os.name == "nt" and path.is_dir():  # Windows opens no folders
         return
     handle = os.open(path, os.O_RDONLY)

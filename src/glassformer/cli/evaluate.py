@@ -1,0 +1,64 @@
+"""`glassformer evaluate`: how well a model translates texts it has not seen."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from glassformer.cli import saved
+from glassformer.cli.help import Command
+from glassformer.languages import Language
+
+
+def add(app: typer.Typer, language: Language) -> None:
+    """Declare the command."""
+    say = language.say
+
+    @app.command("evaluate", cls=Command, help=say("evaluate.help"))
+    def evaluate(
+        source: Annotated[Path, typer.Option("--source", metavar="FILE", help=say("train.source"))],
+        target: Annotated[Path, typer.Option("--target", metavar="FILE", help=say("train.target"))],
+        model: Annotated[str | None, saved.model_option(language)] = None,
+        beams: Annotated[
+            int, typer.Option("--beams", metavar="N", help=say("translate.beams"))
+        ] = 5,
+        length_penalty: Annotated[
+            float, typer.Option("--length-penalty", metavar="A", help=say("translate.penalty"))
+        ] = 1.0,
+        tokenize: Annotated[
+            str, typer.Option("--tokenize", metavar="13a|none|zh", help=say("evaluate.tokenize"))
+        ] = "13a",
+        remove: Annotated[
+            str, typer.Option("--remove", metavar="TEXT", help=say("evaluate.remove"))
+        ] = "",
+        write: Annotated[
+            Path | None, typer.Option("--write", metavar="FILE", help=say("evaluate.write"))
+        ] = None,
+        device: Annotated[str | None, saved.device_option(language)] = None,
+        dtype: Annotated[str | None, saved.dtype_option(language)] = None,
+        as_json: Annotated[bool, saved.json_option(language)] = False,
+    ) -> None:
+        # Imported here: other commands score nothing.
+        from glassformer.text.corpus import read_pairs
+        from glassformer.train.evaluating import evaluate_translation
+
+        pairs, report = read_pairs(source, target)
+        loaded = saved.load_saved(model, device, dtype, language)
+        scores, found = evaluate_translation(
+            loaded,
+            pairs,
+            beams=beams,
+            length_penalty=length_penalty,
+            tokenize=tokenize,
+            remove=remove,
+        )
+        if write is not None:
+            write.write_text("".join(f"{text}\n" for text in found), encoding="utf-8")
+        if as_json:
+            typer.echo(json.dumps({**scores, "texts": len(pairs), "left_out": report.n_bad}))
+            return
+        for name, value in scores.items():
+            typer.echo(f"{name:<12}{value:.4f}")
+        if report.n_bad:
+            typer.echo(say("evaluate.left", n=report.n_bad, total=report.n_lines))

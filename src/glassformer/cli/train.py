@@ -1,0 +1,107 @@
+"""`glassformer train`: a recipe, or two files, to a model."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from glassformer.cli import saved
+from glassformer.cli.help import INTERRUPTED, Command
+from glassformer.cli.terminal import complain
+from glassformer.errors import ConfigError
+from glassformer.languages import Language
+
+if TYPE_CHECKING:
+    from glassformer.train import Recipe
+
+
+def add(app: typer.Typer, language: Language) -> None:
+    """Declare the command."""
+    say = language.say
+
+    @app.command("train", cls=Command, help=say("train.help"))
+    def train(
+        recipe: Annotated[
+            Path | None, typer.Argument(metavar="[RECIPE.toml]", help=say("train.recipe"))
+        ] = None,
+        out: Annotated[
+            Path | None, typer.Option("--out", "-o", metavar="DIR", help=say("train.out"))
+        ] = None,
+        resume: Annotated[bool, typer.Option("--resume", help=say("train.resume"))] = False,
+        changes: Annotated[
+            list[str] | None,
+            typer.Option("--set", metavar="KEY=VALUE", help=say("train.set")),
+        ] = None,
+        data: Annotated[
+            Path | None, typer.Option("--data", metavar="DIR", help=say("train.data"))
+        ] = None,
+        source: Annotated[
+            Path | None, typer.Option("--source", metavar="FILE", help=say("train.source"))
+        ] = None,
+        target: Annotated[
+            Path | None, typer.Option("--target", metavar="FILE", help=say("train.target"))
+        ] = None,
+        text: Annotated[
+            Path | None, typer.Option("--text", metavar="FILE", help=say("train.text"))
+        ] = None,
+        device: Annotated[str | None, saved.device_option(language)] = None,
+    ) -> None:
+        # Imported here: other commands train nothing.
+        from glassformer.train import Interrupted
+        from glassformer.train import train as run
+
+        words = [*(changes or [])]
+        if data is not None:
+            words.append(f"data.folder={str(data.absolute())!r}")
+        chosen = _recipe(recipe, source, target, text, out, resume, words, language)
+        try:
+            result = run(chosen, out=out, resume=resume, device=device)
+        except Interrupted as stop:
+            complain(Exception(str(stop)))
+            raise typer.Exit(INTERRUPTED) from None
+        if not result.is_main:  # one of many processes speaks for all
+            return
+        typer.echo(say("train.done", steps=result.steps, folder=result.model))
+        for name, value in result.scores.items():
+            typer.echo(f"  {name:<12}{value:.4f}")
+        verb = {"translation": "translate", "language": "generate", "masked": "fill"}
+        if chosen.task in verb:
+            typer.echo(
+                say("train.next", command=f"glassformer {verb[chosen.task]} --model {result.model}")
+            )
+
+
+def _recipe(
+    path: Path | None,
+    source: Path | None,
+    target: Path | None,
+    text: Path | None,
+    out: Path | None,
+    resume: bool,
+    changes: list[str],
+    language: Language,
+) -> "Recipe":
+    from glassformer.train import Recipe
+    from glassformer.train.defaults import language_recipe, translation_recipe
+
+    own = source is not None or target is not None
+    if sum([path is not None, own, text is not None]) > 1:
+        raise ConfigError(language.say("train.error.several"))
+    if path is not None:
+        return Recipe.from_toml(path, changes)
+    if own:
+        if source is None or target is None:
+            raise ConfigError(language.say("train.error.pair"))
+        return _changed(translation_recipe(str(source), str(target)), changes)
+    if text is not None:
+        return _changed(language_recipe(str(text)), changes)
+    if resume and out is not None:
+        return Recipe.from_toml(out / "recipe.toml", changes)
+    raise ConfigError(language.say("train.error.nothing"))
+
+
+def _changed(recipe: "Recipe", changes: list[str]) -> "Recipe":
+    from glassformer.train import Recipe
+    from glassformer.train.settings import plain
+
+    return Recipe.from_dict(plain(recipe), changes).beside(Path.cwd())

@@ -1,0 +1,57 @@
+"""An LSTM with its prompts read into a state: what `Prompted` is for a Transformer."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from glassformer.errors import ShapeError
+from glassformer.models.baselines import RecurrentLanguage, RecurrentTranslator
+from glassformer.models.recurrent import Memory, State
+
+
+class RecurrentPrompted:
+    """Gives logits behind the tokens not read yet, and is told what follows."""
+
+    def __init__(
+        self,
+        model: RecurrentLanguage | RecurrentTranslator,
+        prompts: Sequence[Sequence[int]],
+        *,
+        source: Sequence[Sequence[int]] | None,
+    ) -> None:
+        if len({len(prompt) for prompt in prompts}) > 1:
+            raise ShapeError(
+                "An LSTM reads prompts of one length at a time; got lengths "
+                f"{[len(prompt) for prompt in prompts]}. Give them one by one."
+            )
+        self.model = model
+        device = next(model.parameters()).device
+        self.fresh = torch.tensor([list(prompt) for prompt in prompts], device=device)
+        self.is_real = torch.ones_like(self.fresh, dtype=torch.bool)
+        self.state: State | None = None
+        self.memory: Memory | None = None
+        if isinstance(model, RecurrentTranslator):
+            assert source is not None
+            lengths = torch.tensor([len(text) for text in source])
+            rows = [torch.tensor(list(text)) for text in source]
+            padded = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True).to(device)
+            self.memory = model.encode(padded, lengths)
+
+    def logits(self) -> Float[Tensor, "B L V"]:
+        """Scores behind each token that the model has not read yet."""
+        if isinstance(self.model, RecurrentTranslator):
+            assert self.memory is not None
+            logits, self.state = self.model.decode(self.fresh, self.memory, self.state)
+        else:
+            logits, self.state = self.model(self.fresh, self.state)
+        return logits
+
+    def follow(self, rows: Int[Tensor, " B"] | None, tokens: Int[Tensor, " B"]) -> None:
+        """These tokens come next; `rows` says which text each of them continues."""
+        if rows is not None and self.state is not None:
+            places = rows.to(self.fresh.device)
+            hidden, cell = (part.index_select(1, places) for part in self.state)
+            self.state = (hidden, cell)
+        self.fresh = tokens.to(self.fresh.device)[:, None]

@@ -1,0 +1,27 @@
+"""Training: from text files to a model, on one core or many machines.
+
+Reading order: config (the recipe; settings reads it), data (files to tokens), batches (their
+order; ahead makes them in time), tasks/ (batches to losses), building and initial (the model);
+schedule, optimizer, loss, precision, averaging (small parts, each usable alone); saving, folder,
+metrics, progress, film (what is kept and seen), parallel (one process or many), interruption;
+loop puts them together, running is the door. Imports models, generate and observe; nothing of
+render.
+"""
+
+from glassformer.train.config import Recipe
+from glassformer.train.interruption import Interrupted
+from glassformer.train.loss import cross_entropy_sum
+from glassformer.train.optimizer import Optimizer, clip_gradients
+from glassformer.train.running import Result, train
+from glassformer.train.schedule import Schedule
+
+__all__ = [
+    "Interrupted",
+    "Optimizer",
+    "Recipe",
+    "Result",
+    "Schedule",
+    "clip_gradients",
+    "cross_entropy_sum",
+    "train",
+]

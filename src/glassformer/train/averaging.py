@@ -1,0 +1,57 @@
+"""Weights that are a mean: over the steps so far (EMA), or over the last checkpoints."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+
+class MovingAverage:
+    """An exponential moving average of a model's parameters.
+
+        average ← d · average + (1 − d) · weights        d = min(decay, (1 + n) / (10 + n))
+
+    Early on, at small n, the average follows quickly and forgets the first random weights.
+
+    >>> model = nn.Linear(1, 1, bias=False)
+    >>> average = MovingAverage(model, decay=0.5)
+    >>> before = float(model.weight.detach())
+    >>> with torch.no_grad(): _ = model.weight.add_(1.0)
+    >>> average.update(model, n=100)
+    >>> round(float(average.weights["weight"]) - before, 4)
+    0.5
+    """
+
+    def __init__(self, model: nn.Module, *, decay: float) -> None:
+        self.decay = decay
+        self.weights = {name: p.detach().clone() for name, p in model.named_parameters()}
+
+    @torch.no_grad()
+    def update(self, model: nn.Module, *, n: int) -> None:
+        """Take in the weights after n updates."""
+        decay = min(self.decay, (1 + n) / (10 + n))
+        now = [p.detach() for _, p in model.named_parameters()]
+        torch._foreach_lerp_(  # type: ignore[attr-defined]  # all tensors by few kernels
+            list(self.weights.values()), now, 1 - decay
+        )
+
+    def swap(self, model: nn.Module) -> None:
+        """Exchange the model's weights and the average; a second time brings them back."""
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                mine = self.weights[name].clone()
+                self.weights[name].copy_(parameter)
+                parameter.copy_(mine)
+
+
+def mean_weights(states: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """The mean of several states of one model, summed in float64 (Vaswani et al. 2017, §6.1).
+
+    >>> mean_weights([{"w": torch.tensor([1.0])}, {"w": torch.tensor([2.0])}])
+    {'w': tensor([1.5000])}
+    """
+    first = states[0]
+    return {
+        name: torch.stack([s[name].double() for s in states]).mean(0).to(tensor.dtype)
+        for name, tensor in first.items()
+    }

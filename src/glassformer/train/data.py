@@ -1,0 +1,236 @@
+"""From a recipe's files to a tokenizer and tokens, kept in the run folder.
+
+    files ─ examples ─┬─ tokenizer/                      learned, or copied
+                      └─ tokens/train, valid ─ report.json
+
+A resumed run reads what is there; the files themselves are looked at once.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from glassformer.errors import ConfigError, DataError
+from glassformer.models.checkpoints.writing import whole_file
+from glassformer.text import SpecialTokens, Tokenizer, read_tokenizer
+from glassformer.text.learning import learn_tokenizer
+from glassformer.text.report import Report
+from glassformer.text.store import TokenTable, write_table
+from glassformer.train.config import Recipe
+
+TOGETHER = 1000  # texts that are tokenised at once
+COLUMNS = {
+    "language": ("tokens",),
+    "masked": ("tokens",),
+    "classification": ("tokens",),
+    "translation": ("source", "target"),
+}
+
+
+@dataclass
+class Prepared:
+    """What a task works on."""
+
+    tokenizer: Tokenizer
+    special: SpecialTokens
+    train: TokenTable
+    valid: TokenTable | None
+    classes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """An example: one text or a pair, its class, and where it came from."""
+
+    texts: tuple[str, ...]
+    label: str | None
+    place: tuple[str, int]  # file and line
+
+
+def prepare(recipe: Recipe, folder: Path) -> None:
+    """Fill the run folder with a tokenizer, tokens and a report, where they are not there yet."""
+    if not (folder / "tokenizer" / "special.json").is_file():
+        _write_tokenizer(folder / "tokenizer", *_tokenizer(recipe))
+    if (folder / "report.json").is_file():  # written last
+        return
+    tokenizer, special = read_saved_tokenizer(folder / "tokenizer")
+    reports, skipped = {}, {}
+    for part in ("train", "valid"):
+        if part == "valid" and not (recipe.data.valid or recipe.data.valid_every):
+            continue
+        reports[part], skipped[part] = Report(), []
+        _write_tokens(recipe, part, folder, tokenizer, special, reports[part], skipped[part])
+    told = {
+        part: {**report.as_dict(), "left out as too long": skipped[part]}
+        for part, report in reports.items()
+    }
+    with whole_file(folder / "report.json") as new:
+        new.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def prepared(folder: Path) -> Prepared:
+    """What `prepare` has put into a run folder."""
+    tokenizer, special = read_saved_tokenizer(folder / "tokenizer")
+    tables = {path.stem: path for path in (folder / "tokens").glob("*.safetensors")}
+    train, valid = (
+        TokenTable.open(tables[part], verify=False) if part in tables else None
+        for part in ("train", "valid")
+    )
+    if train is None:
+        raise DataError(f"{folder / 'tokens'} must hold the tokens to train with; it does not.")
+    return Prepared(
+        tokenizer=tokenizer,
+        special=special,
+        train=train,
+        valid=valid,
+        classes=tuple(train.notes.get("classes", ())),
+    )
+
+
+def texts(recipe: Recipe, part: str, report: Report) -> Iterator[Text]:
+    """The examples for training or for validation; what is held out is in one of them alone."""
+    data = recipe.data
+    own = data.train if part == "train" or not data.valid else data.valid
+    held_out = data.valid_every if not data.valid else 0
+    for files in own:
+        for _ in range(files.repeat if part == "train" else 1):
+            for example in files.corpus(recipe.task).examples(report):
+                if held_out and is_held_out(example.texts[0], held_out) != (part == "valid"):
+                    continue
+                first = files.prefix + example.texts[0]
+                yield Text(
+                    (first, *example.texts[1:]), example.label, (str(example.file), example.line)
+                )
+
+
+def is_held_out(text: str, every: int) -> bool:
+    """Whether a text is one of those to validate with: one in `every`, by a hash.
+
+    >>> [i for i in range(300) if is_held_out(str(i), 60)]
+    [107, 158, 191, 236]
+    """
+    return int(hashlib.md5(text.lower().encode()).hexdigest(), 16) % every == 0
+
+
+def _tokenizer(recipe: Recipe) -> tuple[Tokenizer, SpecialTokens]:
+    wish = recipe.tokenizer
+    if wish.path is not None:
+        return read_saved_tokenizer(Path(wish.path))
+    documents = any(f.format not in (None, "stream") for f in recipe.data.train)
+    around = {"translation": "end", "language": "begin" if documents else "none"}.get(
+        recipe.task, "class" if wish.kind == "wordpiece" else "both"
+    )
+    vocab_size = wish.vocab_size
+    if vocab_size is None and wish.kind not in ("characters", "words"):
+        vocab_size = 8000
+    seen = (text for example in texts(recipe, "train", Report()) for text in example.texts)
+    prefixes = (files.prefix.strip() for files in recipe.data.train)
+    return learn_tokenizer(
+        seen,
+        wish.kind,
+        vocab_size,
+        around=around,  # type: ignore[arg-type]
+        roles=("mask",) if recipe.task == "masked" else (),
+        extra=list(dict.fromkeys(filter(None, prefixes))),
+        lowercase=wish.lowercase,
+        min_count=wish.min_count,
+        continued=wish.continued,
+    )
+
+
+def _write_tokenizer(folder: Path, tokenizer: Tokenizer, special: SpecialTokens) -> None:
+    for name, content in tokenizer.files().items():
+        with whole_file(folder / name) as new:
+            new.write_bytes(content)
+    with whole_file(folder / "special.json") as new:  # last: its presence says that all is there
+        new.write_text(json.dumps(asdict(special)) + "\n", encoding="utf-8")
+
+
+def read_saved_tokenizer(folder: Path) -> tuple[Tokenizer, SpecialTokens]:
+    """A tokenizer and its special tokens, from a run's folder or from a saved model."""
+    tokenizer = read_tokenizer(folder) if folder.is_dir() else None
+    if tokenizer is None:
+        raise ConfigError(f"tokenizer.path must be a folder with a tokenizer; {folder} is none.")
+    if (folder / "special.json").is_file():
+        plain = json.loads((folder / "special.json").read_text(encoding="utf-8"))
+    elif (folder / "config.json").is_file():
+        plain = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("special", {})
+    else:
+        raise ConfigError(
+            f"{folder} must say which tokens begin and end a text; it has neither special.json nor "
+            "glassformer's config.json. Save the tokenizer with a model of glassformer."
+        )
+    return tokenizer, SpecialTokens.from_dict(plain)
+
+
+def _write_tokens(
+    recipe: Recipe,
+    part: str,
+    folder: Path,
+    tokenizer: Tokenizer,
+    special: SpecialTokens,
+    report: Report,
+    skipped: list[list[Any]],
+) -> None:
+    columns, most = COLUMNS[recipe.task], recipe.batches.max_len
+    files: dict[str, int] = {}
+    places: list[list[int]] = []
+    labels: list[str] = []
+    kept: list[tuple[str, ...]] = []
+    is_stream = recipe.task in ("language", "masked")
+
+    def rows() -> Iterator[list[list[int]]]:
+        for example, tokens in _encoded(texts(recipe, part, report), tokenizer):
+            if most is not None and not is_stream and max(map(len, tokens)) > most:
+                skipped.append([*example.place, max(map(len, tokens))])
+                continue
+            ends = special.end if recipe.task == "language" and special.begin is not None else ()
+            if not is_stream:
+                file, line = example.place
+                places.append([files.setdefault(file, len(files)), line])
+                if part == "valid":
+                    kept.append(example.texts)
+            if example.label is not None:
+                labels.append(example.label)
+            yield [[*each, *ends] for each in tokens] if ends else tokens
+
+    def notes() -> dict[str, Any]:
+        return {
+            "files": list(files),
+            "places": places,
+            "texts": kept,
+            "labels": labels,
+            "classes": sorted(set(labels)),
+        }
+
+    sizes = dict.fromkeys(columns, tokenizer.vocab_size)
+    (folder / "tokens").mkdir(parents=True, exist_ok=True)
+    table = write_table(folder / "tokens" / f"{part}.safetensors", rows(), sizes, notes=notes)
+    if len(table) == 0:
+        raise DataError(
+            f"There must be at least one example to {part} with; none of {report.n_kept} is left. "
+            + ("Raise batches.max_len." if skipped else "Lower data.valid_every.")
+        )
+
+
+def _encoded(
+    examples: Iterable[Text], tokenizer: Tokenizer
+) -> Iterator[tuple[Text, list[list[int]]]]:
+    some: list[Text] = []
+    for example in examples:
+        some.append(example)
+        if len(some) == TOGETHER:
+            yield from _encoded_together(some, tokenizer)
+            some = []
+    yield from _encoded_together(some, tokenizer)
+
+
+def _encoded_together(
+    some: list[Text], tokenizer: Tokenizer
+) -> Iterator[tuple[Text, list[list[int]]]]:
+    left = iter(tokenizer.encode_many([text for each in some for text in each.texts]))
+    for example in some:
+        yield example, [next(left) for _ in example.texts]

@@ -1,0 +1,47 @@
+"""How weights begin, where a recipe wants what a paper had."""
+
+from typing import Literal
+
+import torch
+from torch import nn
+
+from glassformer.layers import TokenEmbedding
+from glassformer.layers.embedding import LearnedPositions
+
+Initial = Literal["ours", "xavier", "gpt2"]
+
+
+@torch.no_grad()
+def initialise(model: nn.Module, kind: Initial) -> None:
+    """Draw the weights of a fresh model anew.
+
+    ::
+
+        ours      as `build` made them
+        xavier    uniform, equal variance both ways (Glorot and Bengio 2010), biases 0; fused
+                  projections count apart, and q, k and v begin smaller by √2, as in fairseq
+        gpt2      normal, 0.02; what is added to the residual stream less, by √(2 n_layers)
+                  (Radford et al. 2019, §2.3)
+
+    >>> layer = nn.Linear(600, 600)
+    >>> initialise(layer, "xavier")
+    >>> layer.weight.detach().abs().max()  # √(6 / 1200)
+    tensor(0.0707)
+    """
+    if kind == "ours":
+        return
+    n_blocks = sum(1 for name, _ in model.named_modules() if name.endswith(".feed_forward"))
+    for name, part in model.named_modules():
+        if isinstance(part, nn.Linear):
+            if kind == "xavier":
+                n_fused = {"qkv": 3, "kv": 2, "q": 1}.get(name.rsplit(".", 1)[-1], 0)
+                for matrix in part.weight.chunk(max(1, n_fused)):
+                    nn.init.xavier_uniform_(matrix, gain=2**-0.5 if n_fused else 1.0)
+            else:
+                ends = name.endswith((".out", ".down"))
+                std = 0.02 / (2 * max(1, n_blocks)) ** 0.5 if ends else 0.02
+                nn.init.normal_(part.weight, std=std)
+            if part.bias is not None:
+                nn.init.zeros_(part.bias)
+        elif kind == "gpt2" and isinstance(part, TokenEmbedding | LearnedPositions):
+            nn.init.normal_(part.weight, std=0.02)

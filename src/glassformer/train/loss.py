@@ -1,0 +1,42 @@
+"""Cross-entropy as a sum, with its smoothing: what is added up can be divided exactly.
+
+A mean of means would weigh a short micro-batch like a long one; sums over micro-batches and over
+processes, divided once by the number of all targets, do not.
+"""
+
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+IGNORED = -100  # a target that is none: padding, or a token that was not masked
+
+
+def cross_entropy_sum(
+    logits: Float[Tensor, "*B V"], targets: Int[Tensor, "*B"], *, smoothing: float = 0.0
+) -> Float[Tensor, ""]:
+    """− Σ ((1 − s) log p(target) + s/V Σ_v log p(v)), without ignored targets, in float32.
+
+    (Szegedy et al. 2016, §7)
+
+    >>> import torch
+    >>> logits, targets = torch.zeros(1, 3, 4), torch.tensor([[1, 2, IGNORED]])
+    >>> cross_entropy_sum(logits, targets, smoothing=0.1)  # 2 · log 4
+    tensor(2.7726)
+    """
+    return F.cross_entropy(
+        logits.flatten(0, -2).float(),  # (B, L, V) → (BL, V)
+        targets.flatten(),
+        ignore_index=IGNORED,
+        label_smoothing=smoothing,
+        reduction="sum",
+    )
+
+
+def count_hits(logits: Float[Tensor, "*B V"], targets: Int[Tensor, "*B"]) -> Int[Tensor, ""]:
+    """How many targets are the likeliest token.
+
+    >>> import torch
+    >>> count_hits(torch.eye(3)[None], torch.tensor([[0, 2, IGNORED]]))
+    tensor(1)
+    """
+    return (logits.argmax(-1) == targets).sum()

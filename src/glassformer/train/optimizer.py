@@ -1,0 +1,92 @@
+"""What turns gradients into new weights: Adam as in the paper, AdamW, and clipping."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from glassformer.errors import ConfigError
+from glassformer.layers import TokenEmbedding
+from glassformer.layers.embedding import LearnedPositions
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Optimizer:
+    """Settings of Adam (Kingma and Ba 2015; Vaswani et al. 2017, §5.3) or AdamW.
+
+    Weights decay in matrices alone: norms and biases have few numbers and a natural scale, and a
+    rare token's embedding would fade between two looks at it.
+    """
+
+    kind: Literal["adam", "adamw"] = "adamw"
+    betas: tuple[float, ...] = (0.9, 0.98)
+    eps: float = 1e-9
+    weight_decay: float = 0.0
+    decay_embeddings: bool = False
+    clip: float = 1.0  # the longest gradient, all parameters together; 0 for any
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("adam", "adamw"):
+            raise ConfigError(f"optimizer.kind must be adam or adamw; got {self.kind!r}.")
+        if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
+            raise ConfigError(
+                f"optimizer.betas must be two numbers in 0 … 1, without 1; got {self.betas}."
+            )
+        for name in ("eps", "weight_decay", "clip"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ConfigError(
+                    f"optimizer.{name} must be at least 0; got {getattr(self, name)}."
+                )
+
+    def build(self, model: nn.Module) -> torch.optim.Optimizer:
+        """The optimiser of a model; its learning rate is set before each step.
+
+        >>> model = nn.Sequential(nn.Linear(2, 3), nn.LayerNorm(3))
+        >>> built = Optimizer(weight_decay=0.1).build(model)
+        >>> [(len(group["params"]), group["weight_decay"]) for group in built.param_groups]
+        [(1, 0.1), (3, 0.0)]
+        """
+        kind = torch.optim.Adam if self.kind == "adam" else torch.optim.AdamW
+        decaying, steady = parameter_groups(model, decay_embeddings=self.decay_embeddings)
+        groups = [
+            {"params": decaying, "weight_decay": self.weight_decay},
+            {"params": steady, "weight_decay": 0.0},
+        ]
+        fused = all(p.is_cuda for p in (*decaying, *steady))
+        return kind(
+            [group for group in groups if group["params"]],
+            lr=0.0,
+            betas=(self.betas[0], self.betas[1]),
+            eps=self.eps,
+            fused=fused or None,
+        )
+
+
+def parameter_groups(
+    model: nn.Module, *, decay_embeddings: bool = False
+) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
+    """The parameters that decay, and those that do not."""
+    tables = (TokenEmbedding, LearnedPositions, nn.Embedding)
+    embeddings = {
+        id(p) for part in model.modules() if isinstance(part, tables) for p in part.parameters()
+    }
+    decaying, steady = [], []
+    for parameter in model.parameters():
+        is_steady = id(parameter) in embeddings and not decay_embeddings
+        (steady if parameter.ndim < 2 or is_steady else decaying).append(parameter)
+    return decaying, steady
+
+
+def clip_gradients(parameters: Iterable[nn.Parameter], most: float) -> Tensor:
+    """Shorten all gradients together to the length `most`, and tell how long they were.
+
+    The answer stays on the device: reading it would make a GPU wait. 0 leaves gradients alone.
+    """
+    kept = [p for p in parameters if p.grad is not None]
+    norm = torch.nn.utils.get_total_norm([p.grad for p in kept])  # type: ignore[misc]
+    if most:
+        torch.nn.utils.clip_grads_with_norm_(kept, most, norm)
+    return norm

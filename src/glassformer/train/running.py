@@ -1,0 +1,92 @@
+"""From a recipe to a finished run: `gf.train`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from glassformer.errors import ConfigError
+from glassformer.train.building import build_model
+from glassformer.train.config import Recipe
+from glassformer.train.data import prepare, prepared
+from glassformer.train.folder import RunFolder
+from glassformer.train.loop import Trainer
+from glassformer.train.parallel import parallel
+from glassformer.train.progress import Display, Silence, display
+from glassformer.train.scores import has_sacrebleu
+from glassformer.train.tasks import TASKS
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Result:
+    """A finished run: where it is, how many steps it took, what its model scores."""
+
+    folder: Path
+    steps: int
+    scores: dict[str, float]
+    is_main: bool = True  # of many processes, the one that speaks for all
+
+    @property
+    def model(self) -> Path:
+        """The folder that `gf.load` reads."""
+        return self.folder / "model"
+
+
+def train(
+    recipe: Recipe | str | Path,
+    *,
+    out: str | Path | None = None,
+    resume: bool = False,
+    device: str | torch.device | None = None,
+    show: Display | None = None,
+) -> Result:
+    """Run a recipe, or the recipe in a TOML file, to its end; the result lies in a folder.
+
+    ::
+
+        result = gf.train("recipes/shakespeare.toml", out="run")
+        gf.generate(gf.load(result.model), "ROMEO:")
+
+    With `resume` a run that was stopped or killed goes on as if nothing had been.
+    """
+    if not isinstance(recipe, Recipe):
+        recipe = Recipe.from_toml(recipe)
+    place = out or recipe.out
+    if place is None:
+        raise ConfigError("A run must have a folder; give out, or --out.")
+    folder = RunFolder(Path(place))
+    processes = parallel(recipe.compute.parallel, device)
+    told = (display() if show is None else show) if processes.is_main else Silence()
+    if processes.device.type == "cuda":
+        torch.backends.cuda.matmul.allow_tf32 = recipe.compute.tf32
+    try:
+        if processes.is_main:
+            folder.begin(recipe, resume=resume)
+            prepare(recipe, folder.path)
+        processes.barrier()
+        data = prepared(folder.path)
+        if recipe.evaluate.bleu and not has_sacrebleu():
+            told.tell(
+                "BLEU is left out: sacrebleu is not installed (pip install 'glassformer[train]')."
+            )
+            recipe = _without_bleu(recipe)
+        task = TASKS[recipe.task](recipe, data)
+        trainer = Trainer(recipe, build_model(recipe, task), task, folder, processes, told)
+        trainer.restore()
+        trainer.run()
+        scores = trainer.finish()
+        return Result(
+            folder=folder.path,
+            steps=trainer.progress.step,
+            scores=scores,
+            is_main=processes.is_main,
+        )
+    finally:
+        processes.close()
+
+
+def _without_bleu(recipe: Recipe) -> Recipe:
+    from dataclasses import replace
+
+    best = "loss" if recipe.evaluate.best in ("bleu", "chrf") else recipe.evaluate.best
+    return replace(recipe, evaluate=replace(recipe.evaluate, bleu=False, best=best))

@@ -1,0 +1,137 @@
+"""`glassformer train` and `glassformer evaluate`: from files to a translated sentence."""
+
+import json
+import os
+import signal
+
+import pytest
+
+from train import small_runs
+
+SHORT = ("--set", "until.steps=3", "--set", "batches.max_tokens=300", "--device", "cpu")
+
+
+@pytest.fixture
+def recipe(tmp_path):
+    path = tmp_path / "recipe.toml"
+    path.write_text(small_runs.translation(tmp_path, until={"steps": 6}).as_toml())
+    return path
+
+
+def test_a_recipe_becomes_a_model(run, tmp_path, recipe):
+    out = tmp_path / "run"
+    code, said, told = run(
+        "train", recipe, "--out", out, "--device", "cpu", "--set", "show.every=2"
+    )
+    assert code == 0
+    assert f"6 steps. The model is in {out / 'model'}" in said and "loss" in said
+    assert f"glassformer translate --model {out / 'model'}" in said
+    assert "step 2/6" in told and "tokens_per_s" in told
+    code, said, _ = run("translate", "--model", out / "model", "a b c", "--max-new", "5")
+    assert code == 0 and said.strip()
+
+
+def test_it_goes_on_by_the_folder_alone(run, tmp_path, recipe):
+    out = tmp_path / "run"
+    assert run("train", recipe, "--out", out, "--device", "cpu")[0] == 0
+    code, said, _ = run(
+        "train",
+        "--resume",
+        "--out",
+        out,
+        "--device",
+        "cpu",
+        "--set",
+        "until.steps=8",
+        "--lang",
+        "zh",
+    )
+    assert code == 0 and "共 8 步" in said
+
+
+def test_two_files_become_a_translator(run, tmp_path):
+    source, target = small_runs.pairs(tmp_path, n=120)
+    out = tmp_path / "run"
+    words = ("train", "--source", source, "--target", target, "--out", out)
+    code, said, _ = run(*words, *SHORT, "--set", "tokenizer.vocab_size=300")
+    assert code == 0 and "accuracy" in said
+    code, said, _ = run("translate", "-m", out / "model", "a b c", "--max-new", "5")
+    assert code == 0
+
+
+def test_a_text_becomes_a_writer(run, tmp_path):
+    text = tmp_path / "book.txt"
+    text.write_text("to be or not to be\n" * 200)
+    out = tmp_path / "run"
+    change = ("--set", "model.dim=32", "--set", "until.steps=3")
+    code, said, _ = run("train", "--text", text, "--out", out, "--device", "cpu", *change)
+    assert code == 0 and "glassformer generate" in said
+    code, said, _ = run("generate", "to ", "-m", out / "model", "--max-new", "4")
+    assert code == 0 and said.startswith("to ")
+
+
+def test_evaluate_prints_scores(run, tmp_path, recipe):
+    out = tmp_path / "run"
+    run("train", recipe, "--out", out, "--device", "cpu")
+    source, target = small_runs.pairs(tmp_path, n=12)
+    words = ("evaluate", "-m", out / "model", "--source", source, "--target", target)
+    code, said, _ = run(*words, "--beams", "2", "--tokenize", "none", "--write", tmp_path / "found")
+    assert code == 0
+    assert [line.split()[0] for line in said.splitlines()] == [
+        "loss",
+        "perplexity",
+        "accuracy",
+        "bleu",
+        "chrf",
+    ]
+    assert len((tmp_path / "found").read_text().splitlines()) == 12
+    scores = json.loads(run(*words, "--json", "--beams", "1")[1])
+    assert scores["texts"] == 12 and scores["left_out"] == 0
+
+
+@pytest.mark.plain
+def test_ctrl_c_leaves_with_130(run, tmp_path, recipe, monkeypatch):
+    from glassformer.train.progress import Lines
+
+    usual = Lines.step
+
+    def ring(self, step, **values):
+        usual(self, step, **values)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(Lines, "step", ring)
+    out = tmp_path / "run"
+    code, _, told = run("train", recipe, "--out", out, "--device", "cpu", "--set", "show.every=2")
+    assert code == 130
+    assert f"after step 2 of 6. Go on with: glassformer train --resume --out {out}" in told
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((), "There must be something to train"),
+        (("--source", "a"), "Two files make a translator"),
+        (("--text", "a", "--source", "b"), "One thing is trained at a time"),
+        (("none.toml", "--out", "x"), "cannot be read: No such file"),
+        (("RECIPE",), "must have a folder; give out, or --out"),
+        (("RECIPE", "--out", "OUT", "--set", "schedul.lr=1"), "Did you mean schedule?"),
+        (("RECIPE", "--out", "OUT", "--device", "moon"), "must be cpu, or cuda"),
+        (("--source", "no.en", "--target", "no.de", "--out", "OUT"), "no.en"),
+    ],
+)
+def test_refusals(run, tmp_path, recipe, words, sentence):
+    named = {"RECIPE": str(recipe), "OUT": str(tmp_path / "out")}
+    code, said, told = run("train", *(named.get(word, word) for word in words))
+    assert (code, said) == (2, "")
+    assert sentence in told and told.count("\n") == 1
+
+
+@pytest.mark.plain
+def test_unequal_files_are_told(run, tmp_path):
+    source, target = small_runs.pairs(tmp_path, n=50)
+    target.write_text("".join(target.read_text().splitlines(keepends=True)[:-3]))
+    out = tmp_path / "run"
+    code, _, told = run("train", "--source", source, "--target", target, "--out", out, *SHORT)
+    assert code == 2
+    assert "must have equally many lines" in told and "50" in told and "47" in told
