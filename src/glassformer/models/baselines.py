@@ -68,7 +68,7 @@ class RecurrentTranslator(LSTMSeq2Seq):
         c = config
         super().__init__(
             c.vocab_size,
-            c.vocab_size,
+            None,  # one vocabulary for both
             c.dim,
             c.n_layers,
             dropout=c.dropout,

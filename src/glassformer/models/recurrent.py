@@ -84,7 +84,8 @@ class LSTMSeq2Seq(nn.Module):
 
     Bahdanau's attention is asked by the state before the step and feeds the step; ours is asked by
     the state after it (Luong et al. 2015, §3.1), so that a whole target is one call of the LSTM.
-    What is padding in the source cannot change the answer.
+    What is padding in the source cannot change the answer. With target_vocab_size=None there is one
+    vocabulary, and one embedding, for both.
 
     >>> model = LSTMSeq2Seq(11, 13, dim=6, n_layers=1, attention=True)
     >>> source, lengths = torch.tensor([[3, 1, 4, 0, 0], [2, 7, 1, 8, 2]]), torch.tensor([3, 5])
@@ -101,7 +102,7 @@ class LSTMSeq2Seq(nn.Module):
     def __init__(
         self,
         source_vocab_size: int,
-        target_vocab_size: int,
+        target_vocab_size: int | None,
         dim: int,
         n_layers: int,
         *,
@@ -112,13 +113,15 @@ class LSTMSeq2Seq(nn.Module):
         super().__init__()
         _check_settings(
             source_vocab_size=source_vocab_size,
-            target_vocab_size=target_vocab_size,
+            target_vocab_size=source_vocab_size if target_vocab_size is None else target_vocab_size,
             dim=dim,
             n_layers=n_layers,
             dropout=dropout,
         )
         self.source_embedding = _Embedding(source_vocab_size, dim, dropout=dropout)
-        self.target_embedding = _Embedding(target_vocab_size, dim, dropout=dropout)
+        self.target_embedding = None
+        if target_vocab_size is not None:
+            self.target_embedding = _Embedding(target_vocab_size, dim, dropout=dropout)
         self.encoder = _lstm(dim, n_layers, dropout=dropout, bidirectional=True)
         # Two directions end in two states of each layer; the decoder has room for one.
         self.hidden_bridge = nn.Linear(2 * dim, dim)
@@ -127,7 +130,11 @@ class LSTMSeq2Seq(nn.Module):
         self.attention = AdditiveAttention(dim, 2 * dim) if attention else None
         self.mix = nn.Linear(3 * dim, dim) if attention else None
         self.dropout = nn.Dropout(dropout)
-        self.out_proj = None if tied else nn.Linear(dim, target_vocab_size, bias=False)
+        n_targets = self._written().num_embeddings
+        self.out_proj = None if tied else nn.Linear(dim, n_targets, bias=False)
+
+    def _written(self) -> "_Embedding":
+        return self.source_embedding if self.target_embedding is None else self.target_embedding
 
     def encode(self, source: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]) -> Memory:
         """Read the first `lengths` tokens of each source."""
@@ -153,7 +160,7 @@ class LSTMSeq2Seq(nn.Module):
         if self.attention is not None and self.mix is not None:
             looked = self.attention(hidden, memory.context, mask=memory.mask)  # (B, L, E)
             hidden = self.mix(torch.cat((hidden, looked), dim=-1)).tanh()  # (B, L, C + E) → C
-        return _to_logits(self.dropout(hidden), self.out_proj, self.target_embedding), state
+        return _to_logits(self.dropout(hidden), self.out_proj, self._written()), state
 
     def forward(
         self,
@@ -178,14 +185,14 @@ class LSTMSeq2Seq(nn.Module):
     def _advance(
         self, tokens: Int[Tensor, "B L"], memory: Memory, state: State | None
     ) -> tuple[Float[Tensor, "B L C"], State]:
-        _check_tokens("tokens", tokens, self.target_embedding.num_embeddings)
+        _check_tokens("tokens", tokens, self._written().num_embeddings)
         if len(tokens) != len(memory.mask):
             raise ShapeError(
                 "tokens and memory must have the same batch; got "
                 f"{len(tokens)} targets for {len(memory.mask)} sources."
             )
         _check_state(state, self.decoder, len(tokens))
-        return self.decoder(self.target_embedding(tokens), memory.state if state is None else state)
+        return self.decoder(self._written()(tokens), memory.state if state is None else state)
 
 
 class AdditiveAttention(nn.Module):
