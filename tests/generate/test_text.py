@@ -10,7 +10,7 @@ from closeness import assert_close
 from glassformer.errors import CheckpointError, ConfigError, ShapeError
 from glassformer.generate import generate_tokens, translations
 from glassformer.generate.writing import texts, until
-from glassformer.models import Output
+from glassformer.models import EncoderDecoder, Output
 from glassformer.text import SpecialTokens
 from glassformer.text.tokenizer import JsonTokenizer
 from letter_models import WORDS
@@ -198,3 +198,30 @@ def test_models_that_lack_something() -> None:
     decoder.special = SpecialTokens(never=(99,))
     with pytest.raises(ConfigError, match=r"never must hold token ids from 0 to 30; got \(99,\)"):
         gf.generate(decoder, "a")
+
+
+def two_languages() -> EncoderDecoder:
+    translator = model("encoder_decoder", vocab_size=len(WORDS) + 2)
+    translator.tokenizer.backend.add_special_tokens(["<zh>", "<fr>"])
+    return translator
+
+
+def test_a_translator_of_several_languages_is_asked_for_one() -> None:
+    translator = two_languages()
+    tokenizer = translator.tokenizer
+    assert tokenizer is not None and tokenizer.languages == ("zh", "fr")
+    asked = gf.translate(translator, "abc", to="fr", max_new=6)
+    assert asked == gf.translate(translator, "<fr> abc", max_new=6)
+    assert tokenizer.encode("<fr> abc")[0] == tokenizer.id_of("<fr>")
+
+
+@pytest.mark.plain
+def test_languages_that_a_translator_does_not_write() -> None:
+    with pytest.raises(ConfigError, match=r"writes zh and fr; none was named. Use to='zh'"):
+        gf.translate(two_languages(), "abc")
+    with pytest.raises(ConfigError, match=r"writes zh and fr; got to='de'. Use to='zh'"):
+        gf.translate(two_languages(), "abc", to="de")
+    with pytest.raises(ConfigError, match=r"writes one language; got to='fr'. Leave it out"):
+        gf.translate(model("encoder_decoder"), "abc", to="fr")
+    with pytest.raises(ConfigError, match="at least one token; got an empty one"):
+        gf.translate(two_languages(), "", to="fr")

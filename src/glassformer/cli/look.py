@@ -26,6 +26,7 @@ def add(app: typer.Typer, language: Language) -> None:
     def look(
         text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help=say("look.text"))] = None,
         target: Annotated[str | None, shared["target"]] = None,
+        to: Annotated[str | None, shared["to"]] = None,
         model: Annotated[str | None, saved.model_option(language)] = None,
         site: Annotated[str | None, shared["site"]] = None,
         layer: Annotated[int | None, shared["layer"]] = None,
@@ -61,6 +62,7 @@ def add(app: typer.Typer, language: Language) -> None:
         wish = Wish(
             text=text,
             target=target,
+            to=to,
             model=model,
             trace=trace,
             run=run,

@@ -40,6 +40,7 @@ def add(app: typer.Typer, language: Language) -> None:
         ] = None,
         model: Annotated[str | None, saved.model_option(language)] = None,
         target: Annotated[str | None, shared["target"]] = None,
+        to: Annotated[str | None, shared["to"]] = None,
         trace: Annotated[str | None, shared["trace"]] = None,
         run: Annotated[int | None, shared["run"]] = None,
         site: Annotated[str | None, shared["site"]] = None,
@@ -55,6 +56,7 @@ def add(app: typer.Typer, language: Language) -> None:
         typed = {"--width": width, "--tokens": tokens, "--hide": hide, "--values": values}
         chosen = {
             "--target": target,
+            "--to": to,
             "--run": run,
             "--site": site,
             "--layer": layer,
@@ -71,6 +73,7 @@ def add(app: typer.Typer, language: Language) -> None:
         wish = Wish(
             text=words,
             target=target,
+            to=to,
             model=model,
             trace=trace,
             run=run,

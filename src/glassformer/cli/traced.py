@@ -29,6 +29,7 @@ def options(language: Language) -> dict[str, Any]:
 
     return {
         "target": option("target", "TEXT", say("look.target")),
+        "to": option("to", "zh|fr", say("translate.to")),
         "site": option("site", "NAME", say("look.site")),
         "layer": option("layer", "N", say("look.layer")),
         "head": option("head", "N", say("look.head")),
@@ -43,6 +44,7 @@ class Wish:
 
     text: str | None
     target: str | None
+    to: str | None
     model: str | None
     trace: str | None
     run: int | None
@@ -70,7 +72,7 @@ def seen(wish: Wish, language: Language, *, append: bool = False) -> "Trace":
         raise TraceError(language.say("look.error.run"))
     sentence = saved.text_or_input(wish.text, language)
     model = saved.load_saved(wish.model, wish.device, wish.dtype, language)
-    found = traced(model, sentence, wish.target)
+    found = traced(model, sentence, wish.target, wish.to)
     if wish.trace is not None and append:
         found.append(wish.trace)
     elif wish.trace is not None:
@@ -78,17 +80,19 @@ def seen(wish: Wish, language: Language, *, append: bool = False) -> "Trace":
     return found
 
 
-def traced(model: "Model", text: str, target: str | None) -> "Trace":
+def traced(model: "Model", text: str, target: str | None = None, to: str | None = None) -> "Trace":
     """The model's attention over a text; an encoder-decoder writes its translation first.
 
     The written text is read once more in one pass, which gives the same numbers as the steps.
     """
     import torch
 
-    from glassformer.generate import translations
+    from glassformer.generate import addressed, translations
     from glassformer.models import EncoderDecoder
     from glassformer.observe import observe
 
+    if isinstance(model, EncoderDecoder):
+        text = addressed(model, text, to)
     on = model.embedding.weight.device
     tokens = torch.tensor([_encoded(model, text)], device=on)
     if tokens.shape[1] == 0:

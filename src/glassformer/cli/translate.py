@@ -25,6 +25,9 @@ def add(app: typer.Typer, language: Language) -> None:
             list[str] | None, typer.Argument(metavar="[TEXT]…", help=say("translate.text"))
         ] = None,
         model: Annotated[str | None, saved.model_option(language)] = None,
+        to: Annotated[
+            str | None, typer.Option("--to", metavar="zh|fr", help=say("translate.to"))
+        ] = None,
         beams: Annotated[
             int, typer.Option("--beams", metavar="N", help=say("translate.beams"))
         ] = 4,
@@ -52,6 +55,7 @@ def add(app: typer.Typer, language: Language) -> None:
             found = translations(
                 loaded,  # type: ignore[arg-type]  # what does not translate is told so
                 batch,
+                to=to,
                 beams=beams,
                 n_best=n_best,
                 length_penalty=length_penalty,

@@ -10,7 +10,7 @@ from glassformer.generate.beam import Text, beam_search
 from glassformer.generate.loop import Step, generate_tokens, stream_tokens
 from glassformer.generate.reading import Guess, embed, fill
 from glassformer.generate.sampling import Sampling, adjust, choose
-from glassformer.generate.translating import Translation, translate, translations
+from glassformer.generate.translating import Translation, addressed, translate, translations
 from glassformer.generate.writing import generate, stream
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Step",
     "Text",
     "Translation",
+    "addressed",
     "adjust",
     "beam_search",
     "choose",

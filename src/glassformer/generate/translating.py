@@ -23,15 +23,38 @@ class Translation:
     score: float
 
 
-def translate(model: Translator, text: str, *, beams: int = 4, max_new: int | None = None) -> str:
-    """The best translation of a text."""
-    return translations(model, [text], beams=beams, max_new=max_new)[0][0].text
+def translate(
+    model: Translator,
+    text: str,
+    *,
+    to: str | None = None,
+    beams: int = 4,
+    max_new: int | None = None,
+) -> str:
+    """The best translation of a text; `to` names a language where the model writes several."""
+    return translations(model, [text], to=to, beams=beams, max_new=max_new)[0][0].text
+
+
+def addressed(model: Translator, text: str, to: str | None) -> str:
+    """A text with the piece before it that asks for a language, where the model writes several."""
+    known = tokenizer_of(model).languages
+    if not text:
+        return text  # nothing to translate: told where it is read
+    if to is None and (not known or text.startswith(tuple(f"<{code}>" for code in known))):
+        return text
+    if not known:
+        raise ConfigError(f"This model writes one language; got to={to!r}. Leave it out.")
+    if to not in known:
+        came = "none was named" if to is None else f"got to={to!r}"
+        raise ConfigError(f"This model writes {' and '.join(known)}; {came}. Use to={known[0]!r}.")
+    return f"<{to}> {text}"
 
 
 def translations(
     model: Translator,
     texts: Sequence[str],
     *,
+    to: str | None = None,
     beams: int = 4,
     n_best: int = 1,
     length_penalty: float = 1.0,
@@ -49,7 +72,7 @@ def translations(
         raise ConfigError(
             "A translation must begin with a token; this model names none. Set model.special.start."
         )
-    source = [tokenizer.encode(text) for text in texts]
+    source = [tokenizer.encode(addressed(model, text, to)) for text in texts]
     if not texts or min(map(len, source)) == 0:
         raise ConfigError("A text to translate must have at least one token; got an empty one.")
     if max_new is None:

@@ -41,6 +41,11 @@ class Tokenizer(ABC):
     def bytes_of(self, token: int) -> bytes | None:
         """The bytes that a token stands for; None where it reads as its piece, as special ones."""
 
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Those that a piece of its own, such as <zh> before a text, asks a translator for."""
+        return ()
+
     @abstractmethod
     def id_of(self, piece: str) -> int | None:
         """The id of a piece, None where the vocabulary has none."""
@@ -126,6 +131,11 @@ class JsonTokenizer(Tokenizer):
     def _added(self) -> frozenset[int]:
         return frozenset(self.backend.get_added_tokens_decoder())
 
+    @property
+    def languages(self) -> tuple[str, ...]:
+        pieces = (self.piece(token) for token in sorted(self._added))
+        return tuple(found[1] for piece in pieces if (found := _LANGUAGE.fullmatch(piece)))
+
     @cached_property
     def _is_byte_level(self) -> bool:
         return type(self.backend.decoder).__name__ == "ByteLevel"
@@ -138,6 +148,7 @@ class JsonTokenizer(Tokenizer):
         return {"tokenizer.json": json.dumps(plain, ensure_ascii=False).encode()}
 
 
+_LANGUAGE = re.compile(r"<([a-z]{2})>")
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 
 
