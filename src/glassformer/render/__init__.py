@@ -5,7 +5,8 @@ columns in line where characters are two cells wide, or none.
 Reading order: numbers, marks, paragraph, legend, beside; then matrix, steps, mask, map, heat,
 attended, overview; tokens, choice and difference, which know traces; picture puts them together.
 figure (with fonts), page (with packing) and inline are for files and notebooks; views is what a
-trace calls; shapes. Imports observe, languages, errors, and rich.
+trace calls; shapes. chart is a figure of measured numbers as data, chart_terminal and chart_figure
+draw it. Imports observe, languages, errors, and rich.
 """
 
 from glassformer.render.beside import Beside

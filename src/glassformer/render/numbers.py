@@ -52,6 +52,27 @@ def written_weights(weights: Sequence[float]) -> list[str]:
     ]
 
 
+def brief(value: float | int) -> str:
+    """A number of any size in three digits, for charts.
+
+    >>> [brief(x) for x in (4096.0, 0.73051, 0.1, 0.00012, -2.5e9)]
+    ['4096', '0.731', '0.1', '1.2e−4', '−2.5e9']
+    """
+    value = float(value)
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else _one(value, "f")
+    if value == 0 or (value == int(value) and abs(value) < 1e7):
+        return _one(value, ".0f")
+    if 1e-3 <= abs(value) < 1e6:
+        most = max(0, 2 - math.floor(math.log10(abs(value))))
+        near = 1e-9 * abs(value)  # 0.1 is written so, and 0.1003 as 0.100
+        digits = next((d for d in range(most) if abs(value - round(value, d)) < near), most)
+        return _one(value, f".{digits}f")
+    mantissa, exponent = f"{value:.2e}".split("e")
+    mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
+    return f"{mantissa}e{int(exponent)}".replace("-", MINUS)
+
+
 def _one(value: float, form: str) -> str:
     if math.isinf(value):
         return f"{MINUS if value < 0 else ''}{INFINITY}"

@@ -1,0 +1,161 @@
+"""`glassformer learn`: the chapters, in the terminal or as one book."""
+
+import json
+import os
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from glassformer.cli.help import Command
+from glassformer.cli.terminal import complain, terminal
+from glassformer.errors import ConfigError, GlassformerError
+from glassformer.languages import Language
+
+if TYPE_CHECKING:
+    from glassformer.learn.progress import Progress
+
+
+def add(app: typer.Typer, language: Language) -> None:
+    """Declare the command."""
+    say = language.say
+
+    @app.command("learn", cls=Command, help=say("learn.help"))
+    def learn(
+        name: Annotated[
+            str | None, typer.Argument(metavar="[CHAPTER]", help=say("learn.name"))
+        ] = None,
+        following: Annotated[bool, typer.Option("--next", help=say("learn.next"))] = False,
+        book: Annotated[
+            str | None, typer.Option("--book", metavar="FILE", help=say("learn.book"))
+        ] = None,
+        progress: Annotated[
+            str | None, typer.Option("--progress", metavar="FILE", help=say("learn.progress"))
+        ] = None,
+        as_json: Annotated[bool, typer.Option("--json", help=say("learn.json"))] = False,
+    ) -> None:
+        if book is not None:
+            _write(book, language)
+            return
+        kept = opened(progress, language)
+        if following:
+            name = _following(kept, name)
+            if name is None:
+                terminal().print(say("learn.all"))
+                return
+        if name is not None:
+            _show(name, kept, language)
+        elif as_json:
+            typer.echo(json.dumps(_as_list(kept, language), ensure_ascii=False))
+        else:
+            _list(kept, terminal(), language)
+
+
+def opened(path: str | None, language: Language) -> "Progress":
+    """The learner's progress; a file that could not be used is told of, and kept."""
+    from glassformer.learn.progress import default_path, load_progress
+
+    found = load_progress(default_path() if path is None else Path(path).expanduser())
+    if found.kept_aside is not None:
+        complain(ConfigError(language.say("learn.aside", path=found.kept_aside)))
+    return found
+
+
+def known_names() -> "tuple[set[str], set[str]]":
+    """The experiments and the exercises that can be called by name."""
+    from glassformer.cli.places import exercise_names, experiment_names
+
+    return experiment_names(), exercise_names()
+
+
+def _show(name: str, progress: "Progress", language: Language) -> None:
+    from glassformer.learn import Known, read_chapter
+    from glassformer.learn.drawing import draw_chapter
+
+    lab, practice = known_names()
+    chapter = read_chapter(name, language)
+    drawing = draw_chapter(chapter, known=Known(lab, practice), language=language)
+    _page(drawing, terminal())
+    progress.mark_read(chapter.name, date.today())
+    try:
+        progress.save()
+    except GlassformerError as error:  # a chapter is read all the same
+        complain(error)
+
+
+def _page(drawing: RenderableType, console: Console) -> None:
+    """Through a pager where a person sits in front of a terminal, straight on otherwise."""
+    if not console.is_terminal:
+        console.print(drawing)
+        return
+    os.environ.setdefault("LESS", "-RFX")  # colours; no pager for what fits the window
+    with console.pager(styles=True):
+        console.print(drawing)
+
+
+def _following(progress: "Progress", name: str | None) -> str | None:
+    """The chapter after this one, or the first that was not read yet."""
+    from glassformer.learn import chapter_names
+
+    names = chapter_names()
+    if name in names:
+        return next(iter(names[names.index(name) + 1 :]), None)
+    return next((each for each in names if each not in progress.read), None)
+
+
+def _as_list(progress: "Progress", language: Language) -> list[dict[str, object]]:
+    from glassformer.learn import questions, read_chapters
+    from glassformer.learn.blocks import plain
+
+    found = []
+    for chapter in read_chapters(language):
+        asked = [question.name for question in questions() if question.topic == chapter.name]
+        found.append(
+            {
+                "number": chapter.number,
+                "name": chapter.name,
+                "title": plain(chapter.title),
+                "read": progress.read.get(chapter.name),
+                "questions": len(asked),
+                "answered": sum(name in progress.cards for name in asked),
+            }
+        )
+    return found
+
+
+def _list(progress: "Progress", console: Console, language: Language) -> None:
+    say, chapters = language.say, _as_list(progress, language)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("", justify="right", no_wrap=True)
+    table.add_column(say("learn.column.name"), style="cyan", no_wrap=True)
+    table.add_column(say("learn.column.title"))
+    table.add_column(say("learn.column.read"), no_wrap=True)
+    table.add_column(say("learn.column.questions"), justify="right", no_wrap=True)
+    for chapter in chapters:
+        table.add_row(
+            str(chapter["number"]),
+            str(chapter["name"]),
+            str(chapter["title"]),
+            "✓" if chapter["read"] else "·",
+            f"{chapter['answered']} / {chapter['questions']}",
+        )
+    console.print(table)
+    console.print()
+    n_read = sum(chapter["read"] is not None for chapter in chapters)
+    console.print(Text(say("learn.so.far", n=n_read, total=len(chapters)), style="dim"))
+
+
+def _write(book: str, language: Language) -> None:
+    from glassformer.learn import Known
+    from glassformer.learn.book import write_book
+
+    path = Path(book).expanduser()
+    if path.suffix != ".html":
+        raise ConfigError(language.say("learn.error.suffix", got=repr(book)))
+    lab, practice = known_names()
+    write_book(path, known=Known(lab, practice), language=language)
+    terminal().print(language.say("learn.written", path=path))

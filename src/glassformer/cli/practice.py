@@ -1,0 +1,312 @@
+"""`glassformer practice`: exercises in a folder, graded whenever they are saved."""
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from glassformer.cli.help import Command, Commands
+from glassformer.cli.terminal import terminal
+from glassformer.errors import ConfigError
+from glassformer.languages import Language
+
+if TYPE_CHECKING:
+    from glassformer.practice import Exercise
+    from glassformer.practice.progress import Progress
+    from glassformer.practice.workspace import Workspace
+
+_FAILED = 1
+
+
+class _Practice(Commands):
+    """Without the name of a command, it watches."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        asks = bool(args) and (not args[0].startswith("-") or args[0] in ("--help", "-h"))
+        return super().parse_args(ctx, args if asks else ["watch", *args])
+
+
+def add(app: typer.Typer, language: Language) -> None:
+    """Declare the command and the commands below it."""
+    say = language.say
+    practice = typer.Typer(
+        cls=_Practice,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+    app.add_typer(practice, name="practice", help=say("practice.help"))
+    folder_option = typer.Option("--dir", metavar="DIR", help=say("practice.folder"))
+    json_option = typer.Option("--json", help=say("practice.json"))
+    name_argument = typer.Argument(metavar="NAME", help=say("practice.name"))
+    default = Path("glassformer-practice")
+
+    @practice.command("watch", cls=Command, help=say("practice.watch.help"))
+    def watch(folder: Annotated[Path, folder_option] = default) -> None:
+        _practise(folder, language)
+
+    @practice.command("list", cls=Command, help=say("practice.list.help"))
+    def show_list(
+        folder: Annotated[Path, folder_option] = default,
+        plain: Annotated[bool, json_option] = False,
+    ) -> None:
+        _list(folder, plain, language)
+
+    @practice.command("run", cls=Command, help=say("practice.run.help"))
+    def run(
+        name: Annotated[str, name_argument],
+        folder: Annotated[Path, folder_option] = default,
+        plain: Annotated[bool, json_option] = False,
+    ) -> None:
+        _run(name, folder, plain, language)
+
+    @practice.command("hint", cls=Command, help=say("practice.hint.help"))
+    def hint(
+        name: Annotated[str, name_argument],
+        folder: Annotated[Path, folder_option] = default,
+        plain: Annotated[bool, json_option] = False,
+    ) -> None:
+        _hint(name, folder, plain, language)
+
+    @practice.command("reset", cls=Command, help=say("practice.reset.help"))
+    def reset(
+        name: Annotated[str, name_argument],
+        folder: Annotated[Path, folder_option] = default,
+        yes: Annotated[bool, typer.Option("--yes", help=say("practice.yes"))] = False,
+    ) -> None:
+        _reset(name, folder, yes, language)
+
+    @practice.command("verify", cls=Command, help=say("practice.verify.help"))
+    def verify(
+        names: Annotated[
+            list[str] | None, typer.Argument(metavar="[NAME]...", help=say("practice.name"))
+        ] = None,
+        everything: Annotated[bool, typer.Option("--all", help=say("practice.all"))] = False,
+        plain: Annotated[bool, json_option] = False,
+    ) -> None:
+        _verify(names or [], everything, plain, language)
+
+
+def _practise(folder: Path, language: Language) -> None:
+    """Create what is missing, then watch; without a terminal, grade once and say how to go on."""
+    from glassformer.practice import all_exercises
+    from glassformer.practice.session import Session
+    from glassformer.practice.workspace import Workspace
+
+    workspace = Workspace(folder, language)
+    exercises = all_exercises()
+    is_new = not folder.exists()
+    workspace.create(exercises)
+    progress, notice = _progress(folder, language)
+    if is_new:
+        notice = language.say("practice.welcome", folder=folder)
+    session = Session(
+        exercises=exercises,
+        workspace=workspace,
+        progress=progress,
+        language=language,
+        notice=notice,
+    )
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        _once(session.current, workspace, progress, language)
+        command = f"glassformer practice run {session.current.name}"
+        elsewhere = workspace.command.removeprefix("glassformer practice")
+        typer.echo(f"\n{language.say('practice.pipe', command=command + elsewhere)}")
+        return
+    from glassformer.practice.watching import watch
+
+    watch(session, folder, language)
+    n_passed = sum(each.name in progress.passed for each in exercises)
+    values = {"n": n_passed, "total": len(exercises), "command": workspace.command}
+    typer.echo(f"\n{language.say('practice.bye', **values)}")
+
+
+def _progress(folder: Path, language: Language) -> tuple["Progress", str]:
+    from glassformer.practice.progress import load
+
+    progress, aside = load(folder)
+    if aside is None:
+        return progress, ""
+    return progress, language.say("practice.notice.aside", file=aside.name)
+
+
+def _list(folder: Path, plain: bool, language: Language) -> None:
+    from glassformer.practice import all_exercises
+    from glassformer.practice.drawing import draw_list
+
+    progress, notice = _progress(folder, language)
+    _note(notice)
+    exercises = all_exercises()
+    if plain:
+        rows = [_row(exercise, progress, language) for exercise in exercises]
+        typer.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+        return
+    n_passed = sum(each.name in progress.passed for each in exercises)
+    terminal().print(draw_list(exercises, progress.passed, language))
+    typer.echo(f"\n{language.say('practice.progress', n=n_passed, total=len(exercises))}")
+
+
+def _row(exercise: "Exercise", progress: "Progress", language: Language) -> dict[str, Any]:
+    task = exercise.task(language.code)
+    return {
+        "number": exercise.number,
+        "name": exercise.name,
+        "title": task.title,
+        "kind": exercise.kind,
+        "minutes": exercise.minutes,
+        "difficulty": exercise.difficulty,
+        "passed": exercise.name in progress.passed,
+        "hints": {"read": progress.hints.get(exercise.name, 0), "total": len(task.hints)},
+    }
+
+
+def _run(name: str, folder: Path, plain: bool, language: Language) -> None:
+    exercise, workspace = _found(name, folder, language)
+    progress, notice = _progress(folder, language)
+    _note(notice)
+    if not _once(exercise, workspace, progress, language, plain=plain):
+        raise typer.Exit(_FAILED)
+
+
+def _once(
+    exercise: "Exercise",
+    workspace: "Workspace",
+    progress: "Progress",
+    language: Language,
+    *,
+    plain: bool = False,
+) -> bool:
+    from glassformer.practice.drawing import draw_report
+    from glassformer.practice.grading import Grader
+    from glassformer.practice.session import Graded, Session
+    from glassformer.practice.telling import as_json
+
+    with Grader() as grader:
+        report = grader.grade(exercise, workspace.file(exercise))
+    # The same book-keeping as in a sitting: progress, and the solution once it is earned.
+    session = Session(
+        exercises=[exercise], workspace=workspace, progress=progress, language=language
+    )
+    session.handle(Graded(report))
+    if plain:
+        typer.echo(json.dumps(as_json(report, exercise, language), ensure_ascii=False, indent=2))
+    else:
+        terminal().print(draw_report(report, exercise, language))
+        if report.passed:
+            path = workspace.solution_file(exercise)
+            typer.echo(f"\n{language.say('practice.solution', file=path)}")
+    _note(session.notice)
+    return report.passed
+
+
+def _hint(name: str, folder: Path, plain: bool, language: Language) -> None:
+    from glassformer.practice.drawing import draw_prose
+    from glassformer.practice.session import Key, Session
+
+    exercise, workspace = _found(name, folder, language, must_exist=False)
+    progress, notice = _progress(folder, language)
+    _note(notice)
+    session = Session(
+        exercises=[exercise], workspace=workspace, progress=progress, language=language
+    )
+    if folder.exists():
+        session.handle(Key("h"))
+        read = progress.hints[exercise.name]
+    else:
+        read = 1  # nobody to remember it for
+    hints = exercise.task(language.code).hints
+    if plain:
+        typer.echo(json.dumps({"hint": hints[read - 1], "n": read, "total": len(hints)}))
+        return
+    typer.echo(language.say("practice.hint", n=read, total=len(hints)))
+    terminal().print(draw_prose(hints[read - 1]))
+    _note(session.notice)
+
+
+def _reset(name: str, folder: Path, yes: bool, language: Language) -> None:
+    from glassformer.practice.session import Key, Session
+
+    exercise, workspace = _found(name, folder, language)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise ConfigError(language.say("practice.error.ask"))
+        question = language.say("practice.question.reset", file=exercise.file_name)
+        if not typer.confirm(question, default=False):
+            return
+    progress, notice = _progress(folder, language)
+    _note(notice)
+    session = Session(
+        exercises=[exercise], workspace=workspace, progress=progress, language=language
+    )
+    session.handle(Key("r"))
+    session.handle(Key("y"))
+    _note(session.notice)
+
+
+def _verify(names: Sequence[str], everything: bool, plain: bool, language: Language) -> None:
+    from glassformer.practice import all_exercises
+    from glassformer.practice.verify import Verdict, verify
+
+    if not names and not everything:
+        raise ConfigError(language.say("practice.error.which"))
+    chosen = all_exercises() if everything else [_exercise(name, language) for name in names]
+    say = language.say
+
+    def show(verdict: Verdict) -> None:
+        if plain:
+            return
+        values = {"name": verdict.exercise, "faults": verdict.n_faults}
+        typer.echo(say("practice.verify.line", **values, seconds=f"{verdict.seconds:.1f}"))
+        for problem in verdict.problems:
+            typer.echo(f"  ✗ {say(problem.key, **problem.values)}")
+
+    verdicts = verify(chosen, n_graders=min(os.cpu_count() or 1, 4), progress=show)
+    n_problems = sum(len(verdict.problems) for verdict in verdicts)
+    n_faults = sum(verdict.n_faults for verdict in verdicts)
+    if plain:
+        rows = [
+            {
+                "exercise": verdict.exercise,
+                "faults": verdict.n_faults,
+                "seconds": verdict.seconds,
+                "problems": [say(problem.key, **problem.values) for problem in verdict.problems],
+            }
+            for verdict in verdicts
+        ]
+        typer.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+    elif n_problems:
+        typer.echo(say("practice.verify.bad", n=n_problems, exercises=len(verdicts)))
+    else:
+        typer.echo(say("practice.verify.good", exercises=len(verdicts), faults=n_faults))
+    if n_problems:
+        raise typer.Exit(_FAILED)
+
+
+def _exercise(name: str, language: Language) -> "Exercise":
+    from glassformer.practice.exercise import UnknownExercise, find_exercise
+    from glassformer.practice.telling import unknown
+
+    try:
+        return find_exercise(name)
+    except UnknownExercise as error:
+        raise ConfigError(unknown(error, language)) from None
+
+
+def _found(
+    name: str, folder: Path, language: Language, *, must_exist: bool = True
+) -> tuple["Exercise", "Workspace"]:
+    from glassformer.practice.workspace import Workspace
+
+    exercise = _exercise(name, language)
+    if must_exist and not folder.exists():
+        raise ConfigError(language.say("practice.error.none", folder=folder))
+    return exercise, Workspace(folder, language)
+
+
+def _note(sentence: str) -> None:
+    if sentence:
+        typer.echo(sentence, err=True)

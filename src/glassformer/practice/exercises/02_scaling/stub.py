@@ -1,0 +1,6 @@
+import math
+
+
+def scaled_scores(q, k):
+    """scores = q kᵀ / √D"""
+    ...

@@ -1,0 +1,6 @@
+import math
+
+
+def attention(q, k, v):
+    """out = softmax(q kᵀ / √D) v"""
+    ...

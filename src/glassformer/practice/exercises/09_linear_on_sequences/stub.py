@@ -1,0 +1,3 @@
+def linear(x, weight, bias=None):
+    """y[..., f] = Σ_c x[..., c] · weight[f, c] + bias[f]"""
+    ...

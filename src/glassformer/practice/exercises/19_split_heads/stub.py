@@ -1,0 +1,3 @@
+def split_heads(x, n_heads):
+    """(B, L, C) → (B, H, L, D), where C = H · D"""
+    ...

@@ -1,0 +1,3 @@
+def merge_heads(x):
+    """(B, H, L, D) → (B, L, H · D)"""
+    ...

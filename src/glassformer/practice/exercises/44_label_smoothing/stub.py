@@ -1,0 +1,3 @@
+def smoothed_loss(logits, targets, smoothing):
+    """− Σ q · log p, with q = (1 − ε) · onehot(target) + ε / V; the mean over all tokens"""
+    ...

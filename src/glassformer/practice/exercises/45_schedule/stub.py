@@ -1,0 +1,3 @@
+def learning_rate(step, dim, warmup):
+    """dim^(−0.5) · min(step^(−0.5), step · warmup^(−1.5))"""
+    ...

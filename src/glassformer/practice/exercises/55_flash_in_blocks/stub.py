@@ -1,0 +1,8 @@
+import math
+
+import torch
+
+
+def flash_attention(q, k, v, block):
+    """out = softmax(q kᵀ / √D) v and lse, with a block of keys at a time"""
+    ...

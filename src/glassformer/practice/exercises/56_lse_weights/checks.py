@@ -1,0 +1,63 @@
+"""Several cells of random attention, of huge scores, and of a row too long to be made."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from glassformer.practice.cases import Case, Draw
+
+
+class Largest(TorchDispatchMode):
+    """Remembers the size of the largest tensor that an operation makes; views make nothing."""
+
+    size = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        if isinstance(made, Tensor) and not any(_share(made, each) for each in args):
+            self.size = max(self.size, made.numel())
+        return made
+
+
+def _share(one: Tensor, other: Any) -> bool:
+    if not isinstance(other, Tensor):
+        return False
+    return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
+
+
+def drawn(draw: Draw, scale: float = 1.0, n_keys: int = 0) -> dict[str, Any]:
+    B, H, L, S, D = draw.sizes(5)
+    q, k = draw.normal(B, H, L, D, scale=scale), draw.normal(B, H, n_keys or S, D, scale=scale)
+    lse = (q @ k.transpose(-2, -1) / math.sqrt(D)).logsumexp(-1)
+    sizes = (B, H, L, n_keys or S)
+    cells = [[draw.size(0, size - 1) for size in sizes] for _ in range(8)]
+    return {"q": q, "k": k, "lse": lse, "cells": cells}
+
+
+def call(m: Any, q: Tensor, k: Tensor, lse: Tensor, cells: list[list[int]]) -> Any:
+    return [m.weight(q, k, lse, *cell) for cell in cells]
+
+
+def largest(m: Any, q: Tensor, k: Tensor, lse: Tensor, cells: list[list[int]]) -> str:
+    with Largest() as mode, torch.no_grad():
+        call(m, q, k, lse, cells)
+    return "less than a row" if mode.size < k.shape[2] else "a row of scores or more"
+
+
+def _highest(q: Tensor, k: Tensor) -> list[list[int]]:
+    """The cells with the highest scores of all, where exp would overflow."""
+    scores = q @ k.transpose(-2, -1)  # (B, H, L, S)
+    places = scores.flatten().topk(4).indices
+    return torch.stack(torch.unravel_index(places, scores.shape), dim=1).tolist()
+
+
+def cases(draw: Draw) -> Iterator[Case]:
+    for _ in range(3):
+        yield Case("values", call, drawn(draw), ("weights",))
+    large = drawn(draw, scale=60.0)
+    yield Case("large", call, {**large, "cells": _highest(large["q"], large["k"])}, ("weights",))
+    yield Case("small", largest, drawn(draw, n_keys=50), ("largest tensor",))

@@ -1,0 +1,52 @@
+"""Chunks that fit and that do not; weights that vanish; and no tensor of L × S."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from glassformer.practice.cases import Case, Draw, battery
+
+
+class Largest(TorchDispatchMode):
+    """Remembers the size of the largest tensor that an operation makes."""
+
+    size = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        for each in made if isinstance(made, tuple | list) else (made,):
+            if isinstance(each, Tensor):
+                self.size = max(self.size, each.numel())
+        return made
+
+
+def inputs(draw: Draw) -> dict[str, Any]:
+    chunk = draw.size(2, 4)
+    L = 2 * chunk + draw.size(1, chunk - 1)
+    S, D = draw.sizes(2, low=6, high=9)
+    return {"q": draw.normal(L, D), "k": draw.normal(S, D), "chunk": chunk}
+
+
+def call(m: Any, q: Tensor, k: Tensor, chunk: int) -> Any:
+    return tuple(m.statistics(q, k, chunk))
+
+
+def largest(m: Any, q: Tensor, k: Tensor, chunk: int) -> str:
+    with Largest() as mode:
+        m.statistics(q, k, chunk)
+    return "less than L × S" if mode.size < len(q) * len(k) else "L × S or more"
+
+
+def cases(draw: Draw) -> Iterator[Case]:
+    names = ("entropy", "received")
+    kinds = ("values", "strided", "gradient", "float32")
+    yield from battery(draw, inputs, call, names=names, variants=kinds)
+    for chunk in (1, 3, 100):
+        given = {"q": draw.normal(6, 4), "k": draw.normal(7, 4), "chunk": chunk}
+        yield Case("chunk", call, given, names)
+    large = inputs(draw)
+    yield Case("large", call, {**large, "q": large["q"] * 3000}, names)
+    long = {"q": draw.normal(60, 4), "k": draw.normal(50, 4), "chunk": 8}
+    yield Case("whole", largest, long, ("largest tensor",))

@@ -1,0 +1,3 @@
+def softmax_backward(weights, grad):
+    """∂loss/∂s_j = w_j (grad_j − Σ_i w_i grad_i)"""
+    ...

@@ -1,0 +1,150 @@
+"""Grading as the rest of the program sees it: a file goes in, a report comes out."""
+
+import contextlib
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import Any
+
+from glassformer.errors import GlassformerError
+from glassformer.practice.exercise import Exercise
+from glassformer.practice.judge import halted
+from glassformer.practice.report import Report
+
+_MOST_SOURCE = 1 << 20
+
+
+class GradingError(GlassformerError, RuntimeError):
+    """An exercise of ours that does not work, or a machine on which grading cannot."""
+
+
+class Grader:
+    """Grades files one after the other, each in processes of its own.
+
+    with Grader() as grader:
+        report = grader.grade(find_exercise("attention"), Path("05_attention.py"))
+    """
+
+    def __init__(self) -> None:
+        if not hasattr(os, "fork"):
+            raise GradingError(
+                "Grading needs a system that can fork a process; got "
+                f"{sys.platform}. Use Linux, macOS, or the Windows Subsystem for Linux."
+            )
+        self._lock = Lock()
+        self._closed = False
+        self._server = self._start()
+
+    def _start(self) -> "subprocess.Popen[str]":
+        # -P: a file torch.py in the learner's folder must not be taken for torch.
+        words = [sys.executable, "-P", "-m", "glassformer.practice.server"]
+        return subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            encoding="utf-8",
+            start_new_session=True,  # Ctrl-C is for us, not for it
+        )
+
+    def grade(self, exercise: Exercise, path: Path) -> Report:
+        """Grade a learner's file as it is now."""
+        try:
+            if path.stat().st_size > _MOST_SOURCE:
+                message = f"{path.stat().st_size:,} bytes"
+                return halted(exercise, {"stop": "unreadable", "message": message})
+            source = path.read_text("utf-8")
+        except FileNotFoundError:
+            return halted(exercise, {"stop": "absent", "message": path.name})
+        except (OSError, UnicodeDecodeError) as error:
+            return halted(exercise, {"stop": "unreadable", "message": str(error)})
+        return self.grade_source(exercise, source, path)
+
+    def grade_source(
+        self, exercise: Exercise, source: str, path: Path | None = None, *, seed: int | None = None
+    ) -> Report:
+        """Grade a text; every time with other numbers."""
+        request = {
+            "folder": str(exercise.folder),
+            "path": str(path or exercise.file_name),
+            "source": source,
+            "seconds": exercise.seconds,
+            "seed": secrets.randbits(31) if seed is None else seed,
+        }
+        answer = self._ask(json.dumps(request))
+        if "error" in answer:
+            raise GradingError(f"The exercise {exercise.name} cannot be graded: {answer['error']}")
+        return Report.from_data(answer["report"])
+
+    def _ask(self, request: str) -> dict[str, Any]:
+        with self._lock:
+            for _ in range(2):
+                server = self._server
+                assert server.stdin is not None and server.stdout is not None
+                try:
+                    server.stdin.write(request + "\n")
+                    server.stdin.flush()
+                    if line := server.stdout.readline():
+                        return json.loads(line)
+                except BrokenPipeError:
+                    pass
+                if self._closed:
+                    break
+                self._end()
+                self._server = self._start()
+        raise GradingError("The process that grades has ended. Start again.")
+
+    def _end(self) -> None:
+        server = self._server
+        for stream in (server.stdin, server.stdout):
+            with contextlib.suppress(BrokenPipeError):
+                if stream is not None:
+                    stream.close()
+        server.wait()
+
+    def close(self) -> None:
+        """End the process that grades, and a grading that is under way with it."""
+        self._closed = True
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._server.pid, signal.SIGTERM)
+        with self._lock:
+            self._end()
+
+    def __enter__(self) -> "Grader":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def grade_many(jobs: Sequence[tuple[Exercise, str]], *, n_graders: int = 2) -> list[Report]:
+    """Grade sources side by side."""
+    with ThreadPoolExecutor(n_graders) as pool:
+        graders = [Grader() for _ in range(min(n_graders, max(len(jobs), 1)))]
+        try:
+            share = [
+                pool.submit(_graded, grader, jobs[start :: len(graders)])
+                for start, grader in enumerate(graders)
+            ]
+            done = [future.result() for future in share]
+        finally:
+            for grader in graders:
+                grader.close()
+    return [done[i % len(graders)][i // len(graders)] for i in range(len(jobs))]
+
+
+def _graded(grader: Grader, jobs: Sequence[tuple[Exercise, str]]) -> list[Report]:
+    return [grader.grade_source(exercise, source) for exercise, source in jobs]

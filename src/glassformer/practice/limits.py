@@ -1,0 +1,122 @@
+"""What learner's code may use: so much time and memory, its own file, and nothing else.
+
+This keeps accidents small. It is no wall against somebody who means harm to his own machine.
+"""
+
+import os
+import resource
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+MEMORY = 1 << 30  # bytes, on top of what torch takes
+OUTPUT = 1 << 20  # bytes of prints
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_CHANGING = (
+    "os.remove",
+    "os.rename",
+    "os.rmdir",
+    "os.mkdir",
+    "os.link",
+    "os.symlink",
+    "os.truncate",
+    "os.chmod",
+    "os.chown",
+    "shutil.",
+    "tempfile.",
+)
+_STARTING = (
+    "os.system",
+    "os.exec",
+    "os.posix_spawn",
+    "os.spawn",
+    "os.fork",
+    "os.kill",
+    "subprocess.Popen",
+)
+_NETWORK = ("socket.connect", "socket.bind", "socket.getaddrinfo", "urllib.Request")
+
+
+class TimeUp(BaseException):
+    """The time is over; raised at whatever line is running."""
+
+
+class Blocked(PermissionError):
+    """Something outside of the exercise was touched."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+
+class Watch:
+    """Says no to files, processes and the network; remembers what was tried."""
+
+    def __init__(self, closed: tuple[Path, ...]) -> None:
+        self.closed = tuple(str(path) for path in closed)
+        self.tried: list[str] = []
+        self.is_on = False
+
+    def __call__(self, event: str, args: tuple[Any, ...]) -> None:
+        if self.is_on and (what := self._refused(event, args)):
+            self.tried.append(what)
+            raise Blocked(what)
+
+    def _refused(self, event: str, args: tuple[Any, ...]) -> str:
+        if event == "open":
+            path, mode, flags = args
+            writes = any(c in (mode or "") for c in "wax+") or (flags or 0) & _WRITING
+            if writes and path != os.devnull:
+                return "files"
+            if isinstance(path, str | bytes | os.PathLike) and self._is_closed(path):
+                return "solutions"
+        elif event.startswith(_CHANGING):
+            return "files"
+        elif event.startswith(_STARTING):
+            return "processes"
+        elif event.startswith(_NETWORK):
+            return "network"
+        return ""
+
+    def _is_closed(self, path: str | bytes | os.PathLike[Any]) -> bool:
+        return os.path.realpath(os.fsdecode(path)).startswith(self.closed)
+
+
+def limit(seconds: float) -> None:
+    """Apply the limits to this process, for good."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # libraries open files past any audit
+    most = _address_space() + MEMORY
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    hard = int(seconds) + 2
+    resource.setrlimit(resource.RLIMIT_CPU, (hard, hard))
+    signal.signal(signal.SIGALRM, _time_is_up)
+    # Again and again, in case the first is swallowed by an `except:`.
+    signal.setitimer(signal.ITIMER_REAL, seconds, 0.5)
+
+
+def unlimited() -> None:
+    """Stop the clock: what follows is our own work."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _time_is_up(_signal: int, _frame: FrameType | None) -> None:
+    raise TimeUp
+
+
+def _address_space() -> int:
+    """Bytes of addresses that this process has already; torch's libraries alone take gigabytes."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
+    except OSError:
+        return 1 << 36  # no such file on macOS, which does not enforce this limit anyway
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def forget(package: str) -> None:
+    """Take a package out of the modules that `import` would find; what runs of it runs on."""
+    for name in list(sys.modules):
+        if name.split(".")[0] == package:
+            del sys.modules[name]

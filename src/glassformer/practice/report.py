@@ -1,0 +1,56 @@
+"""What a grading found, as data: every text is a key and its values, told in a language later."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One sentence: a key of the catalogues and what to fill in."""
+
+    key: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A case by its name, and whether it held; None if it was not reached."""
+
+    name: str
+    held: bool | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """The grading of one file."""
+
+    exercise: str
+    passed: bool
+    kind: str = "passed"
+    checked: tuple[Checked, ...] = ()
+    case: str | None = None  # the first that did not hold
+    given: str = ""  # the shapes that went in
+    finding: Finding | None = None
+    faults: tuple[str, ...] = ()  # the known mistakes that do the same
+    told: bool = True  # whether to name them
+    line: int | None = None
+    tables: Mapping[str, Any] | None = None  # expected, yours; numbers that may be drawn
+    measured: Mapping[str, Any] | None = None
+    printed: str = ""
+    seconds: float = 0.0
+
+    def as_data(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_data(cls, data: dict[str, Any]) -> "Report":
+        finding = data["finding"]
+        return cls(
+            **{
+                **data,
+                "checked": tuple(Checked(**each) for each in data["checked"]),
+                "faults": tuple(data["faults"]),
+                "finding": None if finding is None else Finding(**finding),
+            }
+        )

@@ -1,0 +1,260 @@
+"""The learner's process: runs his file, case by case, and sends what came of each.
+
+It never sees the solution. Every message is one line of JSON on a pipe of its own; what the
+learner prints goes elsewhere.
+"""
+
+import ast
+import builtins
+import copy
+import importlib
+import json
+import linecache
+import os
+import random
+import sys
+import traceback
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from glassformer.practice.cases import Case
+from glassformer.practice.draw import Draw
+from glassformer.practice.exercise import EXERCISES, Exercise
+from glassformer.practice.forbidden import Forbidden, found_in, missing_from, packages_of, stopped
+from glassformer.practice.limits import Blocked, TimeUp, Watch, forget, limit, unlimited
+from glassformer.practice.outcome import Outcome
+from glassformer.practice.values import TooLarge, taken_apart
+
+_MOST_MESSAGE = 300
+
+
+def load_cases(exercise: Exercise, seed: int) -> Iterator[Case]:
+    """The cases of an exercise, their inputs drawn from a seed."""
+    path = exercise.folder / "checks.py"
+    module = load_source(path.read_text("utf-8"), str(path), f"checks_{exercise.name}")
+    return module.cases(Draw(seed))
+
+
+def load_source(source: str, path: str, name: str) -> Any:
+    """A module from a text."""
+    module = types.ModuleType(name)
+    module.__file__ = path
+    exec(compile(source, path, "exec"), module.__dict__)
+    return module
+
+
+def run_case(case: Case, module: Any, forbid: tuple[str, ...] = ()) -> Outcome:
+    """What a module makes of a case; errors are outcomes too."""
+    inputs = copy.deepcopy(dict(case.inputs))
+    before = copy.deepcopy(inputs)
+    seed_everything()
+    try:
+        with stopped(forbid) as stop:
+            result = case.call(module, **inputs)
+        if stop.seen:
+            raise Forbidden(stop.seen[0])
+        if any(not _same(before[name], inputs[name]) for name in before):
+            changed = next(name for name in before if not _same(before[name], inputs[name]))
+            return Outcome(failure="changed", message=changed)
+        return Outcome(taken_apart(result))
+    except TooLarge:
+        return Outcome(failure="large")
+    except MemoryError:
+        raise
+    except Exception as error:
+        return Outcome(failure="raised", error=type(error).__name__, message=_first_line(error))
+
+
+def seed_everything() -> None:
+    """Learner, solution and faults see the same random numbers; nobody knows which."""
+    torch.manual_seed(0)
+    np.random.seed(0)
+    random.seed(0)
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, Tensor):
+        return one.shape == other.shape and torch.equal(one, other)
+    if isinstance(one, np.ndarray):
+        return one.shape == other.shape and np.array_equal(one, other, equal_nan=True)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return True
+
+
+def run_learner(
+    exercise: Exercise, path: Path, source: str, seed: int, send: Callable[[dict[str, Any]], None]
+) -> None:
+    """Run a learner's file in this process, which is ended afterwards."""
+    file = str(path)
+    try:
+        # compile too: `return` outside of a function is found by it alone.
+        tree = ast.parse(source, file)
+        compile(source, file, "exec")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = getattr(error, "lineno", None)
+        send({"stop": "syntax", "message": _first_line(error), "line": line})
+        return
+    if forbidden := found_in(tree, exercise.forbid):
+        send({"stop": "forbidden", "message": forbidden[0], "line": forbidden[1]})
+        return
+    if name := missing_from(tree, exercise.require):
+        send({"stop": "required", "message": name})
+        return
+    cases = load_cases(exercise, seed)
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    warnings.simplefilter("ignore")
+    watch = Watch(closed=(EXERCISES,))
+    sys.addaudithook(watch)
+    forget("glassformer")
+    packages = packages_of(exercise.forbid)
+    builtins.__import__ = _guarded(builtins.__import__, packages)
+    importlib.import_module = _guarded(importlib.import_module, packages)
+    sys.meta_path.insert(0, _Finder(packages))
+    limit(exercise.seconds)
+    try:
+        _run(exercise, source, file, cases, watch, send)
+    except TimeUp as error:
+        send({"stop": "time", "line": line_in(file, error)})
+    except Forbidden as error:
+        send({"stop": "forbidden", "message": error.name, "line": line_in(file, error)})
+    except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
+        send({"stop": "exit", "line": line_in(file, error)})
+    except MemoryError as error:
+        send({"stop": "memory", "line": line_in(file, error)})
+    except Exception as error:
+        if watch.tried:
+            line = line_in(file, error)
+            send({"stop": "blocked", "message": watch.tried[0], "line": line})
+        elif out_of_memory(error):
+            send({"stop": "memory", "line": line_in(file, error)})
+        else:
+            line, name = line_in(file, error), type(error).__name__
+            message = _first_line(error)
+            send({"stop": "import", "error": name, "message": message, "line": line})
+
+
+def _run(
+    exercise: Exercise,
+    source: str,
+    file: str,
+    cases: Iterator[Case],
+    watch: Watch,
+    send: Callable[[dict[str, Any]], None],
+) -> None:
+    watch.is_on = True
+    seed_everything()
+    with stopped(exercise.forbid) as stop:
+        module = load_source(source, file, "learner")
+    if stop.seen:
+        raise Forbidden(stop.seen[0])
+    watch.is_on = False
+    if watch.tried:
+        raise Blocked(watch.tried[0])
+    for name in exercise.entry:
+        if not hasattr(module, name):
+            names = [n for n in vars(module) if not n.startswith("_")]
+            send({"stop": "missing", "message": name, "names": names[:20]})
+            return
+    for number, case in enumerate(cases):
+        send({"begin": number})
+        watch.is_on = True
+        outcome = _learners(case, module, exercise.forbid, file)
+        watch.is_on = False
+        if watch.tried:
+            send({"stop": "blocked", "message": watch.tried[0], "line": outcome.line})
+            return
+        send({"case": number, **outcome.as_data()})
+    unlimited()
+    send({"done": True})
+
+
+def _learners(case: Case, module: Any, forbid: tuple[str, ...], file: str) -> Outcome:
+    """As run_case, with the learner's own line for what he raised."""
+    line: int | None = None
+
+    def call(module: Any, **inputs: Any) -> Any:
+        nonlocal line
+        try:
+            return case.call(module, **inputs)
+        except Exception as error:
+            line = line_in(file, error)
+            if out_of_memory(error):
+                raise TooMuch(line) from error
+            raise
+
+    told = Case(case.name, call, case.inputs, case.names, case.tolerance, case.loose, case.choices)
+    try:
+        outcome = run_case(told, module, forbid)
+    except RecursionError:
+        outcome = Outcome(failure="raised", error="RecursionError", message="")
+    return Outcome(outcome.value, outcome.failure, outcome.error, outcome.message, line)
+
+
+class TooMuch(MemoryError):
+    """Memory ran out, whatever torch calls it."""
+
+
+def out_of_memory(error: BaseException) -> bool:
+    return isinstance(error, MemoryError) or "can't allocate memory" in str(error)
+
+
+def line_in(file: str, error: BaseException) -> int | None:
+    """The last line of the learner's file that an error came through."""
+    while isinstance(error, TooMuch) and error.__cause__ is not None:
+        error = error.__cause__
+    lines = [
+        line
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if frame.f_code.co_filename == file
+    ]
+    return lines[-1] if lines else None
+
+
+def _guarded(real: Callable[..., Any], packages: tuple[str, ...]) -> Callable[..., Any]:
+    def guarded(name: str, *args: Any, **kwargs: Any) -> Any:
+        frame = sys._getframe(1)
+        if frame.f_globals.get("__name__") == "learner" and name.split(".", 1)[0] in packages:
+            raise Forbidden(name)
+        return real(name, *args, **kwargs)
+
+    return guarded
+
+
+class _Finder:
+    """Refuses packages to whoever asks for them other than by an import statement."""
+
+    def __init__(self, packages: tuple[str, ...]) -> None:
+        self.packages = packages
+
+    def find_spec(self, name: str, *_: Any) -> None:
+        if name.split(".", 1)[0] in self.packages:
+            raise Forbidden(name)
+
+
+def _first_line(error: BaseException) -> str:
+    """What an error says, in one short line, without anything that steers a terminal."""
+    try:
+        said = error.msg if isinstance(error, SyntaxError) else str(error)
+    except Exception:  # an error of the learner's own may fail to say anything
+        said = ""
+    words = " ".join(str(said).split())[:_MOST_MESSAGE]
+    return "".join(c if c.isprintable() else "·" for c in words)
+
+
+def sender(descriptor: int) -> Callable[[dict[str, Any]], None]:
+    """A function that writes messages to a pipe."""
+
+    def send(message: dict[str, Any]) -> None:
+        data = json.dumps(message).encode() + b"\n"
+        while data:
+            data = data[os.write(descriptor, data) :]
+
+    return send

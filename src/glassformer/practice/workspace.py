@@ -1,0 +1,97 @@
+"""A learner's folder: one file per exercise, a README, solutions once they are earned."""
+
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.cells import cell_len
+
+from glassformer.errors import ConfigError
+from glassformer.languages import Language
+from glassformer.practice.exercise import Exercise
+from glassformer.render.paragraph import wrapped
+
+_WIDTH = 88  # of the comment at the top of a file
+DEFAULT = Path("glassformer-practice")
+
+
+class Workspace:
+    """The folder in which somebody practises."""
+
+    def __init__(self, folder: Path, language: Language) -> None:
+        self.folder, self.language = folder, language
+
+    def file(self, exercise: Exercise) -> Path:
+        """The learner's file for an exercise, whether it is there or not."""
+        return self.folder / exercise.file_name
+
+    def solution_file(self, exercise: Exercise) -> Path:
+        return self.folder / "solutions" / exercise.file_name
+
+    @property
+    def command(self) -> str:
+        """What to type to come back here."""
+        elsewhere = "" if self.folder == DEFAULT else f" --dir {self.folder}"
+        return f"glassformer practice{elsewhere}"
+
+    def create(self, exercises: Sequence[Exercise]) -> None:
+        """Write what is not there yet; nothing that is there is touched."""
+        say = self.language.say
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            readme = self.folder / "README.md"
+            if not readme.exists():
+                text = say("practice.readme", total=len(exercises), command=self.command)
+                readme.write_text(text, "utf-8")
+            for exercise in exercises:
+                if not self.file(exercise).exists():
+                    self.file(exercise).write_text(self.beginning(exercise), "utf-8")
+        except OSError as error:
+            reason = error.strerror or str(error)
+            message = say("practice.error.folder", folder=self.folder, reason=reason)
+            raise ConfigError(message) from None
+
+    def beginning(self, exercise: Exercise) -> str:
+        """An exercise as it starts: the task as a comment, then the stub."""
+        task = exercise.task(self.language.code)
+        lines = [task.title, ""]
+        for paragraph in task.text.split("\n\n"):
+            lines += [*_folded(paragraph), ""]
+        comment = "\n".join(f"# {line}".rstrip() for line in lines[:-1])
+        return f"{comment}\n\n{exercise.stub}"
+
+    def reset(self, exercise: Exercise) -> Path | None:
+        """Write an exercise anew; the learner's version goes to old/, and where is returned."""
+        file, kept = self.file(exercise), None
+        if file.exists():
+            kept = _free(self.folder / "old" / exercise.file_name)
+            kept.parent.mkdir(exist_ok=True)
+            file.replace(kept)
+        file.write_text(self.beginning(exercise), "utf-8")
+        return kept
+
+    def reveal(self, exercise: Exercise) -> Path:
+        """Write the solution beside the exercises."""
+        path = self.solution_file(exercise)
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(exercise.solution, "utf-8")
+        return path
+
+
+def _folded(paragraph: str) -> list[str]:
+    """A paragraph in lines; what is indented stays as it is."""
+    if paragraph.startswith("    "):
+        return textwrap.dedent(paragraph).splitlines()
+    if paragraph.startswith(("- ", "* ")):
+        return [line for item in paragraph.splitlines() for line in wrapped(item, _WIDTH)]
+    text = paragraph.replace("\n", "" if cell_len(paragraph[-1:]) == 2 else " ")
+    return wrapped(text, _WIDTH)
+
+
+def _free(path: Path) -> Path:
+    """This path, or the first like it that nothing has yet."""
+    n, found = 1, path
+    while found.exists():
+        n += 1
+        found = path.with_stem(f"{path.stem}-{n}")
+    return found

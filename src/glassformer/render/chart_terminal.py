@@ -1,0 +1,243 @@
+"""Charts in the terminal: marks on a grid, bars of blocks, shades; all readable without colour."""
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from glassformer.languages import Language
+from glassformer.render.chart import Axis, Bars, Cells, Chart, Lines, Number, Series, extent
+from glassformer.render.marks import shade
+from glassformer.render.numbers import brief
+from glassformer.render.paragraph import Paragraph, wrapped
+
+SIGNS = "●○▲△■□◆◇"
+_BETWEEN, _SEVERAL = "·", "*"  # on the way between two points; points of several series
+_HEIGHT = 13
+_MOST_CELLS = 32  # rows and columns of shades
+_FEW_NAMES = 8  # whose bars have blank lines between them
+_LEAST_BAR = 12  # cells of the longest bar
+
+
+def draw_chart(chart: Chart, *, width: int, language: Language) -> RenderableType:
+    """All panels, one below the other, with their numbers."""
+    parts: list[RenderableType] = []
+    for panel in chart.panels:
+        parts += ["", Text(panel.title, style="bold")] if panel.title else [""]
+        if isinstance(panel, Lines):
+            parts += _lines(panel, width, language)
+        elif isinstance(panel, Bars):
+            parts += _bars(panel, width)
+        else:
+            parts += _cells(panel, width, language)
+    return Group(*parts[1:])
+
+
+def ticks(axis: Axis, low: Number, high: Number, most: int = 5) -> list[Number]:
+    """Round numbers along a side.
+
+    >>> ticks(Axis(label="", log=True), 3, 5000)
+    [10.0, 100.0, 1000.0]
+    >>> ticks(Axis(label=""), 0, 0.9)
+    [0.0, 0.2, 0.4, 0.6, 0.8]
+    """
+    if axis.log:
+        first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
+        if last > first:
+            step = math.ceil((last - first + 1) / most)
+            return [10.0**e for e in range(first, last + 1, step)]
+        return [low, high]
+    rough = (high - low) / most
+    unit = 10.0 ** math.floor(math.log10(rough))
+    step = unit * next(s for s in (1, 2, 5, 10) if s * unit >= rough * 0.999)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [round(i * step, 12) for i in range(first, last + 1)]
+
+
+def _at(value: Number, axis: Axis, low: Number, high: Number, cells: int) -> int | None:
+    """The cell of a number on a side of so many cells; None where it has no place there."""
+    if axis.log:
+        if value <= 0:
+            return None
+        value, low, high = math.log(value), math.log(low), math.log(high)
+    share = (value - low) / (high - low)
+    return round(share * (cells - 1)) if -1e-9 <= share <= 1 + 1e-9 else None
+
+
+def _lines(panel: Lines, width: int, language: Language) -> Iterator[RenderableType]:
+    measured = [v for s in panel.series for v in s.values if v is not None and math.isfinite(v)]
+    across = [m.at for m in panel.marks if m.side == "y"]
+    low, high = extent(panel.y, measured + across)
+    left, right = extent(panel.x, list(panel.places))
+    labels = {_at(t, panel.y, low, high, _HEIGHT): brief(t) for t in ticks(panel.y, low, high)}
+    side = max((len(label) for label in labels.values()), default=0)
+    columns = min(width - side - 3, 72)
+    grid = [[" "] * columns for _ in range(_HEIGHT)]
+    for mark in panel.marks:
+        _draw_mark(grid, panel, mark.side, mark.at, (left, right, low, high))
+    points: dict[tuple[int, int], set[int]] = {}
+    for i, series in enumerate(panel.series):
+        found = [
+            (_at(x, panel.x, left, right, columns), _at(y, panel.y, low, high, _HEIGHT))
+            for x, y in zip(panel.places, series.values, strict=True)
+            if y is not None
+        ]
+        here = [(column, row) for column, row in found if column is not None and row is not None]
+        _connect(grid, here)
+        for column, row in here:
+            points.setdefault((row, column), set()).add(i)
+    for (row, column), some in points.items():
+        grid[row][column] = SIGNS[min(some)] if len(some) == 1 else _SEVERAL
+    yield Text(panel.y.label, style="dim")
+    for row in reversed(range(_HEIGHT)):
+        label = labels.get(row, "")
+        edge = "┤" if label else "│"
+        yield Text(f"{label:>{side}} {edge}{''.join(grid[row])}".rstrip(), no_wrap=True)
+    for line in _below(panel, left, right, columns):
+        yield Text(" " * (side + 1) + line, no_wrap=True, overflow="ignore")
+    yield from _legend(panel, any(len(some) > 1 for some in points.values()), language)
+    yield ""
+    yield from _table(panel, width)
+
+
+def _draw_mark(
+    grid: list[list[str]], panel: Lines, side: str, at: Number, ends: tuple[Number, ...]
+) -> None:
+    left, right, low, high = ends
+    if side == "y":
+        row = _at(at, panel.y, low, high, len(grid))
+        if row is not None:
+            grid[row] = ["╌"] * len(grid[row])
+        return
+    column = _at(at, panel.x, left, right, len(grid[0]))
+    if column is not None:
+        for line in grid:
+            line[column] = "┊"
+
+
+def _connect(grid: list[list[str]], points: list[tuple[int, int]]) -> None:
+    for (x0, y0), (x1, y1) in itertools.pairwise(points):
+        steps = max(abs(x1 - x0), abs(y1 - y0))
+        for i in range(1, steps):
+            column, row = round(x0 + (x1 - x0) * i / steps), round(y0 + (y1 - y0) * i / steps)
+            grid[row][column] = _BETWEEN
+
+
+def _below(panel: Lines, left: Number, right: Number, columns: int) -> list[str]:
+    """The side with its numbers, and what they count."""
+    edge, names = ["─"] * columns, [" "] * (columns + 8)
+    exact = panel.places if len(panel.places) <= 10 else ticks(panel.x, left, right)
+    last = -2
+    for tick in exact:
+        column = _at(tick, panel.x, left, right, columns)
+        if column is None:
+            continue
+        edge[column] = "┴"
+        label = brief(tick)
+        start = max(0, column - len(label) // 2)
+        if start > last + 1:
+            names[start : start + len(label)] = label
+            last = start + len(label) - 1
+    return [f"└{''.join(edge)}", f" {''.join(names).rstrip()}", f" {panel.x.label}"]
+
+
+def _legend(panel: Lines, crowded: bool, language: Language) -> Iterator[RenderableType]:
+    if len(panel.series) > 1:
+        for sign, series in zip(SIGNS, panel.series, strict=False):
+            yield Paragraph(f"{sign} {series.name}")
+    if crowded:
+        yield Paragraph(f"{_SEVERAL} {language.say('lab.several')}")
+    for mark in panel.marks:
+        yield Paragraph(f"{'╌' if mark.side == 'y' else '┊'} {mark.name} ({brief(mark.at)})")
+
+
+def _table(panel: Lines, width: int) -> Iterator[RenderableType]:
+    """The numbers themselves: a row for each place, at most twelve of them."""
+    n = len(panel.places)
+    rows = sorted({round(i * (n - 1) / 11) for i in range(12)}) if n > 12 else range(n)
+    heads = [panel.x.label, *(s.name for s in panel.series)]
+    cells = [[brief(panel.places[i]), *(_number(s, i) for s in panel.series)] for i in rows]
+    room = max(9, (width - 2 * len(heads)) // len(heads))
+    titles = [wrapped(head, room) for head in heads]
+    height = max(map(len, titles))
+    lines = [[t[i] if i < len(t) else "" for t in titles] for i in range(height)]
+    widths = [max(cell_len(line[i]) for line in lines + cells) for i in range(len(heads))]
+    for k, line in enumerate(lines + cells):
+        shown = "  ".join(
+            " " * (wide - cell_len(word)) + word for word, wide in zip(line, widths, strict=True)
+        )
+        yield Text(shown, style="dim" if k < height else "", no_wrap=True, overflow="ignore")
+
+
+def _number(series: Series, i: int) -> str:
+    value = series.values[i]
+    return "–" if value is None else brief(value)
+
+
+def _bars(panel: Bars, width: int) -> Iterator[RenderableType]:
+    values = [v for s in panel.series for v in s.values if v is not None and math.isfinite(v)]
+    axis = panel.y if panel.y.log else Axis(label="", least=min(0.0, *values, 0.0))
+    low, high = extent(axis, values)
+    if panel.y.log:
+        low /= 2  # the smallest bar is not nothing
+    several = len(panel.series) > 1
+    side = min(max(map(cell_len, panel.names), default=0), width // 3)
+    told = max(len(brief(v)) for v in values) if values else 1
+    room = max(_LEAST_BAR, min(48, width - side - told - (6 if several else 4)))
+    yield Text(panel.y.label, style="dim")
+    for i, name in enumerate(panel.names):
+        for j, (sign, series) in enumerate(zip(SIGNS, panel.series, strict=False)):
+            label = _cut(name, side) if j == 0 else " " * side
+            value = series.values[i]
+            mark = f" {sign}" if several else ""
+            line = Text(f"{label}{mark}  ", no_wrap=True, overflow="ignore")
+            if value is None:
+                line.append("–")
+            else:
+                length = _at(min(max(value, low), high), axis, low, high, 8 * room + 1) or 0
+                line.append(_blocks(length), style="cyan")
+                line.append(f" {brief(value)}")
+            yield line
+        if several and i + 1 < len(panel.names) <= _FEW_NAMES:
+            yield ""
+    if several:
+        yield ""
+        for sign, series in zip(SIGNS, panel.series, strict=False):
+            yield Paragraph(f"{sign} {series.name}")
+    for mark in panel.marks:
+        yield Paragraph(f"{mark.name}: {brief(mark.at)}")
+
+
+def _blocks(eighths: int) -> str:
+    return "█" * (eighths // 8) + ("", *"▏▎▍▌▋▊▉")[eighths % 8]
+
+
+def _cut(name: str, cells: int) -> str:
+    if cell_len(name) > cells:
+        name = set_cell_size(name, cells - 1).rstrip() + "…"
+    return name + " " * (cells - cell_len(name))
+
+
+def _cells(panel: Cells, width: int, language: Language) -> Iterator[RenderableType]:
+    values = _thinned(panel.values, min(_MOST_CELLS, (width - 2) // 2))
+    largest = max((v for row in panel.values for v in row), default=0.0)
+    yield Text(f"{panel.rows} ↓   {panel.columns} →", style="dim")
+    for row in values:
+        shades = "".join(
+            (shade(v / largest) if largest else " ") * 2 if v > 0 else "· " for v in row
+        )
+        yield Text(shades.rstrip(), style="cyan", no_wrap=True, overflow="ignore")
+    yield Paragraph(language.say("lab.shades", most=brief(largest)))
+
+
+def _thinned(values: Sequence[Sequence[Number]], most: int) -> list[list[Number]]:
+    """Every row and column, or evenly chosen ones where there are too many."""
+    rows, columns = (_chosen(n, most) for n in (len(values), len(values[0])))
+    return [[values[r][c] for c in columns] for r in rows]
+
+
+def _chosen(n: int, most: int) -> list[int]:
+    return list(range(n)) if n <= most else [round(i * (n - 1) / (most - 1)) for i in range(most)]

@@ -1,0 +1,278 @@
+"""A sitting without a terminal: keys, saves and reports go in, screens come out."""
+
+import json
+import re
+
+import pytest
+from rich.console import Console
+
+from glassformer.languages import Language
+from glassformer.practice import Report, find_exercise
+from glassformer.practice.drawing import draw_screen
+from glassformer.practice.progress import Progress, load
+from glassformer.practice.report import Checked, Finding
+from glassformer.practice.session import Graded, Key, Saved, Session
+from glassformer.practice.workspace import Workspace
+
+EXERCISES = [find_exercise(name) for name in ("dot_product_scores", "scaling", "predict_width")]
+NAMES = [exercise.name for exercise in EXERCISES]
+
+
+@pytest.fixture(params=["en", "zh"])
+def language(request):
+    return Language(request.param)
+
+
+@pytest.fixture
+def session(tmp_path, language):
+    return begin(tmp_path, language)
+
+
+def begin(folder, language):
+    workspace = Workspace(folder, language)
+    workspace.create(EXERCISES)
+    progress, _ = load(folder)
+    return Session(exercises=EXERCISES, workspace=workspace, progress=progress, language=language)
+
+
+def passed(name):
+    return Graded(Report(exercise=name, passed=True, checked=(Checked("values", True),)))
+
+
+def failed(name, kind="nothing"):
+    finding = Finding("practice.found.nothing", {"name": "scores"})
+    return Graded(Report(exercise=name, passed=False, kind=kind, finding=finding, line=3))
+
+
+def press(session, keys):
+    for key in keys:
+        session.handle(Key(key))
+
+
+def shown(session, width=80, height=40):
+    console = Console(width=width, height=height, color_system=None)
+    with console.capture() as captured:
+        console.print(draw_screen(session.screen(), session.language, width=width, height=height))
+    return captured.get()
+
+
+def test_it_begins_with_the_first_and_asks_for_its_grading(session, tmp_path):
+    assert session.current.name == NAMES[0]
+    assert session.wanted is EXERCISES[0]
+    assert session.screen().running
+    assert sorted(p.name for p in tmp_path.glob("*.py")) == [e.file_name for e in EXERCISES]
+
+
+def test_fail_hint_fix_pass_next(session, tmp_path):
+    session.handle(failed(NAMES[0]))
+    assert session.wanted is None and not session.screen().report.passed
+    press(session, "hh")
+    assert len(session.screen().hints) == 2
+    session.handle(Saved(frozenset({tmp_path / EXERCISES[0].file_name})))
+    assert session.wanted is EXERCISES[0]
+    session.handle(passed(NAMES[0]))
+    solution = tmp_path / "solutions" / EXERCISES[0].file_name
+    assert solution.read_text("utf-8") == EXERCISES[0].solution
+    assert session.screen().solution == solution
+    press(session, "n")
+    assert (session.current.name, session.wanted) == (NAMES[1], EXERCISES[1])
+    assert session.screen().hints == ()
+
+
+def test_the_solution_comes_only_after_passing(session, language):
+    session.handle(failed(NAMES[0]))
+    press(session, "s")
+    assert session.screen().notice == language.say("practice.notice.solution")
+    assert "s" not in [key for key, _ in session.screen().keys]
+    session.handle(passed(NAMES[0]))
+    press(session, "s")
+    assert session.screen().shows_solution and "k.transpose(-2, -1)" in shown(session)
+
+
+def test_an_unsolved_one_is_left_only_by_two_presses(session, language):
+    session.handle(failed(NAMES[0]))
+    press(session, "n")
+    assert session.current.name == NAMES[0]
+    assert session.screen().notice == language.say("practice.notice.unsolved")
+    press(session, "n")
+    assert session.current.name == NAMES[1]
+    session.handle(failed(NAMES[1]))
+    press(session, "nhn")  # something else in between: it asks again
+    assert session.current.name == NAMES[1]
+
+
+def test_a_save_of_another_file_grades_nothing(session, tmp_path):
+    session.handle(failed(NAMES[0]))
+    session.handle(Saved(frozenset({tmp_path / "notes.py", tmp_path / EXERCISES[1].file_name})))
+    assert session.wanted is None
+
+
+def test_a_save_during_a_grading_grades_again(session, tmp_path):
+    session.handle(Saved(frozenset({tmp_path / EXERCISES[0].file_name})))
+    session.handle(failed(NAMES[0]))
+    assert session.wanted is EXERCISES[0]
+    session.handle(passed(NAMES[0]))
+    assert session.wanted is None and session.screen().report.passed
+
+
+def test_the_list(session, language):
+    session.handle(failed(NAMES[0]))
+    press(session, ["l", "down", "j", "down", "k"])
+    screen = session.screen()
+    assert (screen.state, screen.cursor) == ("list", 1)
+    assert language.say("practice.kind.predict") in shown(session)
+    press(session, ["enter"])
+    assert (session.state, session.current.name) == ("work", NAMES[1])
+    press(session, ["l", "escape"])
+    assert (session.state, session.current.name) == ("work", NAMES[1])
+
+
+def test_check_all(session, language):
+    session.handle(failed(NAMES[0]))
+    press(session, "c")
+    assert session.screen().notice == language.say("practice.notice.checking", n=1, total=3)
+    for name in NAMES[:2]:
+        assert session.wanted.name == name
+        session.handle(passed(name))
+    session.handle(failed(NAMES[2]))
+    assert session.wanted is None
+    assert session.screen().notice == language.say("practice.notice.checked", n=2, total=3)
+
+
+def test_reset_asks_and_keeps_what_was_there(session, tmp_path):
+    path = tmp_path / EXERCISES[0].file_name
+    path.write_text("mine", "utf-8")
+    session.handle(passed(NAMES[0]))
+    press(session, "rn")
+    assert path.read_text("utf-8") == "mine" and session.state == "work"
+    press(session, "ry")
+    assert path.read_text("utf-8").endswith(EXERCISES[0].stub)
+    assert (tmp_path / "old" / path.name).read_text("utf-8") == "mine"
+    assert NAMES[0] not in session.progress.passed
+    path.write_text("mine too", "utf-8")
+    press(session, "ry")
+    assert (tmp_path / "old" / f"{path.stem}-2.py").read_text("utf-8") == "mine too"
+
+
+def test_a_deleted_file_can_be_written_anew(session, tmp_path):
+    path = tmp_path / EXERCISES[0].file_name
+    path.unlink()
+    session.handle(Saved(frozenset({path})))
+    session.handle(failed(NAMES[0], "absent"))
+    press(session, "ry")
+    assert path.exists() and session.wanted is EXERCISES[0]
+
+
+def test_the_end(session, language):
+    for name in NAMES:
+        session.handle(passed(name))
+        press(session, "n")
+    assert session.screen().notice == language.say("practice.notice.last")
+    session.handle(failed(NAMES[0]))
+    press(session, "n")
+    assert session.screen().notice == language.say("practice.notice.rest")
+    press(session, "q")
+    assert session.ended
+
+
+def test_it_resumes_where_one_left(session, tmp_path, language):
+    session.handle(passed(NAMES[0]))
+    press(session, "nh")
+    again = begin(tmp_path, language)
+    assert again.current.name == NAMES[1]
+    assert len(again.screen().hints) == 1
+    assert again.screen().passed == {NAMES[0]}
+
+
+def test_nothing_of_the_learners_is_overwritten(session, tmp_path, language):
+    path = tmp_path / EXERCISES[1].file_name
+    path.write_text("mine", "utf-8")
+    (tmp_path / "README.md").write_text("mine", "utf-8")
+    begin(tmp_path, language)
+    assert path.read_text("utf-8") == (tmp_path / "README.md").read_text("utf-8") == "mine"
+
+
+def test_the_task_stands_at_the_top_of_the_file(session, tmp_path, language):
+    text = (tmp_path / EXERCISES[0].file_name).read_text("utf-8")
+    task = EXERCISES[0].task(language.code)
+    comment = re.sub(r"\n# ?", "", text.split("\n\n", 1)[0])
+    assert text.startswith(f"# {task.title}\n#\n")
+    assert task.text[:12] in comment and text.endswith(EXERCISES[0].stub)
+    compile(text, "file", "exec")
+
+
+def test_readme_is_in_the_language(session, tmp_path, language):
+    text = (tmp_path / "README.md").read_text("utf-8")
+    assert f"glassformer practice --dir {tmp_path}" in text
+    assert ("练习" in text) == (language.code == "zh")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        "\x00",
+        '{"version": 2}',
+        '{"version": 1, "current": 3, "passed": [], "hints": {}}',
+        '{"version": 1, "current": null, "passed": [1], "hints": {}}',
+        '{"version": 1, "current": null, "passed": [], "hints": {"a": -1}}',
+        '{"version": 1, "current": null, "passed": "all", "hints": {}}',
+    ],
+)
+def test_a_damaged_progress_file_is_kept_aside(tmp_path, content):
+    (tmp_path / "progress.json").write_text(content, "utf-8")
+    (tmp_path / "progress.kept-1.json").write_text("older", "utf-8")
+    progress, aside = load(tmp_path)
+    assert progress == Progress()
+    assert aside == tmp_path / "progress.kept-2.json"
+    assert aside.read_text("utf-8") == content
+    progress.save(tmp_path)
+    assert load(tmp_path) == (Progress(), None)
+
+
+def test_progress_is_written_whole(tmp_path, monkeypatch):
+    Progress(current="a", passed={"a"}, hints={"a": 2}).save(tmp_path)
+    monkeypatch.setattr(json, "dumps", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        Progress(current="b").save(tmp_path)
+    progress, aside = load(tmp_path)
+    assert (progress.current, progress.passed, progress.hints, aside) == (
+        "a",
+        {"a"},
+        {"a": 2},
+        None,
+    )
+
+
+def test_a_folder_that_cannot_be_written_is_told_and_lived_with(session, monkeypatch, language):
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.write_text", refuse)
+    session.handle(failed(NAMES[0]))
+    press(session, "h")
+    said = language.say("practice.notice.progress", reason="Permission denied")
+    assert session.screen().notice == said
+    press(session, "ry")
+    assert "Permission denied" in session.screen().notice
+    session.handle(passed(NAMES[0]))
+    assert session.screen().report.passed
+
+
+def test_a_window_too_small_says_so(session, language):
+    text = " ".join(shown(session, 40, 10).split())
+    assert "40 × 10" in text and "48 × 14" in text
+    assert language.say("practice.key.hint") in shown(session, 48, 14)
+
+
+@pytest.mark.parametrize("width", [48, 80, 120])
+def test_no_line_is_wider_than_the_window(session, width):
+    from rich.cells import cell_len
+
+    session.handle(failed(NAMES[0]))
+    press(session, "h")
+    for keys in ("", "l"):
+        press(session, keys)
+        assert max(cell_len(line.rstrip()) for line in shown(session, width).splitlines()) <= width
