@@ -25,6 +25,7 @@ $(READY): pyproject.toml constraints.txt
 
 demo: $(READY)
 	@$(BIN)/glassformer demo
+	@echo "In this terminal, get the glassformer command by:  . $(BIN)/activate"
 
 # The eager tests run with every jaxtyping signature checked; error sentences and compiled code run
 # without the hook, which would speak first, and which torch.compile cannot trace through.

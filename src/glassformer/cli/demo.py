@@ -174,6 +174,9 @@ def _next(language: Language) -> RenderableType:
     say = language.say
     other = {"en": "zh", "zh": "en"}[language.code]
     commands = [
+        ("glassformer learn", say("demo.next.learn")),
+        ("glassformer practice", say("demo.next.practice")),
+        ("glassformer lab scale", say("demo.next.lab")),
         ('glassformer mask "causal & window(2)"', say("demo.next.mask")),
         (f"glassformer demo --lang {other}", say("demo.next.language")),
         ("glassformer demo --json", say("demo.next.json")),
