@@ -141,19 +141,32 @@ def test_a_full_disk_is_a_sentence(run, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+def _hear_interruptions() -> None:
+    """What runs the tests in the background may have told its children not to."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_an_interruption_ends_without_a_word_and_without_a_file(tmp_path):
     ours, theirs = pty.openpty()
     environ = {"PATH": os.environ["PATH"], "TERM": "xterm-256color", "COLUMNS": "80"}
     words = [sys.executable, "-m", "glassformer", "lab", "warmup", "--png", str(tmp_path / "a.png")]
     with subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=theirs, env=environ, start_new_session=True
+        words,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        env=environ,
+        start_new_session=True,
+        preexec_fn=_hear_interruptions,  # noqa: PLW1509  (no thread has begun there)
     ) as process:
         shown = b""
         end = time.monotonic() + 60
         while b"measuring" not in shown and time.monotonic() < end:
             shown += os.read(ours, 1024)  # until the bar is there
         process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=60)
+        try:
+            out, _ = process.communicate(timeout=60)
+        finally:
+            process.kill()
     os.close(theirs)
     os.close(ours)
     assert process.returncode == 130
