@@ -8,7 +8,7 @@ from glassformer.languages import Language
 from glassformer.learn.chapters import read_chapters
 from glassformer.learn.markup import chapter_markup, highlighting, line_markup
 from glassformer.learn.references import Known
-from glassformer.models.checkpoints.writing import whole_file
+from glassformer.storage import whole_file
 
 _LANGUAGES = {"en": "en", "zh": "zh-Hans"}
 

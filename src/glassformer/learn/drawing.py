@@ -31,16 +31,10 @@ from glassformer.learn.formulas import readable
 from glassformer.learn.picture_drawing import draw_picture
 from glassformer.learn.pictures import draw
 from glassformer.learn.questions import Question, questions
-from glassformer.learn.references import Known, told
+from glassformer.learn.references import TITLES, Known, told
 from glassformer.render.paragraph import Paragraph, wrapped
 
 _STYLES = {"strong": "bold", "emphasis": "italic", "code": "cyan", "formula": "green", "link": ""}
-_TITLES = {
-    "lab": "learn.reference.lab",
-    "practice": "learn.reference.practice",
-    "chapter": "learn.reference.chapter",
-    "code": "learn.reference.code",
-}
 
 
 def draw_chapter(chapter: Chapter, *, known: Known, language: Language) -> RenderableType:
@@ -164,7 +158,7 @@ def _asked(names: tuple[str, ...], language: Language) -> RenderableType:
 
 
 def _pointer(kind: str, names: tuple[str, ...], known: Known, language: Language) -> RenderableType:
-    title = language.say(_TITLES[kind])
+    title = language.say(TITLES[kind])
     gap = "" if title.endswith("：") else " "
     shown = told(kind, names, known, language)
     return Flowing(Text.assemble((f"▸ {title}{gap}", "bold"), (shown, "cyan")))

@@ -25,15 +25,9 @@ from glassformer.learn.mathematics import display_mathml, inline_mathml
 from glassformer.learn.picture_markup import picture_markup
 from glassformer.learn.pictures import draw
 from glassformer.learn.questions import Question, questions
-from glassformer.learn.references import Known, told
+from glassformer.learn.references import TITLES, Known, told
 
 _ELEMENTS = {"strong": "strong", "emphasis": "em", "code": "code"}
-_TITLES = {
-    "lab": "learn.reference.lab",
-    "practice": "learn.reference.practice",
-    "chapter": "learn.reference.chapter",
-    "code": "learn.reference.code",
-}
 
 
 def chapter_markup(chapter: Chapter, *, known: Known, language: Language) -> str:
@@ -131,7 +125,7 @@ def _question(question: Question, known: Known, language: Language) -> str:
 
 
 def _pointer(kind: str, names: tuple[str, ...], known: Known, language: Language) -> str:
-    title = language.say(_TITLES[kind])
+    title = language.say(TITLES[kind])
     gap = "" if title.endswith("：") else " "
     if kind == "chapter":
         shown = ", ".join(f'<a href="#{escape(name)}">{escape(name)}</a>' for name in names)

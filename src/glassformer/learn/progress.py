@@ -10,7 +10,7 @@ from pathlib import Path
 
 from glassformer.errors import ConfigError, DataError, GlassformerError
 from glassformer.learn.repetition import Card
-from glassformer.models.checkpoints.writing import whole_file
+from glassformer.storage import whole_file
 
 VERSION = 1
 

@@ -14,6 +14,12 @@ from glassformer.learn.chapters import chapter_names, read_chapters
 from glassformer.learn.pictures import PICTURES
 from glassformer.learn.questions import questions
 
+TITLES = {  # the key of what each kind is called
+    "lab": "learn.reference.lab",
+    "practice": "learn.reference.practice",
+    "chapter": "learn.reference.chapter",
+    "code": "learn.reference.code",
+}
 COMMANDS = {
     "lab": "glassformer lab {name}",
     "practice": "glassformer practice run {name}",

@@ -9,11 +9,11 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from glassformer.errors import CheckpointError, GlassformerError, TraceError
-from glassformer.models.checkpoints.writing import whole_file
+from glassformer.errors import GlassformerError, TraceError
 from glassformer.observe.parts import put_together, taken_apart
 from glassformer.observe.site import Site
 from glassformer.observe.trace import Run, Trace, Words
+from glassformer.storage import whole_file
 
 VERSION = 1
 OPERANDS = ("q", "k", "v", "out")
@@ -25,15 +25,12 @@ def save_trace(trace: Trace, path: Path) -> None:
     tensors: dict[str, Tensor] = {}
     runs = [_described(run, f"{i}", tensors) for i, run in enumerate(trace.runs)]
     header = {"version": VERSION, "model": trace.model, "runs": runs}
-    try:
-        with whole_file(path) as unfinished:
-            save_file(
-                _apart(tensors),
-                unfinished,
-                metadata={"glassformer.trace": json.dumps(header, ensure_ascii=False)},
-            )
-    except CheckpointError as error:
-        raise TraceError(str(error)) from None
+    with whole_file(path, TraceError) as unfinished:
+        save_file(
+            _apart(tensors),
+            unfinished,
+            metadata={"glassformer.trace": json.dumps(header, ensure_ascii=False)},
+        )
 
 
 def append_trace(trace: Trace, path: Path) -> None:

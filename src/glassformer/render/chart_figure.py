@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from glassformer.errors import CheckpointError, ConfigError
+from glassformer.errors import ConfigError
 from glassformer.languages import Language
-from glassformer.models.checkpoints.writing import whole_file
 from glassformer.render.chart import Bars, Cells, Chart, Lines, Panel
 from glassformer.render.fonts import drawable, families, has_chinese
 from glassformer.render.numbers import brief
 from glassformer.render.paragraph import wrapped
+from glassformer.storage import whole_file
 
 _SIGNS = "o^sDvPX*"
 _WIDTH, _HEIGHT = 6.0, 4.2  # inches of a panel
@@ -51,12 +51,9 @@ def write_chart(chart: Chart, path: str | Path, *, title: str, caption: str) -> 
         figure.suptitle("\n".join(map(_plain, wrapped(title, cells))), fontsize=12)
         told = "\n".join(map(_plain, wrapped(caption, min(int(cells * 1.3), _MOST_CAPTION))))
         figure.supxlabel(told, fontsize=8, color="#555555", x=0.01, ha="left")
-        try:
-            with whole_file(Path(path)) as unfinished:
-                kind = Path(path).suffix[1:]
-                figure.savefig(unfinished, format=kind, dpi=140, bbox_inches="tight")
-        except CheckpointError as error:
-            raise ConfigError(str(error)) from None
+        with whole_file(Path(path), ConfigError) as unfinished:
+            kind = Path(path).suffix[1:]
+            figure.savefig(unfinished, format=kind, dpi=140, bbox_inches="tight")
 
 
 def spoken(language: Language) -> Language:

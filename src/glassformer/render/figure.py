@@ -10,9 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from glassformer.errors import CheckpointError, TraceError
+from glassformer.errors import TraceError
 from glassformer.languages import Language
-from glassformer.models.checkpoints.writing import whole_file
 from glassformer.observe import Site, Trace
 from glassformer.render.choice import choose
 from glassformer.render.difference import told_difference
@@ -21,6 +20,7 @@ from glassformer.render.overview import layer_of
 from glassformer.render.paragraph import wrapped
 from glassformer.render.sampled import n_queries, sampled
 from glassformer.render.tokens import crosses, names_of
+from glassformer.storage import whole_file
 
 KINDS = ("head", "heads", "alignment", "entropy")
 _MOST_TOKENS = 64  # whose names still fit along a side
@@ -53,11 +53,8 @@ def draw_figure(
     with _style():
         spoken = language if has_chinese() else Language("en")  # rather than empty boxes
         figure = _drawn(trace, kind, site, head, sequence, spoken)
-        try:
-            with whole_file(path) as unfinished:
-                figure.savefig(unfinished, format=path.suffix[1:], dpi=160, bbox_inches="tight")
-        except CheckpointError as error:
-            raise TraceError(str(error)) from None
+        with whole_file(path, TraceError) as unfinished:
+            figure.savefig(unfinished, format=path.suffix[1:], dpi=160, bbox_inches="tight")
 
 
 def _drawn(

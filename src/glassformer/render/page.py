@@ -17,13 +17,13 @@ from torch import Tensor
 
 from glassformer.attention import RelativeBuckets
 from glassformer.attention.biases import BiasSum
-from glassformer.errors import CheckpointError, TraceError
+from glassformer.errors import TraceError
 from glassformer.languages import CODES, Language
-from glassformer.models.checkpoints.writing import whole_file
 from glassformer.observe import Run, Site, Trace
 from glassformer.observe.parts import taken_apart
 from glassformer.render.difference import MOST_QUERIES, compared
 from glassformer.render.packing import as_packed, packed_rows, packed_tensor
+from glassformer.storage import whole_file
 
 VERSION = 1
 MOST_TOKENS = 2048
@@ -122,11 +122,8 @@ def draw_page(trace: Trace, path: str | Path, *, language: Language) -> None:
     if path.suffix != ".html":
         raise TraceError(f"A page must be named .html; got {path.name!r}.")
     html = page_html(trace, language)
-    try:
-        with whole_file(path) as unfinished:
-            unfinished.write_text(html, "utf-8")
-    except CheckpointError as error:
-        raise TraceError(str(error)) from None
+    with whole_file(path, TraceError) as unfinished:
+        unfinished.write_text(html, "utf-8")
 
 
 def page_html(trace: Trace, language: Language) -> str:

@@ -1,6 +1,5 @@
 """Token ids on their way to a file: they wait on the disk, so that their number does not matter."""
 
-import contextlib
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -73,25 +72,3 @@ def _chunks(file: IO[bytes], size: int) -> Iterator[bytes]:
     while chunk := file.read(size):
         yield chunk
     file.seek(0, os.SEEK_END)
-
-
-@contextlib.contextmanager
-def whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file beside `path` to write into; it takes that name once all is on the disk."""
-    path = path.absolute()
-    unfinished: Path | None = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        unfinished = Path(name)
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.chmod(0o644)  # mkstemp makes it private
-        unfinished.replace(path)
-    except OSError as error:
-        raise DataError(f"{path} could not be written: {error.strerror}.") from None
-    finally:
-        if unfinished is not None:
-            unfinished.unlink(missing_ok=True)

@@ -21,7 +21,8 @@ import numpy as np
 from jaxtyping import Int, UInt
 
 from glassformer.errors import DataError
-from glassformer.text.spool import Spool, whole_file
+from glassformer.storage import whole_file
+from glassformer.text.spool import Spool
 
 VERSION = "1"
 _DTYPES = {"U16": np.dtype("<u2"), "U32": np.dtype("<u4"), "I64": np.dtype("<i8")}
@@ -150,7 +151,8 @@ def write_table(
     path = Path(path)
     if not vocab_sizes:
         raise DataError("A table must have at least one column; got none.")
-    with whole_file(path) as file, ExitStack() as stack:
+    with whole_file(path, DataError) as unfinished, ExitStack() as stack:
+        file = stack.enter_context(unfinished.open("wb"))
         spools = [
             stack.enter_context(closing(Spool(name, size, path.absolute().parent)))
             for name, size in vocab_sizes.items()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.errors import ConfigError, DataError
-from glassformer.models.checkpoints.writing import whole_file
+from glassformer.storage import whole_file
 from glassformer.text import SpecialTokens, Tokenizer, read_tokenizer
 from glassformer.text.learning import learn_tokenizer
 from glassformer.text.report import Report

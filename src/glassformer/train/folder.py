@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from glassformer.errors import ConfigError, TrainingError
 from glassformer.models.checkpoints import save
-from glassformer.models.checkpoints.writing import whole_file
+from glassformer.storage import whole_file
 from glassformer.train.config import Recipe
 from glassformer.train.saving import Checkpoints
 

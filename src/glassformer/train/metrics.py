@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.errors import ConfigError
-from glassformer.models.checkpoints.writing import whole_file
+from glassformer.storage import whole_file
 
 
 class Metrics:

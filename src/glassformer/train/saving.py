@@ -19,7 +19,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from glassformer.errors import CheckpointError
-from glassformer.models.checkpoints.writing import to_disk
+from glassformer.storage import to_disk
 from glassformer.train.parallel import Parallel
 
 STATE = "state.json"

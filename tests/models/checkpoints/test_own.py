@@ -205,7 +205,7 @@ def test_swapped_tensors_are_refused(tmp_path: Path) -> None:
 def rewritten(folder: Path, change) -> None:
     """A folder whose hashes are right: what is left to check are names, shapes and fields."""
     from glassformer.models.checkpoints import own
-    from glassformer.models.checkpoints.writing import sha256
+    from glassformer.storage import sha256
 
     path = folder / "model.safetensors"
     tensors = load_file(path)

@@ -7,10 +7,11 @@ import torch
 from glassformer.attention import attention
 from glassformer.lab.experiment import Check, Experiment, Numbers, Verdict
 from glassformer.lab.measuring import exponent, peak_bytes, seconds_of
+from glassformer.lab.panels import cost_by_length
 from glassformer.lab.progress import Progress, each
 from glassformer.lab.words import Words
 from glassformer.layers import FeedForward, SelfAttention
-from glassformer.render.chart import Axis, Chart, Lines, Series
+from glassformer.render.chart import Chart
 
 
 class _Size(NamedTuple):
@@ -82,22 +83,7 @@ def judge(numbers: Numbers) -> Verdict:
 
 
 def draw(numbers: Numbers, words: Words) -> Chart:
-    def panel(what: str, factor: float) -> Lines:
-        return Lines(
-            title=words(what),
-            x=Axis(label=words("length"), log=True),
-            y=Axis(label=words(f"{what}_axis"), log=True),
-            places=tuple(numbers["lengths"]),
-            series=tuple(
-                Series(
-                    name=words(part),
-                    values=tuple(factor * v for v in numbers[f"{what}_{part}"]),
-                )
-                for part in ("attention", "linear")
-            ),
-        )
-
-    return Chart((panel("seconds", 1e3), panel("bytes", 2**-20)))
+    return cost_by_length(numbers, words, ("attention", "linear"))
 
 
 EXPERIMENT = Experiment(

@@ -10,9 +10,10 @@ from glassformer.attention import attention
 from glassformer.attention.dispatch import Name
 from glassformer.lab.experiment import Check, Experiment, Numbers, Verdict
 from glassformer.lab.measuring import exponent, largest_difference, peak_bytes, seconds_of
+from glassformer.lab.panels import cost_by_length
 from glassformer.lab.progress import Progress, each
 from glassformer.lab.words import Words
-from glassformer.render.chart import Axis, Chart, Lines, Series
+from glassformer.render.chart import Chart
 
 
 class _Size(NamedTuple):
@@ -78,22 +79,7 @@ def judge(numbers: Numbers) -> Verdict:
 
 
 def draw(numbers: Numbers, words: Words) -> Chart:
-    def panel(what: str, factor: float) -> Lines:
-        return Lines(
-            title=words(what),
-            x=Axis(label=words("length"), log=True),
-            y=Axis(label=words(f"{what}_axis"), log=True),
-            places=tuple(numbers["lengths"]),
-            series=tuple(
-                Series(
-                    name=words(way),
-                    values=tuple(factor * v for v in numbers[f"{what}_{way}"]),
-                )
-                for way in _WAYS
-            ),
-        )
-
-    return Chart((panel("seconds", 1e3), panel("bytes", 2**-20)))
+    return cost_by_length(numbers, words, _WAYS)
 
 
 EXPERIMENT = Experiment(

@@ -2,7 +2,7 @@
 
 Reading order: loading (what kind of source is this), own; names (the notation of the tables) and
 architectures/ (one table each), huggingface, foreign_tokenizer, pooling; gguf; hub. tensors reads
-safetensors, writing makes folders whole or not at all, assembly checks and builds. Foreign names
+safetensors, assembly checks and builds; folders are written by storage. Foreign names
 live here and nowhere else. No pickle is ever opened.
 """
 

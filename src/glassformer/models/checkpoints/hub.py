@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from glassformer.errors import CheckpointError
-from glassformer.models.checkpoints.writing import sha256
+from glassformer.storage import sha256
 
 _ADDRESS = re.compile(
     r"hf://(?P<repo>[\w.-]+/[\w.-]+)(?:/(?P<file>[\w./-]+\.gguf))?(?:@(?P<revision>[\w./-]+))?"

@@ -19,8 +19,8 @@ from glassformer.models.checkpoints.foreign_tokenizer import (
 from glassformer.models.checkpoints.names import Origin, part_sizes
 from glassformer.models.checkpoints.pooling import read_pooling
 from glassformer.models.checkpoints.tensors import WEIGHTS, TensorFiles
-from glassformer.models.checkpoints.writing import whole_folder
 from glassformer.models.config import Config, Dropout
+from glassformer.storage import whole_folder
 from glassformer.text import SpecialTokens
 
 

@@ -18,8 +18,8 @@ from glassformer.errors import CheckpointError, ConfigError
 from glassformer.models.baselines import RecurrentConfig, read_config
 from glassformer.models.checkpoints.assembly import Saved, assembled, check_names, empty
 from glassformer.models.checkpoints.tensors import WEIGHTS, TensorFiles
-from glassformer.models.checkpoints.writing import sha256, whole_folder
 from glassformer.models.config import Config
+from glassformer.storage import sha256, whole_folder
 from glassformer.text import SpecialTokens, read_tokenizer
 
 VERSION = 1

@@ -7,33 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.practice.cases import Case, Draw, battery
-
-
-class Attention(nn.Module):
-    def __init__(self, dim: int, n_heads: int) -> None:
-        super().__init__()
-        self.n_heads = n_heads
-        self.q_proj, self.k_proj = nn.Linear(dim, dim), nn.Linear(dim, dim)
-        self.v_proj, self.out_proj = nn.Linear(dim, dim), nn.Linear(dim, dim)
-
-    def forward(self, x: Tensor, context: Tensor, mask: Tensor | None = None) -> Tensor:
-        q, k, v = (
-            proj(y).unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
-            for proj, y in ((self.q_proj, x), (self.k_proj, context), (self.v_proj, context))
-        )
-        scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5  # (B, H, L, S)
-        if mask is not None:
-            scores = scores.masked_fill(~mask.unsqueeze(-3), -torch.inf)
-        return self.out_proj((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
-
-
-class FeedForward(nn.Module):
-    def __init__(self, dim: int, hidden_dim: int) -> None:
-        super().__init__()
-        self.up, self.down = nn.Linear(dim, hidden_dim), nn.Linear(hidden_dim, dim)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.down(self.up(x).relu())
+from glassformer.practice.parts import Attention, FeedForward
 
 
 class FixedDropout(nn.Module):

@@ -5,22 +5,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from glassformer.practice.cases import Case, Draw, battery
-
-
-class Largest(TorchDispatchMode):
-    """Remembers the size of the largest tensor that an operation makes."""
-
-    size = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        made = func(*args, **(kwargs or {}))
-        for each in made if isinstance(made, tuple | list) else (made,):
-            if isinstance(each, Tensor):
-                self.size = max(self.size, each.numel())
-        return made
+from glassformer.practice.parts import Largest
 
 
 def inputs(draw: Draw) -> dict[str, Any]:

@@ -6,27 +6,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from glassformer.practice.cases import Case, Draw
-
-
-class Largest(TorchDispatchMode):
-    """Remembers the size of the largest tensor that an operation makes; views make nothing."""
-
-    size = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        made = func(*args, **(kwargs or {}))
-        if isinstance(made, Tensor) and not any(_share(made, each) for each in args):
-            self.size = max(self.size, made.numel())
-        return made
-
-
-def _share(one: Tensor, other: Any) -> bool:
-    if not isinstance(other, Tensor):
-        return False
-    return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
+from glassformer.practice.parts import Largest
 
 
 def drawn(draw: Draw, scale: float = 1.0, n_keys: int = 0) -> dict[str, Any]:

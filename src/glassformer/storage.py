@@ -10,7 +10,7 @@ from pathlib import Path
 
 from safetensors import SafetensorError
 
-from glassformer.errors import CheckpointError
+from glassformer.errors import CheckpointError, GlassformerError
 
 
 @contextlib.contextmanager
@@ -50,8 +50,11 @@ def whole_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """A file beside `path` to write into; it takes that name once all is on the disk."""
+def whole_file(path: Path, error: type[GlassformerError] = CheckpointError) -> Iterator[Path]:
+    """A file beside `path` to write into; it takes that name once all is on the disk.
+
+    What goes wrong is told as an `error`.
+    """
     path = path.absolute()
     unfinished: Path | None = None
     try:
@@ -64,8 +67,9 @@ def whole_file(path: Path) -> Iterator[Path]:
         to_disk(unfinished)
         unfinished.replace(path)
         to_disk(path.parent)
-    except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"{path} could not be written: {error}.") from None
+    except (OSError, SafetensorError) as wrong:
+        why = (wrong.strerror or wrong) if isinstance(wrong, OSError) else wrong
+        raise error(f"{path} could not be written: {why}.") from None
     finally:
         if unfinished is not None:
             unfinished.unlink(missing_ok=True)
