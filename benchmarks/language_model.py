@@ -171,6 +171,7 @@ def race(args: argparse.Namespace, *, compiled: bool) -> float:
         f"compute.precision={'bf16' if is_cuda else 'fp32'}",
         f"compute.compile={str(compiled).lower()}",
         "schedule.steps=5000",
+        "save.ema=0.0",  # which nanoGPT does not have
         *(() if is_cuda else FOR_A_CPU),
     ]
     recipe = Recipe.from_toml(RECIPE, changes)

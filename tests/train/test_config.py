@@ -80,6 +80,7 @@ def test_what_decides_about_the_weights():
         (["until.steps=0"], "until.steps must be at least 1; got 0"),
         (["seed=-1"], "seed must be at least 0; got -1"),
         (["label_smoothing=1.0"], "without 1; got 1.0"),
+        (["consistency=-1.0"], "consistency must be at least 0; got -1.0"),
         (["batches.rows=0"], "batches.rows must be at least 1; got 0"),
         (["batches.masked=1.0"], "between 0 and 1; got 1.0"),
         (["save.keep=0"], "save.keep and save.average must be at least 1; got 0, 1"),

@@ -109,6 +109,23 @@ def test_recomputing_blocks_changes_nothing(tmp_path):
         assert torch.equal(gradient, again[name]), name
 
 
+def test_consistency_without_dropout_is_the_plain_loss(tmp_path):
+    quiet = {"embedding": 0.0, "weights": 0.0, "hidden": 0.0, "residual": 0.0}
+    recipe = small_runs.translation(tmp_path, model={"dropout": quiet})
+    usual, _ = gradients_of(recipe, tmp_path / "a")
+    twice, _ = gradients_of(with_changes(recipe, "consistency=5.0"), tmp_path / "b")
+    for name, gradient in usual.items():
+        torch.testing.assert_close(twice[name], gradient, atol=1e-6, rtol=1e-4)
+
+
+def test_consistency_pulls_two_answers_together(tmp_path):
+    noisy = {"residual": 0.3}
+    recipe = small_runs.translation(tmp_path, model={"dropout": noisy})
+    plain_twice, _ = gradients_of(with_changes(recipe, "consistency=1e-9"), tmp_path / "a")
+    pulled, _ = gradients_of(with_changes(recipe, "consistency=5.0"), tmp_path / "b")
+    assert any(not torch.allclose(pulled[n], g, rtol=1e-2) for n, g in plain_twice.items())
+
+
 def test_two_runs_are_one(tmp_path, short):
     for name in "ab":
         run(short, tmp_path / name)
@@ -237,6 +254,21 @@ def test_a_full_disk(tmp_path, short):
 
 
 @pytest.mark.plain
+def test_a_folder_is_for_one_run_at_a_time(tmp_path, short):
+    folder = RunFolder(tmp_path / "run")
+    with folder.alone(), pytest.raises(TrainingError, match="another process is training in"):
+        run(short, tmp_path / "run")
+    assert run(short, tmp_path / "run").steps  # nothing was left behind
+
+
+@pytest.mark.parametrize("place", ["file", "file/run"])
+def test_a_place_that_is_no_folder(tmp_path, short, place):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(TrainingError, match=r"must have a folder to write into; .*file"):
+        run(short, tmp_path / place)
+    assert (tmp_path / "file").read_text() == "mine"
+
+
 def test_folders_that_are_taken(tmp_path, short):
     out = tmp_path / "a"
     run(with_changes(short, "until.steps=8"), out)

@@ -2,7 +2,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from glassformer.train.loss import IGNORED, count_hits, cross_entropy_sum
+from glassformer.train.loss import IGNORED, count_hits, cross_entropy_sum, disagreement_sum
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.37])
@@ -48,3 +48,14 @@ def test_half_precision_is_summed_in_full():
 def test_hits_are_the_likeliest():
     logits = torch.tensor([[[1.0, 2.0], [3.0, 0.0], [0.0, 1.0]]])
     assert int(count_hits(logits, torch.tensor([[1, 1, IGNORED]]))) == 1
+
+
+def test_disagreement_is_the_mean_of_both_divergences():
+    one, two = torch.randn(2, 3, 4, 6).unbind(0)
+    targets = torch.randint(0, 6, (3, 4))
+    targets[1, 2:] = IGNORED
+    kept = targets != IGNORED
+    p, q = one.log_softmax(-1)[kept], two.log_softmax(-1)[kept]
+    both = [F.kl_div(a, b, reduction="sum", log_target=True) for a, b in ((p, q), (q, p))]
+    torch.testing.assert_close(disagreement_sum(one, two, targets), sum(both) / 2)
+    torch.testing.assert_close(disagreement_sum(two, one, targets), sum(both) / 2)

@@ -8,6 +8,7 @@ task = "translation"                  what is learned
 [evaluate] [save] [show] [film]       what is seen and kept of it
 """
 
+import math
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -225,6 +226,7 @@ class Recipe:
     seed: int = 1
     out: str | None = None
     label_smoothing: float = 0.0
+    consistency: float = 0.0  # R-Drop's α: batches are seen twice, and answers shall agree
     tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
     model: dict[str, Any] = field(default_factory=dict)
     batches: BatchSettings = field(default_factory=BatchSettings)
@@ -241,6 +243,8 @@ class Recipe:
             raise ConfigError(
                 f"label_smoothing must be in 0 … 1, without 1; got {self.label_smoothing}."
             )
+        if not 0 <= self.consistency < math.inf:
+            raise ConfigError(f"consistency must be at least 0; got {self.consistency}.")
         if self.seed < 0:
             raise ConfigError(f"seed must be at least 0; got {self.seed}.")
         if self.schedule.needs_end and self.schedule.steps is None and self.until.steps is None:

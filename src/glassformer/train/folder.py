@@ -5,9 +5,11 @@ checkpoints/  metrics.jsonl  film/                                how it goes
 best/  model/                                                     what gf.load reads
 """
 
+import contextlib
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,12 @@ from glassformer.storage import whole_file
 from glassformer.train.config import Recipe
 from glassformer.train.saving import Checkpoints
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+LOCK = ".lock"
 NAMES = (
     *("recipe.toml", "essence.json", "report.json", "metrics.jsonl", "bad_batch.json"),
     *("best", "model"),
@@ -34,6 +42,33 @@ class RunFolder:
         self.checkpoints = Checkpoints(self.path / "checkpoints")
         self.film = self.path / "film"
 
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Hold the folder: two runs in one would write over each other's checkpoints.
+
+        The system lets go of it when the process ends, however it ends.
+        """
+        if fcntl is None:  # Windows
+            yield
+            return
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = (self.path / LOCK).open("w")
+        except OSError as error:
+            raise TrainingError(
+                f"A run must have a folder to write into; {self.path}: {error.strerror}. "
+                "Choose another with --out."
+            ) from None
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise TrainingError(
+                    f"A run must have its folder to itself; another process is training in "
+                    f"{self.path}. Wait for it, stop it, or choose another folder with --out."
+                ) from None
+            yield
+
     def begin(self, recipe: Recipe, *, resume: bool) -> None:
         """Claim the folder for a recipe: a new one, or with `resume` the one it was made for."""
         # torchrun starts a fallen process anew with the same words; that is to go on.
@@ -46,7 +81,7 @@ class RunFolder:
                     "folder with --out."
                 )
             self._check_same(recipe, json.loads(essence.read_text(encoding="utf-8")))
-        elif self.path.is_dir() and any(self.path.iterdir()) and not resume:
+        elif not resume and any(p.name != LOCK for p in self.path.glob("*")):
             raise ConfigError(
                 f"A run must have a folder of its own; {self.path} holds something else. "
                 "Choose another with --out."

@@ -77,8 +77,10 @@ class Trainer:
         self.model = model.to(parallel.device).train()
         if recipe.compute.checkpointing:
             recompute_blocks(self.model)
-        objective = Objective(self.model, task, smoothing=recipe.label_smoothing).train()
-        self.objective = parallel.wrap(objective)
+        objective = Objective(
+            self.model, task, smoothing=recipe.label_smoothing, consistency=recipe.consistency
+        )
+        self.objective = parallel.wrap(objective.train())
         self.optimizer = recipe.optimizer.build(self.model)
         self.average = MovingAverage(self.model, decay=recipe.save.ema) if recipe.save.ema else None
         self.scaler = gradient_scaler(recipe.compute.precision, parallel.device)

@@ -32,6 +32,24 @@ def cross_entropy_sum(
     )
 
 
+def disagreement_sum(
+    logits: Float[Tensor, "*B V"], other: Float[Tensor, "*B V"], targets: Int[Tensor, "*B"]
+) -> Float[Tensor, ""]:
+    """½ Σ (KL(p‖q) + KL(q‖p)) = ½ Σ (p − q)(log p − log q), without ignored targets.
+
+    How far a model that sees a batch twice, under different dropout, contradicts itself: R-Drop
+    (Liang et al. 2021).
+
+    >>> import torch
+    >>> targets = torch.tensor([[1, IGNORED]])
+    >>> disagreement_sum(torch.zeros(1, 2, 3), torch.zeros(1, 2, 3), targets)
+    tensor(0.)
+    """
+    log_p, log_q = (x.float().log_softmax(-1) for x in (logits, other))
+    gaps = ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1)  # (B, L, V) → (B, L)
+    return 0.5 * (gaps * (targets != IGNORED)).sum()
+
+
 def count_hits(logits: Float[Tensor, "*B V"], targets: Int[Tensor, "*B"]) -> Int[Tensor, ""]:
     """How many targets are the likeliest token.
 

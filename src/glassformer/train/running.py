@@ -1,6 +1,7 @@
 """From a recipe to a finished run: `gf.train`."""
 
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -11,7 +12,7 @@ from glassformer.train.config import Recipe
 from glassformer.train.data import prepare, prepared
 from glassformer.train.folder import RunFolder
 from glassformer.train.loop import Trainer
-from glassformer.train.parallel import parallel
+from glassformer.train.parallel import Parallel, parallel
 from glassformer.train.progress import Display, Silence, display
 from glassformer.train.scores import has_sacrebleu
 from glassformer.train.tasks import TASKS
@@ -60,33 +61,38 @@ def train(
     if processes.device.type == "cuda":
         torch.backends.cuda.matmul.allow_tf32 = recipe.compute.tf32
     try:
-        if processes.is_main:
-            folder.begin(recipe, resume=resume)
-            prepare(recipe, folder.path)
-        processes.barrier()
-        data = prepared(folder.path)
-        if recipe.evaluate.bleu and not has_sacrebleu():
-            told.tell(
-                "BLEU is left out: sacrebleu is not installed (pip install 'glassformer[train]')."
-            )
-            recipe = _without_bleu(recipe)
-        task = TASKS[recipe.task](recipe, data)
-        trainer = Trainer(recipe, build_model(recipe, task), task, folder, processes, told)
-        trainer.restore()
-        trainer.run()
-        scores = trainer.finish()
-        return Result(
-            folder=folder.path,
-            steps=trainer.progress.step,
-            scores=scores,
-            is_main=processes.is_main,
-        )
+        with folder.alone() if processes.is_main else nullcontext():
+            return _run(recipe, folder, processes, told, resume=resume)
     finally:
         processes.close()
 
 
-def _without_bleu(recipe: Recipe) -> Recipe:
-    from dataclasses import replace
+def _run(
+    recipe: Recipe, folder: RunFolder, processes: Parallel, told: Display, *, resume: bool
+) -> Result:
+    if processes.is_main:
+        folder.begin(recipe, resume=resume)
+        prepare(recipe, folder.path)
+    processes.barrier()
+    data = prepared(folder.path)
+    if recipe.evaluate.bleu and not has_sacrebleu():
+        told.tell(
+            "BLEU is left out: sacrebleu is not installed (pip install 'glassformer[train]')."
+        )
+        recipe = _without_bleu(recipe)
+    task = TASKS[recipe.task](recipe, data)
+    trainer = Trainer(recipe, build_model(recipe, task), task, folder, processes, told)
+    trainer.restore()
+    trainer.run()
+    scores = trainer.finish()
+    return Result(
+        folder=folder.path,
+        steps=trainer.progress.step,
+        scores=scores,
+        is_main=processes.is_main,
+    )
 
+
+def _without_bleu(recipe: Recipe) -> Recipe:
     best = "loss" if recipe.evaluate.best in ("bleu", "chrf") else recipe.evaluate.best
     return replace(recipe, evaluate=replace(recipe.evaluate, bleu=False, best=best))

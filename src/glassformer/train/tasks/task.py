@@ -12,7 +12,7 @@ from glassformer.text.store import TokenTable
 from glassformer.train.batches import Batch, Ragged, Rows, padding_share
 from glassformer.train.config import Recipe
 from glassformer.train.data import Prepared
-from glassformer.train.loss import count_hits, cross_entropy_sum
+from glassformer.train.loss import count_hits, cross_entropy_sum, disagreement_sum
 from glassformer.train.parallel import Parallel
 
 
@@ -74,18 +74,32 @@ class Objective(nn.Module):
     """A model and its task as one module, from tensors to a sum: what is compiled and wrapped.
 
     While training the sum of losses; otherwise that without smoothing, and the number of hits.
+    With `consistency` α a batch is seen twice, each time under other dropout:
+
+        ½ (CE₁ + CE₂ + α · ½ (KL(p₁‖p₂) + KL(p₂‖p₁)))        R-Drop (Liang et al. 2021)
     """
 
-    def __init__(self, model: nn.Module, task: Task, *, smoothing: float = 0.0) -> None:
+    def __init__(
+        self, model: nn.Module, task: Task, *, smoothing: float = 0.0, consistency: float = 0.0
+    ) -> None:
         super().__init__()
-        self.model, self.task, self.smoothing = model, task, smoothing
+        self.model, self.task = model, task
+        self.smoothing, self.consistency = smoothing, consistency
 
     def forward(self, tensors: dict[str, Tensor]) -> Tensor:
-        logits = self.task.logits(self.model, tensors)
-        if self.training:
+        if not self.training:
+            logits = self.task.logits(self.model, tensors)
+            loss = cross_entropy_sum(logits, tensors["targets"])
+            return torch.stack([loss, count_hits(logits, tensors["targets"]).to(loss.dtype)])
+        if not self.consistency:
+            logits = self.task.logits(self.model, tensors)
             return cross_entropy_sum(logits, tensors["targets"], smoothing=self.smoothing)
-        loss = cross_entropy_sum(logits, tensors["targets"])
-        return torch.stack([loss, count_hits(logits, tensors["targets"]).to(loss.dtype)])
+        twice = {name: torch.cat([each, each]) for name, each in tensors.items()}
+        logits = self.task.logits(self.model, twice)
+        loss = cross_entropy_sum(logits, twice["targets"], smoothing=self.smoothing)
+        one, two = logits.chunk(2)
+        gap = disagreement_sum(one, two, tensors["targets"])
+        return 0.5 * (loss + self.consistency * gap)
 
 
 @torch.no_grad()
