@@ -8,7 +8,7 @@ from tokenizers import decoders, models, pre_tokenizers
 import glassformer as gf
 from closeness import assert_close
 from glassformer.errors import CheckpointError, ConfigError, ShapeError
-from glassformer.generate import generate_tokens, translations
+from glassformer.generate import generate_tokens, translating, translations
 from glassformer.generate.writing import texts, until
 from glassformer.models import EncoderDecoder, Output
 from glassformer.text import SpecialTokens
@@ -225,3 +225,21 @@ def test_languages_that_a_translator_does_not_write() -> None:
         gf.translate(model("encoder_decoder"), "abc", to="fr")
     with pytest.raises(ConfigError, match="at least one token; got an empty one"):
         gf.translate(two_languages(), "", to="fr")
+
+
+def test_many_texts_go_in_batches_of_like_length(monkeypatch) -> None:
+    both = model("encoder_decoder")
+    texts = ["hello there", "a", "abc abc", "b", "hello", "there abc"]
+    alone = [translations(both, [text], beams=2, max_new=7)[0][0].text for text in texts]
+    sizes = []
+
+    def counted(model, prompts, **options):
+        sizes.append(len(prompts))
+        return beam_search(model, prompts, **options)
+
+    beam_search = translating.beam_search
+    monkeypatch.setattr(translating, "beam_search", counted)
+    monkeypatch.setitem(translating.TOGETHER, "cpu", 24)
+    together = translations(both, texts, beams=2, max_new=7)
+    assert [best[0].text for best in together] == alone
+    assert len(sizes) > 1 and max(sizes) > 1 and sum(sizes) == len(texts)

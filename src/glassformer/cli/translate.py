@@ -12,7 +12,7 @@ from glassformer.cli.help import Command
 from glassformer.cli.terminal import terminal
 from glassformer.languages import Language
 
-TOGETHER = 8  # texts that are read at once
+TOGETHER = 256  # texts that are read before the first is written
 
 
 def add(app: typer.Typer, language: Language) -> None:

@@ -1,6 +1,6 @@
 """From one text to another: an encoder reads it, beams of a decoder write it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from glassformer.errors import ConfigError
@@ -12,6 +12,7 @@ from glassformer.models.baselines import RecurrentTranslator
 Translator = EncoderDecoder | RecurrentTranslator
 
 MAX_NEW = 200  # unless told otherwise, or less where a model has less room
+TOGETHER = {"cuda": 1 << 16, "cpu": 1 << 12}  # source tokens, padded, of all beams at once
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,7 +61,7 @@ def translations(
     length_penalty: float = 1.0,
     max_new: int | None = None,
 ) -> list[list[Translation]]:
-    """The `n_best` translations of each text, best first."""
+    """The `n_best` translations of each text, best first; texts of like length go together."""
     if not isinstance(model, EncoderDecoder | RecurrentTranslator):
         raise ConfigError(
             f"Only an encoder-decoder translates; got {type(model).__name__}. Use generate for a "
@@ -77,21 +78,39 @@ def translations(
         raise ConfigError("A text to translate must have at least one token; got an empty one.")
     if max_new is None:
         max_new = max(1, min(MAX_NEW, model.config.max_len - len(start)))
-    found = beam_search(
-        model,
-        [start] * len(texts),
-        source=source,
-        max_new=max_new,
-        beams=beams,
-        n_best=n_best,
-        length_penalty=length_penalty,
-        stop=special.end,
-        never=special.never,
-    )
-    return [
-        [
-            Translation(text=tokenizer.decode(each.tokens), tokens=each.tokens, score=each.score)
-            for each in best
-        ]
-        for best in found
-    ]
+    found: list[list[Translation]] = [[] for _ in texts]
+    most = TOGETHER.get(next(model.parameters()).device.type, TOGETHER["cpu"]) // max(1, beams)
+    for some in _alike(source, most):
+        best = beam_search(
+            model,
+            [start] * len(some),
+            source=[source[i] for i in some],
+            max_new=max_new,
+            beams=beams,
+            n_best=n_best,
+            length_penalty=length_penalty,
+            stop=special.end,
+            never=special.never,
+        )
+        for i, each in zip(some, best, strict=True):
+            found[i] = [
+                Translation(text=tokenizer.decode(t.tokens), tokens=t.tokens, score=t.score)
+                for t in each
+            ]
+    return found
+
+
+def _alike(source: Sequence[Sequence[int]], most: int) -> Iterator[list[int]]:
+    """Which texts go together: of like length, with at most so many tokens when padded.
+
+    >>> list(_alike([[1] * 5, [1], [1] * 4, [1, 2]], 10))
+    [[1, 3], [2, 0]]
+    """
+    some: list[int] = []
+    for i in sorted(range(len(source)), key=lambda i: len(source[i])):
+        if some and (len(some) + 1) * len(source[i]) > most:
+            yield some
+            some = []
+        some.append(i)
+    if some:
+        yield some

@@ -6,8 +6,6 @@ from typing import Any
 from glassformer.errors import ConfigError
 from glassformer.generate import translations
 
-TOGETHER = 4096  # source tokens, padded, that are translated at once
-
 
 def translate_all(
     model: Any,
@@ -17,30 +15,14 @@ def translate_all(
     length_penalty: float = 1.0,
     max_new: int | None = None,
 ) -> list[str]:
-    """The best translation of each text, in their order; texts of like length go together."""
-    order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
-    found = [""] * len(sources)
+    """The best translation of each text, by a model that may be in training."""
     was_training = model.training
     model.eval()
-    for some in _chunks(order, sources, max(1, TOGETHER // beams)):
-        texts = [sources[i] for i in some]
-        best = translations(
-            model, texts, beams=beams, length_penalty=length_penalty, max_new=max_new
-        )
-        for i, each in zip(some, best, strict=True):
-            found[i] = each[0].text
+    found = translations(
+        model, sources, beams=beams, length_penalty=length_penalty, max_new=max_new
+    )
     model.train(was_training)
-    return found
-
-
-def _chunks(order: list[int], sources: Sequence[str], most: int) -> list[list[int]]:
-    chunks: list[list[int]] = [[]]
-    for i in order:  # ascending in length; a token has about four letters
-        n = len(chunks[-1]) + 1
-        if chunks[-1] and n * (len(sources[i]) // 4 + 4) > most:
-            chunks.append([])
-        chunks[-1].append(i)
-    return [chunk for chunk in chunks if chunk]
+    return [best[0].text for best in found]
 
 
 def score_translations(
