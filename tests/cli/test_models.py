@@ -48,3 +48,17 @@ def test_the_numbers_follow_from_the_architecture(name):
     decoding = 0 if config.family == "encoder" else config.n_layers
     assert got.cache_bytes_per_token == 4 * decoding * kv
     assert got.weight_bytes == 2 * got.parameters
+
+
+def test_what_comes_with_the_package(run):
+    code, out, _ = run("models")
+    assert code == 0 and out.index("reader") < out.index("gpt-2")
+    code, out, _ = run("models", "reader")
+    assert code == 0 and out.startswith("# reader") and "## Limits" in out
+    code, _, err = run("models", "gpt-2")
+    assert code == 2 and "must be one of reader; got 'gpt-2'" in err
+
+
+def test_gaps_are_filled_without_naming_a_model(run):
+    code, out, _ = run("fill", "The king sat upon his [MASK].", "--top", "1")
+    assert code == 0 and out.split()[0] == "throne"

@@ -32,7 +32,7 @@ def add(app: typer.Typer, language: Language) -> None:
         from glassformer.generate import fill
 
         sentence = saved.text_or_input(text, language)
-        loaded = saved.load_saved(model, device, dtype, language)
+        loaded = saved.load_saved(model, device, dtype, language, usual="reader")
         gaps = fill(loaded, sentence, k=top)  # type: ignore[arg-type]  # no encoder is told so
         if as_json:
             plain = [[asdict(guess) for guess in guesses] for guesses in gaps]

@@ -1,4 +1,4 @@
-"""`glassformer models`: the presets, how large they are, and what a token costs."""
+"""`glassformer models`: those that come with it, and presets: their sizes, what a token costs."""
 
 import json
 from typing import Annotated
@@ -9,8 +9,9 @@ from rich.table import Table
 
 from glassformer.cli.help import Command
 from glassformer.cli.terminal import terminal
+from glassformer.errors import ConfigError
 from glassformer.languages import Language
-from glassformer.render import Paragraph
+from glassformer.render import Paragraph, draw_legend
 
 COLUMNS = ("name", "family", "layers", "width", "parameters", "flops", "weights", "cache")
 FEWER = ("name", "parameters", "flops", "weights")  # what fits a narrow window
@@ -23,12 +24,22 @@ def add(app: typer.Typer, language: Language) -> None:
 
     @app.command("models", cls=Command, help=say("models.help"))
     def models(
+        name: Annotated[
+            str | None, typer.Argument(metavar="[NAME]", help=say("models.card"))
+        ] = None,
         as_json: Annotated[bool, typer.Option("--json", help=say("models.json"))] = False,
     ) -> None:
         # Imported here: other commands need no models.
         from glassformer.models import PRESETS
         from glassformer.models.describe import describe
+        from glassformer.models.pretrained import card, shipped
 
+        if name is not None:
+            if name not in shipped():
+                known = language.say("list.comma").join(shipped())
+                raise ConfigError(say("models.error.name", known=known, got=repr(name)))
+            typer.echo(card(name))
+            return
         described = [describe(name) for name in PRESETS]
         if as_json:
             typer.echo(json.dumps([each.as_dict() for each in described], indent=1))
@@ -49,6 +60,11 @@ def add(app: typer.Typer, language: Language) -> None:
             "encoder_decoder": say("models.family.both"),
         }
         console = terminal()
+        tasks = {"reader": say("models.task.reader")}
+        console.print(Paragraph(say("models.shipped")))
+        console.print(draw_legend([(each, tasks[each]) for each in shipped()], style="cyan"))
+        console.print()
+        console.print(Paragraph(say("models.presets")))
         columns = COLUMNS if console.width >= FULL_WIDTH else FEWER
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         for column in columns:

@@ -42,8 +42,9 @@ def load_saved(
     language: Language,
     *,
     as_saved: bool = False,
+    usual: str | None = None,
 ) -> "Model":
-    """The model that --model names, with a line on standard error while it loads.
+    """The model that --model names, or the `usual` one, with a line on standard error meanwhile.
 
     Without a dtype it is float32 on the CPU, and as saved elsewhere or with `as_saved`.
     """
@@ -51,6 +52,7 @@ def load_saved(
 
     from glassformer.models.checkpoints import load
 
+    source = usual if source is None else source
     if source is None:
         raise ConfigError(language.say("saved.error.model"))
     if dtype is not None and dtype not in DTYPES:

@@ -1,9 +1,9 @@
 """Whole models: an encoder, a decoder, both; and recurrent ones to compare with.
 
 Reading order: config, stack, heads, decoder, encoder, encoder_decoder, cache, presets, parameters
-and describe (counting), recording and shapes (every shape of a run), checkpoints (saved models);
-recurrent stands by itself. Imports layers, attention and text; knows nothing of training,
-generation or drawing.
+and describe (counting), recording and shapes (every shape of a run), checkpoints (saved models),
+pretrained (those that come with the package); recurrent stands by itself. Imports layers,
+attention and text; knows nothing of training, generation or drawing.
 """
 
 from glassformer.models.cache import ModelCache

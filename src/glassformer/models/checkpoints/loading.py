@@ -13,6 +13,7 @@ from glassformer.models.baselines import RecurrentConfig
 from glassformer.models.checkpoints.assembly import Saved
 from glassformer.models.config import Config
 from glassformer.models.presets import PRESETS
+from glassformer.models.pretrained import shipped
 
 
 def load(
@@ -25,13 +26,17 @@ def load(
 
     ::
 
+        load("reader")              one that comes with glassformer
         load("folder")              one that glassformer or transformers saved
         load("model.gguf")          a GGUF file of the Llama family
         load("hf://ORG/NAME")       a repository of the Hugging Face hub; @REVISION, /FILE.gguf
 
-    `dtype` is the saved one unless given, float32 for GGUF.
+    `dtype` is the saved one unless given, float32 for GGUF and for what comes with glassformer.
+    A folder of that name is `./reader`.
     """
     path = _path(source)
+    if dtype is None and str(source) in shipped():
+        dtype = torch.float32
     if path.is_file():
         from glassformer.models.checkpoints.gguf import GGUFFile
 
@@ -92,12 +97,14 @@ def _path(source: str | Path) -> Path:
         from glassformer.models.checkpoints.hub import fetch
 
         return fetch(str(source))
+    if str(source) in shipped():
+        return shipped()[str(source)]
     path = Path(source).expanduser()
     if not path.exists():
         preset = f" {source!r} is a preset, which has no weights: build it." * (source in PRESETS)
         raise CheckpointError(
-            f"A model must be a folder, a GGUF file or hf://ORG/NAME; {str(source)!r} is not there."
-            f"{preset}"
+            f"A model must be {' or '.join(shipped())}, a folder, a GGUF file or hf://ORG/NAME; "
+            f"{str(source)!r} is not there.{preset}"
         )
     if path.is_file() and path.suffix != ".gguf":
         raise CheckpointError(

@@ -1,0 +1,24 @@
+"""Small models that come with glassformer: a folder each, whose card tells what it is.
+
+    reader        fills gaps in English sentences
+
+`gf.load("reader")` reads them. They are stored in float16 and loaded in float32.
+"""
+
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+def shipped() -> dict[str, Path]:
+    """The models that are here, by name.
+
+    >>> sorted(shipped())
+    ['reader']
+    """
+    return {path.parent.name: path.parent for path in sorted(HERE.glob("*/config.json"))}
+
+
+def card(name: str) -> str:
+    """What there is to know about a model: data, licence, recipe, scores, limits."""
+    return (shipped()[name] / "CARD.md").read_text(encoding="utf-8")

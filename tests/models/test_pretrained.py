@@ -1,0 +1,63 @@
+"""The models that come with the package: small, whole, described, and able to do their task."""
+
+import pytest
+import torch
+
+import glassformer as gf
+from glassformer.errors import CheckpointError
+from glassformer.models.pretrained import card, shipped
+
+MOST = 45_000_000  # bytes, all together
+
+
+def test_together_they_are_small():
+    sizes = [p.stat().st_size for folder in shipped().values() for p in folder.rglob("*")]
+    assert sum(sizes) <= MOST
+
+
+@pytest.mark.parametrize("name", sorted(shipped()))
+def test_each_has_a_card_with_all_that_must_be_told(name):
+    text = card(name)
+    assert text.startswith(f"# {name}\n")
+    for heading in ("## Data", "## Recipe", "## Scores", "## Limits"):
+        assert heading in text
+    assert "licence" in text and f"recipes/{name}.toml" in text
+
+
+@pytest.mark.parametrize("name", sorted(shipped()))
+def test_stored_in_half_and_loaded_in_full(name):
+    model = gf.load(name)
+    assert {p.dtype for p in model.parameters()} == {torch.float32}
+    halves = gf.load(name, dtype=torch.float16).state_dict()
+    for key, tensor in model.state_dict().items():
+        assert torch.equal(tensor, halves[key].float()), key
+    stored = gf.load(shipped()[name]).state_dict()
+    assert {tensor.dtype for tensor in stored.values()} == {torch.float16}
+
+
+def test_the_reader_fills_gaps():
+    (guesses,) = gf.fill(gf.load("reader"), "The king sat upon his [MASK].", k=1)
+    assert guesses[0].piece == "throne" and guesses[0].probability > 0.7
+
+
+def test_the_reader_can_be_looked_into():
+    model = gf.load("reader")
+    tokens = torch.tensor([model.tokenizer.encode("The cat sat on the mat.")])
+    with torch.no_grad(), gf.observe(model) as trace:
+        model(tokens)
+    weights = trace["encoder.0.self"].weights(head=0)
+    assert weights.shape[-2:] == (tokens.shape[1],) * 2
+    assert torch.allclose(weights.sum(-1), torch.ones(weights.shape[:-1]), atol=1e-5)
+
+
+def test_a_name_wins_over_a_folder_and_dots_over_the_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "reader").mkdir()
+    assert gf.load("reader").config.family == "encoder"
+    with pytest.raises(CheckpointError, match=r"must hold config\.json; reader does not"):
+        gf.load("./reader")
+
+
+def test_an_unknown_name_is_told_the_known_ones():
+    with pytest.raises(CheckpointError, match=r"A model must be reader.*'raeder' is not there"):
+        gf.load("raeder")
