@@ -55,6 +55,13 @@ def test_another_folder_is_named_in_what_to_type(run, tmp_path):
     assert HAN.search((tmp_path / "mine" / FIRST.file_name).read_text("utf-8"))
 
 
+def test_an_exercise_can_be_begun_with(run, folder):
+    code, out, err = run("practice", SECOND.name)
+    assert (code, err) == (0, "")
+    assert f"{SECOND.entry[0]} returns nothing yet" in out
+    assert f"glassformer practice run {SECOND.name}\n" in out
+
+
 def test_run_tells_passes_and_keeps_progress(run, folder):
     run("practice")
     file = folder / FIRST.file_name
@@ -122,6 +129,7 @@ def test_verify_says_what_it_proved(run):
     [
         (["run", "atention"], "There is no exercise atention; did you mean attention?"),
         (["hint", "zzz"], "There is no exercise zzz. List them"),
+        (["atention"], "There is no exercise atention; did you mean attention?"),
         (["run", "attention"], "There are no exercises in glassformer-practice yet."),
         (["reset", "attention", "--yes"], "There are no exercises in glassformer-practice yet."),
         (["verify"], "Say which exercise to verify, or --all."),
@@ -157,6 +165,15 @@ def test_a_deleted_file_is_told(run, folder):
     (folder / FIRST.file_name).unlink()
     code, out, _ = run("practice", "run", FIRST.name)
     assert code == 1 and f"{FIRST.file_name} is not in the folder any more" in out
+
+
+def test_a_solution_that_could_not_be_written_is_not_announced(run, folder):
+    run("practice")
+    (folder / FIRST.file_name).write_text(FIRST.solution, "utf-8")
+    (folder / "solutions").write_text("in the way", "utf-8")
+    code, out, err = run("practice", "run", FIRST.name)
+    assert code == 0 and "✓ Passed" in out and "The solution is in" not in out
+    assert "could not be written: File exists" in err
 
 
 def test_watching_needs_watchfiles(run, folder, monkeypatch):
@@ -254,7 +271,7 @@ def test_a_sitting_in_a_real_terminal(window, tmp_path, code):
         "practice.bye",
         n=1,
         total=len(all_exercises()),
-        command=f"glassformer practice --dir {folder}",
+        command=f"glassformer practice --dir {folder}" + " --lang zh" * (code == "zh"),
     )
     window.wait(said)
     window.stop()
@@ -293,6 +310,30 @@ def test_the_watcher_outlives_what_learners_write(window, tmp_path):
     window.wait("Not yet")
     window.press("c-c")
     window.wait("Your progress is kept")
+
+
+def test_the_watcher_outlives_its_folder(window, tmp_path):
+    folder = tmp_path / "mine"
+    window.start(folder, "en")
+    window.wait("returns nothing yet")
+    folder.rename(tmp_path / "elsewhere")
+    window.wait("is not in the folder any more")
+    (tmp_path / "elsewhere").rename(folder)
+    window.wait("returns nothing yet")
+    shutil.rmtree(folder)
+    window.wait("is not in the folder any more")
+    window.press("r")
+    window.wait("Write")
+    window.press("y")
+    window.wait("returns nothing yet")
+    (folder / FIRST.file_name).write_text("import os\nos.kill(os.getppid(), 9)\n", "utf-8")
+    window.wait("starts or ends other processes")
+    shutil.rmtree(folder)
+    window.wait("is not in the folder any more")
+    window.press("h")
+    window.wait("Progress could not be saved")
+    window.press("q")
+    window.wait("Progress could not be saved: No such file or directory", gone=["kept"])
 
 
 def test_quitting_does_not_wait_for_a_loop(window, tmp_path):

@@ -10,6 +10,7 @@ import time
 from datetime import date
 
 import pytest
+from rich.cells import cell_len
 
 from glassformer.languages import CODES
 from glassformer.learn import questions
@@ -104,12 +105,33 @@ def test_an_unknown_topic_is_one_line(quiz, lang):
     assert "'mask'" in err and "masks" in err and err.count("\n") == 1
 
 
-def test_a_place_that_cannot_be_written_is_one_line(run, tmp_path, monkeypatch):
+def test_a_chapter_may_be_named_as_learn_has_it(quiz):
+    out = quiz("weights", lines=["q"])[1]
+    assert out == quiz("--topic", "weights", lines=["q"])[1] and "1 / 5  weights" in out
+
+
+def test_what_is_typed_in_full_width_is_understood(quiz, tmp_path):
+    quiz("why", "--lang", "zh", lines=["", "３", "Ｑ"])
+    assert list(cards(tmp_path)) == ["why-static"]
+
+
+@pytest.mark.parametrize("lang", CODES)
+def test_questions_fit_a_narrow_window(quiz, lang):
+    for words in (["heads"], ["heads", "--list"]):
+        out = quiz(*words, "--lang", lang, lines=[""], COLUMNS=40)[1]
+        assert max(map(cell_len, out.splitlines())) <= 40
+
+
+@pytest.mark.parametrize("lang", CODES)
+def test_a_place_that_cannot_be_written_is_one_line(run, tmp_path, monkeypatch, lang):
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr("sys.stdin", io.StringIO("\n3\n"))
-    code, _, err = run("quiz", "--progress", tmp_path / "file" / "p.json")
-    assert code == 2
-    assert err.startswith("glassformer: Progress must be") and err.count("\n") == 1
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n3\n\n3\nq\n"))
+    path = tmp_path / "file" / "p.json"
+    code, out, err = run("quiz", "--progress", path, "--lang", lang)
+    said = {"en": f"{path} could not be written: ", "zh": f"{path} 写不进去："}[lang]
+    assert err.startswith(f"glassformer: {said}") and err.count("\n") == 1
+    assert code == 0 and "3 / 10" in out  # the round goes on
+    assert {"en": "comes back", "zh": "再问"}[lang] not in out
 
 
 def test_ctrl_c_keeps_what_was_answered(tmp_path):

@@ -35,11 +35,9 @@ def test_names_are_read_off_the_folders():
 
 def test_how_references_read():
     known, english, chinese = Known(practice=["a", "b"]), Language("en"), Language("zh")
-    assert told("practice", ["a"], known, english) == "glassformer practice run a"
+    assert told("practice", ["a"], known, english) == "glassformer practice a"
     assert told("practice", ["c"], known, english) == "c"
-    assert told("practice", ["a", "b", "c"], known, english) == (
-        "a (glassformer practice run a), b, c"
-    )
+    assert told("practice", ["a", "b", "c"], known, english) == ("a (glassformer practice a), b, c")
     assert told("practice", ["c", "b"], known, chinese) == "c、b"
     assert told("chapter", ["masks"], known, english) == "glassformer learn masks"
 

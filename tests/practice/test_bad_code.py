@@ -1,5 +1,6 @@
 """Learner's code that is wrong in every way but the right one: a sentence, and grading goes on."""
 
+import os
 import textwrap
 from dataclasses import replace
 from pathlib import Path
@@ -90,6 +91,68 @@ CASES = {
     ),
     "large result": (body("return torch.ones(1).expand(9_000_000, 9)"), "large", 3, "far larger"),
     "asks": (body("return input()"), "raised", 4, "EOFError"),
+    "debugs": (body("breakpoint()"), "raised", 3, "Your code raises BdbQuit"),
+    "raises no Exception": (
+        body("class Mine(BaseException): pass\nraise Mine('no')"),
+        "raised",
+        5,
+        "Your code raises Mine: no",
+    ),
+    "raises without a word": (body("raise ValueError"), "raised", 4, "Your code raises ValueError"),
+    "nested too deep": (
+        "x = " + "-" * 99_999 + "1",
+        "syntax",
+        None,
+        "not Python yet: MemoryError.",
+    ),
+    "deaf to alarms": (
+        body(
+            "import signal\nsignal.setitimer(signal.ITIMER_REAL, 0)\nwhile True: pass",
+        ),
+        "time",
+        None,
+        "still running after",
+    ),
+    "closes all and stays": (
+        body(
+            """
+            os.closerange(0, 99)
+            while True:
+                try: time.sleep(9)
+                except BaseException: pass
+            """
+        ),
+        "time",
+        None,
+        "still running after",
+    ),
+    "saves elsewhere": (
+        body("torch.save(q, os.path.dirname(__file__) + '/mine.pt')"),
+        "blocked",
+        4,
+        "writes to a file",
+    ),
+    "sparse": (body("return (q @ k.mT).to_sparse()"), "type", 3, "yours is Tensor (float64, torch"),
+    "on meta": (body("return q.to('meta')"), "type", 3, "torch.strided, meta)"),
+    "writes where we read": (
+        body(
+            """
+            for end in range(3, 99):
+                try: os.write(end, b'{"case": 0}\\n')
+                except OSError: pass
+            return q
+            """
+        ),
+        "exit",
+        None,
+        "ends the program itself",
+    ),
+    "kills past the audit": (
+        body("import ctypes\nctypes.CDLL(None).kill(os.getppid(), 9)"),
+        "died",
+        None,
+        "SIGKILL",
+    ),
 }
 
 
@@ -111,6 +174,11 @@ def test_each_is_a_sentence_with_the_learners_line(grader, name, tmp_path, monke
 
 def test_the_grader_lives_on(grader):
     assert grader.grade_source(ATTENTION, GOOD).passed
+
+
+def test_a_seed_is_no_reading_of_solutions(grader):
+    source = "import torch\n" + GOOD.replace("    return", "    torch.manual_seed(3)\n    return")
+    assert grader.grade_source(ATTENTION, source).passed
 
 
 def test_prints_are_shown_and_cannot_steer_the_terminal(grader):
@@ -135,6 +203,24 @@ def test_files_that_cannot_be_read(grader, tmp_path):
     path.unlink()
     path.mkdir()
     assert grader.grade(ATTENTION, path).kind == "unreadable"
+    path.rmdir()
+    os.mkfifo(path)
+    assert grader.grade(ATTENTION, path).kind == "unreadable"
+
+
+def test_a_byte_that_is_not_utf8_is_told_with_its_line(grader, tmp_path):
+    path = tmp_path / "05_attention.py"
+    path.write_bytes(b"# one\n# caf\xe9\n")
+    report = grader.grade(ATTENTION, path)
+    assert (report.kind, report.line) == ("unreadable", 2)
+    said = tell(report, ATTENTION, Language("en")).sentences
+    assert said == ("The file cannot be read: 0xe9. Save it as UTF-8 text.",)
+
+
+def test_a_mark_before_utf8_is_no_mistake(grader, tmp_path):
+    path = tmp_path / "05_attention.py"
+    path.write_text(GOOD, "utf-8-sig")
+    assert grader.grade(ATTENTION, path).passed
 
 
 def test_a_package_that_is_missing_is_told(grader):
@@ -147,6 +233,25 @@ def test_a_module_beside_the_file_does_not_stand_in_for_torch(grader, tmp_path, 
     (tmp_path / "random.py").write_text("raise SystemExit")
     monkeypatch.chdir(tmp_path)
     assert grader.grade_source(ATTENTION, "import torch\n" + GOOD, Path("05_attention.py")).passed
+
+
+def test_what_kills_every_grader_is_the_learners_doing(grader, monkeypatch):
+    dead = [grader._server]
+    start = grader._start
+
+    def start_dead():
+        server = start()
+        server.kill()
+        server.wait()
+        dead.append(server)
+        return server
+
+    monkeypatch.setattr(grader, "_start", start_dead)
+    grader._server.kill()
+    grader._server.wait()
+    report = grader.grade_source(ATTENTION, GOOD)
+    assert (report.kind, report.finding.values) == ("died", {"how": "SIGKILL"})
+    assert len(dead) == 3
 
 
 def test_a_grader_whose_process_died_starts_another(grader):

@@ -4,8 +4,12 @@ import pytest
 
 from glassformer.languages import Language
 from glassformer.practice import all_exercises, find_exercise
-from glassformer.practice.naming import code_lines, line_of, merged
+from glassformer.practice.cases import Case
+from glassformer.practice.exercise import Fault
+from glassformer.practice.naming import code_lines, line_of, merged, named
+from glassformer.practice.outcome import Outcome
 from glassformer.practice.telling import checklist, tell
+from glassformer.practice.values import taken_apart
 
 NUMPY = """
 import numpy as np
@@ -129,6 +133,36 @@ def test_what_no_fault_explains_is_worked_out(grader):
     yours, expected = report.tables["yours"], report.tables["expected"]
     assert yours[1][0] == pytest.approx(expected[1][0] + 1)
     assert yours[0] == pytest.approx(expected[0])
+
+
+def test_a_fault_is_not_named_that_fails_where_the_learner_does_not(grader):
+    # Trained on a copy: wrong only where the words of a trained model are counted, as many are.
+    exercise = find_exercise("translate_letters")
+    source = exercise.solution.replace(
+        "    optimizer =",
+        "    from copy import deepcopy\n\n    model = deepcopy(model)\n    optimizer =",
+    )
+    report = grader.grade_source(exercise, source)
+    assert [each.name for each in report.checked if not each.held] == ["letters"]
+    assert (report.kind, report.faults) == ("text", ())
+
+
+def test_dear_cases_are_run_only_with_faults_that_cheap_ones_leave():
+    cases = [Case("values", lambda m: None), Case("large", lambda m: None)]
+    right, wrong = Outcome(taken_apart(1.0)), Outcome(taken_apart(2.0))
+    faults = [Fault(name=name, source=name, text={}) for name in ("a\n", "b\n", "c\n")]
+    run = []
+
+    def load(source):
+        def outcome(number):
+            run.append((source, number))
+            return wrong
+
+        return outcome
+
+    got = [right, wrong]
+    assert named(cases, [right, right], got, faults, load, "solution\n") == ()
+    assert {number for _, number in run} == {0}
 
 
 def test_a_planted_fault_is_not_told_but_other_faults_are(grader):

@@ -2,10 +2,13 @@
 
 import json
 import re
+import shutil
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from glassformer.errors import ConfigError
 from glassformer.languages import Language
 from glassformer.practice import Report, find_exercise
 from glassformer.practice.drawing import draw_screen
@@ -77,6 +80,36 @@ def test_fail_hint_fix_pass_next(session, tmp_path):
     press(session, "n")
     assert (session.current.name, session.wanted) == (NAMES[1], EXERCISES[1])
     assert session.screen().hints == ()
+
+
+def test_hints_make_way_for_the_good_news_but_can_be_had(session, tmp_path):
+    session.handle(failed(NAMES[0]))
+    press(session, "hh")
+    session.handle(passed(NAMES[0]))
+    assert session.screen().hints == ()
+    assert shown(session, height=24).splitlines()[3].startswith("✓")
+    press(session, "h")
+    assert len(session.screen().hints) == 3
+    session.handle(failed(NAMES[0]))
+    assert len(session.screen().hints) == 3
+
+
+@pytest.mark.parametrize(
+    ("environ", "code", "said"),
+    [
+        ({"LANG": "C"}, "en", ""),
+        ({"LANG": "C"}, "zh", " --lang zh"),
+        ({"LANG": "zh_CN.UTF-8"}, "zh", ""),
+        ({"LANG": "zh_CN.UTF-8"}, "en", " --lang en"),
+        ({"GLASSFORMER_LANG": "xx"}, "en", " --lang en"),
+    ],
+)
+def test_what_to_type_brings_one_back_in_the_same_language(monkeypatch, environ, code, said):
+    monkeypatch.setattr("os.environ", environ)
+    workspace = Workspace(Path("glassformer-practice"), Language(code))
+    assert workspace.command == f"glassformer practice{said}"
+    workspace = Workspace(Path("my own"), Language(code))
+    assert workspace.command == f"glassformer practice --dir 'my own'{said}"
 
 
 def test_the_solution_comes_only_after_passing(session, language):
@@ -259,6 +292,44 @@ def test_a_folder_that_cannot_be_written_is_told_and_lived_with(session, monkeyp
     assert "Permission denied" in session.screen().notice
     session.handle(passed(NAMES[0]))
     assert session.screen().report.passed
+    assert session.unsaved == "Permission denied"
+    monkeypatch.undo()
+    press(session, "h")
+    assert session.unsaved == ""
+
+
+def test_a_deleted_folder_can_be_written_anew(session, tmp_path, language):
+    shutil.rmtree(tmp_path)
+    session.handle(failed(NAMES[0], "absent"))
+    assert session.unsaved == "No such file or directory"
+    press(session, "ry")
+    assert (tmp_path / EXERCISES[0].file_name).exists() and not session.unsaved
+
+
+def test_files_are_written_whole(tmp_path, language, monkeypatch):
+    def half(path, text, *_):
+        with path.open("w") as file:
+            file.write(text[:9])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.write_text", half)
+    with pytest.raises(ConfigError, match="No space left on device"):
+        begin(tmp_path / "mine", language)
+    assert not list((tmp_path / "mine").glob("[!.]*"))
+    monkeypatch.undo()
+    begin(tmp_path / "mine", language)
+    assert (tmp_path / "mine" / EXERCISES[0].file_name).read_text("utf-8").endswith("...\n")
+
+
+def test_what_was_printed_leaves_room_for_the_sentence(session, language):
+    finding = Finding("practice.found.output")
+    report = Report(
+        exercise=NAMES[0], passed=False, kind="output", finding=finding, printed="x" * 4000
+    )
+    session.handle(Graded(report))
+    lines = shown(session, 60).splitlines()
+    assert sum("xxx" in line for line in lines) == 12
+    assert language.say("practice.found.output")[:9] in "".join(lines[:6])
 
 
 def test_a_window_too_small_says_so(session, language):

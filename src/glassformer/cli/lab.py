@@ -108,11 +108,12 @@ def _write_files(report: "Report", png: str | None, svg: str | None, language: L
             continue
         drawn = spoken(language)
         words = report.words(drawn)
+        space = "" if drawn.code == "zh" else " "  # a full stop of Chinese brings its own
         write_chart(
             report.chart(drawn),
             path,
             title=f"{words.title} · {_outcome(report, drawn)}",
-            caption=f"{words.claim} {_took(report, drawn)}",
+            caption=f"{words.claim}{space}{_took(report, drawn)}",
         )
 
 

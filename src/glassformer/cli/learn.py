@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console, RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from glassformer.cli.help import Command
 from glassformer.cli.terminal import complain, terminal
-from glassformer.errors import ConfigError, GlassformerError
+from glassformer.errors import ConfigError
 from glassformer.languages import Language
+from glassformer.render import Paragraph
 
 if TYPE_CHECKING:
     from glassformer.learn.progress import Progress
+
+_NARROW = 60  # columns, below which a table has none to give away
 
 
 def add(app: typer.Typer, language: Language) -> None:
@@ -65,6 +67,19 @@ def opened(path: str | None, language: Language) -> "Progress":
     return found
 
 
+def saved(progress: "Progress", language: Language) -> bool:
+    """Keep the progress; where that cannot be, say so."""
+    from glassformer.learn.progress import Unsaved
+
+    try:
+        progress.save()
+    except Unsaved as error:
+        values = {"file": error.path, "reason": f"{error.reason} (--progress FILE)"}
+        complain(ConfigError(language.say("practice.notice.readonly", **values)))
+        return False
+    return True
+
+
 def known_names() -> "tuple[set[str], set[str]]":
     """The experiments and the exercises that can be called by name."""
     from glassformer.cli.places import exercise_names, experiment_names
@@ -81,10 +96,7 @@ def _show(name: str, progress: "Progress", language: Language) -> None:
     drawing = draw_chapter(chapter, known=Known(lab, practice), language=language)
     _page(drawing, terminal())
     progress.mark_read(chapter.name, date.today())
-    try:
-        progress.save()
-    except GlassformerError as error:  # a chapter is read all the same
-        complain(error)
+    saved(progress, language)  # if it cannot be, the chapter is read all the same
 
 
 def _page(drawing: RenderableType, console: Console) -> None:
@@ -129,24 +141,25 @@ def _as_list(progress: "Progress", language: Language) -> list[dict[str, object]
 
 def _list(progress: "Progress", console: Console, language: Language) -> None:
     say, chapters = language.say, _as_list(progress, language)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    gap = 1 if console.width < _NARROW else 2
+    table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="dim")
     table.add_column("", justify="right", no_wrap=True)
     table.add_column(say("learn.column.name"), style="cyan", no_wrap=True)
     table.add_column(say("learn.column.title"))
     table.add_column(say("learn.column.read"), no_wrap=True)
-    table.add_column(say("learn.column.questions"), justify="right", no_wrap=True)
+    table.add_column(say("learn.column.questions"), justify="right", max_width=10)
     for chapter in chapters:
         table.add_row(
             str(chapter["number"]),
             str(chapter["name"]),
-            str(chapter["title"]),
+            Paragraph(str(chapter["title"])),
             "✓" if chapter["read"] else "·",
             f"{chapter['answered']} / {chapter['questions']}",
         )
     console.print(table)
     console.print()
     n_read = sum(chapter["read"] is not None for chapter in chapters)
-    console.print(Text(say("learn.so.far", n=n_read, total=len(chapters)), style="dim"))
+    console.print(Paragraph(say("learn.so.far", n=n_read, total=len(chapters)), style="dim"))
 
 
 def _write(book: str, language: Language) -> None:

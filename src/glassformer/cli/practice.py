@@ -23,10 +23,10 @@ _FAILED = 1
 
 
 class _Practice(Commands):
-    """Without the name of a command, it watches."""
+    """Without the name of a command, it watches; what is no command is an exercise to watch."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        asks = bool(args) and (not args[0].startswith("-") or args[0] in ("--help", "-h"))
+        asks = bool(args) and args[0] in (*self.commands, "--help", "-h")
         return super().parse_args(ctx, args if asks else ["watch", *args])
 
 
@@ -46,8 +46,13 @@ def add(app: typer.Typer, language: Language) -> None:
     default = Path("glassformer-practice")
 
     @practice.command("watch", cls=Command, help=say("practice.watch.help"))
-    def watch(folder: Annotated[Path, folder_option] = default) -> None:
-        _practise(folder, language)
+    def watch(
+        name: Annotated[
+            str | None, typer.Argument(metavar="[NAME]", help=say("practice.name"))
+        ] = None,
+        folder: Annotated[Path, folder_option] = default,
+    ) -> None:
+        _practise(name, folder, language)
 
     @practice.command("list", cls=Command, help=say("practice.list.help"))
     def show_list(
@@ -91,7 +96,7 @@ def add(app: typer.Typer, language: Language) -> None:
         _verify(names or [], everything, plain, language)
 
 
-def _practise(folder: Path, language: Language) -> None:
+def _practise(name: str | None, folder: Path, language: Language) -> None:
     """Create what is missing, then watch; without a terminal, grade once and say how to go on."""
     from glassformer.practice import all_exercises
     from glassformer.practice.session import Session
@@ -99,9 +104,11 @@ def _practise(folder: Path, language: Language) -> None:
 
     workspace = Workspace(folder, language)
     exercises = all_exercises()
+    chosen = None if name is None else _exercise(name, language).name
     is_new = not folder.exists()
     workspace.create(exercises)
     progress, notice = _progress(folder, language)
+    progress.current = chosen or progress.current
     if is_new:
         notice = language.say("practice.welcome", folder=folder)
     session = Session(
@@ -113,13 +120,15 @@ def _practise(folder: Path, language: Language) -> None:
     )
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         _once(session.current, workspace, progress, language)
-        command = f"glassformer practice run {session.current.name}"
-        elsewhere = workspace.command.removeprefix("glassformer practice")
-        typer.echo(f"\n{language.say('practice.pipe', command=command + elsewhere)}")
+        command = f"glassformer practice run {session.current.name}{workspace.options}"
+        typer.echo(f"\n{language.say('practice.pipe', command=command)}")
         return
     from glassformer.practice.watching import watch
 
     watch(session, folder, language)
+    if session.unsaved:
+        _note(f"\n{language.say('practice.notice.progress', reason=session.unsaved)}")
+        return
     n_passed = sum(each.name in progress.passed for each in exercises)
     values = {"n": n_passed, "total": len(exercises), "command": workspace.command}
     typer.echo(f"\n{language.say('practice.bye', **values)}")
@@ -196,8 +205,8 @@ def _once(
         typer.echo(json.dumps(as_json(report, exercise, language), ensure_ascii=False, indent=2))
     else:
         terminal().print(draw_report(report, exercise, language))
-        if report.passed:
-            path = workspace.solution_file(exercise)
+        path = workspace.solution_file(exercise)
+        if report.passed and path.exists():
             typer.echo(f"\n{language.say('practice.solution', file=path)}")
     _note(session.notice)
     return report.passed

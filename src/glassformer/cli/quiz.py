@@ -2,6 +2,7 @@
 
 import json
 import sys
+import unicodedata
 from collections.abc import Callable
 from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from glassformer.cli.help import Command
-from glassformer.cli.learn import known_names, opened
+from glassformer.cli.learn import known_names, opened, saved
 from glassformer.cli.terminal import terminal
 from glassformer.errors import ConfigError
 from glassformer.languages import Language
@@ -41,6 +42,9 @@ def add(app: typer.Typer, language: Language) -> None:
 
     @app.command("quiz", cls=Command, help=say("quiz.help"))
     def quiz(
+        chapter: Annotated[
+            str | None, typer.Argument(metavar="[CHAPTER]", help=say("quiz.topic"))
+        ] = None,
         topic: Annotated[
             str | None, typer.Option("--topic", metavar="NAME", help=say("quiz.topic"))
         ] = None,
@@ -53,15 +57,22 @@ def add(app: typer.Typer, language: Language) -> None:
         ] = None,
         as_json: Annotated[bool, typer.Option("--json", help=say("quiz.json"))] = False,
     ) -> None:
-        asked = _chosen(topic, language)
+        asked = _chosen(topic or chapter, language)
         kept = opened(progress, language)
         if as_json:
             rows = [_as_dict(question, kept, language) for question in asked]
             typer.echo(json.dumps(rows, ensure_ascii=False))
         elif listed:
-            _list(asked, kept, terminal(), language)
+            _list(asked, kept, _any_width(), language)
         else:
             _Round(asked, kept, most, language).run()
+
+
+def _any_width() -> Console:
+    """A terminal, however narrow: questions are prose, which loses no digits."""
+    console = terminal()
+    console.width = min(console.width, Console().width)
+    return console
 
 
 def _chosen(topic: str | None, language: Language) -> "list[Question]":
@@ -83,8 +94,8 @@ class _Round:
         from glassformer.learn import Known
         from glassformer.learn.session import Session
 
-        self.progress, self.language = progress, language
-        self.console: Console = terminal()
+        self.progress, self.language, self.is_kept = progress, language, True
+        self.console: Console = _any_width()
         self.known = Known(*known_names())
         self.session = Session(asked, progress.cards, today=date.today(), most=most)
 
@@ -100,13 +111,20 @@ class _Round:
             while (question := session.next()) is not None:
                 self._ask(question)
                 self.progress.cards = session.cards
-                self.progress.save()  # after every answer: Ctrl-C loses none
+                self._save()  # after every answer: Ctrl-C loses none
         except (_End, KeyboardInterrupt):
             self.console.print()
+        if not self.is_kept:
+            return  # nothing comes back that was not kept
         if session.done:
             self._print(say("quiz.end", n=len(session.done), day=self._next_day()))
         else:
             self._print(say("quiz.none"))
+
+    def _save(self) -> None:
+        """What cannot be kept is told once, and does not end the round."""
+        if self.is_kept:
+            self.is_kept = saved(self.progress, self.language)
 
     def _ask(self, question: "Question") -> None:
         from glassformer.learn.drawing import draw_line
@@ -168,9 +186,10 @@ class _Round:
         line = sys.stdin.readline()
         if not sys.stdin.isatty():
             self.console.print()
-        if not line or line.strip().lower() in ("q", "quit"):
+        typed = unicodedata.normalize("NFKC", line).strip()  # １ and ，are typed in Chinese
+        if not line or typed.lower() in ("q", "quit"):
             raise _End
-        return line.strip()
+        return typed
 
     def _print(self, text: str, style: str = "") -> None:
         from glassformer.render import Paragraph

@@ -15,6 +15,17 @@ from glassformer.storage import whole_file
 VERSION = 1
 
 
+class Unsaved(DataError):
+    """Progress that could not be written: where, and why."""
+
+    def __init__(self, path: Path, error: GlassformerError) -> None:
+        super().__init__(
+            f"Progress must be kept in a file that can be written; {error} Use --progress FILE."
+        )
+        self.path = path
+        self.reason = getattr(error.__context__, "strerror", None) or str(error)
+
+
 @dataclass
 class Progress:
     """Chapters that were read, with the day, and the cards of the questions."""
@@ -38,9 +49,7 @@ class Progress:
             with whole_file(self.path) as unfinished:
                 unfinished.write_text(json.dumps(plain, indent=1, ensure_ascii=False), "utf-8")
         except GlassformerError as error:
-            raise DataError(
-                f"Progress must be kept in a file that can be written; {error} Use --progress FILE."
-            ) from None
+            raise Unsaved(self.path, error) from None
 
 
 def load_progress(path: Path) -> Progress:

@@ -22,7 +22,7 @@ TITLES = {  # the key of what each kind is called
 }
 COMMANDS = {
     "lab": "glassformer lab {name}",
-    "practice": "glassformer practice run {name}",
+    "practice": "glassformer practice {name}",
     "chapter": "glassformer learn {name}",
     "code": "{name}",
 }
@@ -75,7 +75,7 @@ def told(kind: str, names: Sequence[str], known: Known, language: Language) -> s
     >>> told("lab", ["scale"], Known(lab=["scale"]), Language("en"))
     'glassformer lab scale'
     >>> told("practice", ["scores", "scaling"], Known(practice=["scores"]), Language("en"))
-    'scores (glassformer practice run scores), scaling'
+    'scores (glassformer practice scores), scaling'
     """
     shown = []
     for name in names:

@@ -72,13 +72,16 @@ def _difference(
         return Difference("shape", path, written_shape(expected), written_shape(got))
     if not loose and expected.kind in ("tensor", "array") and expected.dtype != got.dtype:
         return Difference("dtype", path, expected.dtype, got.dtype)
-    return _in_numbers(expected, got, path, tolerance)
+    return _in_numbers(expected, got, path, tolerance, loose)
 
 
-def _in_numbers(expected: Leaf, got: Leaf, path: str, tolerance: float) -> Difference | None:
+def _in_numbers(
+    expected: Leaf, got: Leaf, path: str, tolerance: float, loose: bool
+) -> Difference | None:
     a, b = expected.data.astype(np.float64), got.data.astype(np.float64)
     with np.errstate(invalid="ignore"):
-        wrong = ~((np.abs(a - b) <= tolerance * (1 + np.abs(a))) & np.isfinite(a))
+        most = tolerance * (1 if loose else 1 + np.abs(a))
+        wrong = ~((np.abs(a - b) <= most) & np.isfinite(a))
         wrong &= ~((a == b) | (np.isnan(a) & np.isnan(b)))  # the same ±∞ are equal, and so are NaNs
     if not wrong.any():
         return None

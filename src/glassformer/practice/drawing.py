@@ -26,7 +26,7 @@ _MARKS: dict[bool | None, tuple[str, str]] = {
     None: ("·", "dim"),
 }
 _BEGUN = ("nothing", "empty")  # files that still are as they were given
-_MOST_PRINTED = 12  # lines
+_MOST_PRINTED = 12  # rows
 
 
 class _Flow:
@@ -43,6 +43,16 @@ class _Flow:
                 line = Text(no_wrap=True)
             line.append(" " * self.gap if line else "").append_text(piece)
         yield line
+
+
+class _Tail:
+    """The last rows of a text, its lines folded where the window ends."""
+
+    def __init__(self, text: str, rows: int) -> None:
+        self.text, self.rows = Text(text), rows
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        yield from self.text.wrap(console, options.max_width, overflow="fold")[-self.rows :]
 
 
 def draw_screen(screen: Screen, language: Language, *, width: int, height: int) -> RenderableType:
@@ -130,10 +140,9 @@ def draw_report(report: Report, exercise: Exercise, language: Language) -> Rende
             parts += ["", draw_tables(report.tables, language)]
         parts += _measured(report, language)
     if report.printed.strip():
-        lines = report.printed.rstrip().splitlines()
-        shown = lines[-_MOST_PRINTED:]
+        shown = "\n".join(map(_harmless, report.printed.rstrip().splitlines()))
         parts += ["", Text(say("practice.printed"), style="dim")]
-        parts += [_inset(Text("\n".join(map(_harmless, shown)), overflow="fold"))]
+        parts += [_inset(_Tail(shown, _MOST_PRINTED))]
     return Group(*parts)
 
 

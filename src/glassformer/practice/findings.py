@@ -39,6 +39,8 @@ def stop_finding(exercise: Exercise, stop: dict[str, Any]) -> Finding:
             return Finding("practice.found.missing", {"name": message, "names": names})
         case "import":
             return Finding("practice.found.import", {"error": stop["error"], "message": message})
+        case "raised":
+            return Finding("practice.found.raised", {"error": stop["error"], "message": message})
         case "time":
             return Finding("practice.found.time", {"seconds": f"{exercise.seconds:g}"})
         case _:

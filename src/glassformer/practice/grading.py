@@ -5,10 +5,12 @@ import json
 import os
 import secrets
 import signal
+import stat
 import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from errno import EFBIG, EINVAL, EISDIR
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
@@ -58,14 +60,15 @@ class Grader:
     def grade(self, exercise: Exercise, path: Path) -> Report:
         """Grade a learner's file as it is now."""
         try:
-            if path.stat().st_size > _MOST_SOURCE:
-                message = f"{path.stat().st_size:,} bytes"
-                return halted(exercise, {"stop": "unreadable", "message": message})
-            source = path.read_text("utf-8")
+            source = _text(path)
         except FileNotFoundError:
             return halted(exercise, {"stop": "absent", "message": path.name})
-        except (OSError, UnicodeDecodeError) as error:
-            return halted(exercise, {"stop": "unreadable", "message": str(error)})
+        except OSError as error:
+            return halted(exercise, {"stop": "unreadable", "message": error.strerror})
+        except UnicodeDecodeError as error:
+            line = error.object[: error.start].count(b"\n") + 1
+            message = f"0x{error.object[error.start]:02x}"
+            return halted(exercise, {"stop": "unreadable", "message": message, "line": line})
         return self.grade_source(exercise, source, path)
 
     def grade_source(
@@ -82,9 +85,13 @@ class Grader:
         answer = self._ask(json.dumps(request))
         if "error" in answer:
             raise GradingError(f"The exercise {exercise.name} cannot be graded: {answer['error']}")
+        if "died" in answer:
+            how = signal.Signals(-answer["died"]).name if answer["died"] < 0 else ""
+            return halted(exercise, {"stop": "died", "message": how})
         return Report.from_data(answer["report"])
 
     def _ask(self, request: str) -> dict[str, Any]:
+        code = 0
         with self._lock:
             for _ in range(2):
                 server = self._server
@@ -94,21 +101,23 @@ class Grader:
                     server.stdin.flush()
                     if line := server.stdout.readline():
                         return json.loads(line)
-                except BrokenPipeError:
+                except (BrokenPipeError, ValueError):
                     pass
                 if self._closed:
                     break
-                self._end()
+                code = self._end()
                 self._server = self._start()
+        if code < 0:  # twice by a signal: it is the learner's code that sends it
+            return {"died": code}
         raise GradingError("The process that grades has ended. Start again.")
 
-    def _end(self) -> None:
+    def _end(self) -> int:
         server = self._server
         for stream in (server.stdin, server.stdout):
             with contextlib.suppress(BrokenPipeError):
                 if stream is not None:
                     stream.close()
-        server.wait()
+        return server.wait()
 
     def close(self) -> None:
         """End the process that grades, and a grading that is under way with it."""
@@ -128,6 +137,19 @@ class Grader:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _text(path: Path) -> str:
+    """What is in a learner's file, if it is a file: a pipe would keep us waiting."""
+    about = path.stat()
+    wrong = 0
+    if not stat.S_ISREG(about.st_mode):
+        wrong = EISDIR if stat.S_ISDIR(about.st_mode) else EINVAL
+    elif about.st_size > _MOST_SOURCE:
+        wrong = EFBIG
+    if wrong:
+        raise OSError(wrong, os.strerror(wrong))
+    return path.read_text("utf-8-sig")  # some editors put a mark before UTF-8
 
 
 def grade_many(jobs: Sequence[tuple[Exercise, str]], *, n_graders: int = 2) -> list[Report]:

@@ -9,7 +9,7 @@ import signal
 import sys
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 MEMORY = 1 << 30  # bytes, on top of what torch takes
 OUTPUT = 1 << 20  # bytes of prints
@@ -61,8 +61,12 @@ class Watch:
 
     def __call__(self, event: str, args: tuple[Any, ...]) -> None:
         if self.is_on and (what := self._refused(event, args)):
-            self.tried.append(what)
-            raise Blocked(what)
+            self.refuse(what)
+
+    def refuse(self, what: str) -> NoReturn:
+        """Remember what was tried, and raise."""
+        self.tried.append(what)
+        raise Blocked(what)
 
     def _refused(self, event: str, args: tuple[Any, ...]) -> str:
         if event == "open":
@@ -90,8 +94,9 @@ def limit(seconds: float) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # libraries open files past any audit
     most = _address_space() + MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    hard = int(seconds) + 2
-    resource.setrlimit(resource.RLIMIT_CPU, (hard, hard))
+    most = int(seconds) + 2
+    # The soft limit sends SIGXCPU, which tells why; the hard one SIGKILL, which does not.
+    resource.setrlimit(resource.RLIMIT_CPU, (most, most + 2))
     signal.signal(signal.SIGALRM, _time_is_up)
     # Again and again, in case the first is swallowed by an `except:`.
     signal.setitimer(signal.ITIMER_REAL, seconds, 0.5)

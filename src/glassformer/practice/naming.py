@@ -6,6 +6,7 @@ import re
 import tokenize
 from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
+from functools import cache
 from itertools import combinations, pairwise
 
 from glassformer.practice.cases import Case
@@ -29,27 +30,25 @@ def named(
 
     `got` may be shorter than `cases`: what was not reached is not compared.
     """
-    wrong = [i for i in range(len(got)) if not agree(cases[i], expected[i], got[i])]
-    # Where it is wrong first: there most faults drop out, and need not be run any further.
-    order = wrong + [i for i in range(len(got)) if i not in wrong]
+    load = cache(load)
 
-    def explains(source: str) -> bool:
+    def explains(source: str, n_cases: int) -> bool:
+        # In order: cheap cases come first, and there most faults drop out.
         outcome = load(source)
-        return all(agree(cases[i], outcome(i), got[i]) for i in order)
+        return all(agree(cases[i], outcome(i), got[i]) for i in range(n_cases))
 
     for fault in faults:
-        if explains(fault.source):
+        if explains(fault.source, len(got)):
             return (fault,)
     for one, other in combinations(faults, 2):
         both = merged(solution, one.source, other.source)
-        if both is not None and explains(both):
+        if both is not None and explains(both, len(got)):
             return (one, other)
-    # Another mistake beside it may show elsewhere; where the first one shows, they are alike.
-    first = wrong[0]
+    # Another mistake beside it may show later; up to where the first one shows, they are alike.
+    first = next(i for i in range(len(got)) if not agree(cases[i], expected[i], got[i]))
     if got[first].value is None:
         return ()
-    alike = (f for f in faults if agree(cases[first], load(f.source)(first), got[first]))
-    return tuple(alike)[:1]
+    return tuple(fault for fault in faults if explains(fault.source, first + 1))[:1]
 
 
 def merged(solution: str, one: str, other: str) -> str | None:

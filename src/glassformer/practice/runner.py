@@ -81,7 +81,9 @@ def seed_everything() -> None:
 
 def _same(one: Any, other: Any) -> bool:
     if isinstance(one, Tensor):
-        return one.shape == other.shape and torch.equal(one, other)
+        if one.shape != other.shape:
+            return False
+        return bool(((one == other) | (one.isnan() & other.isnan())).all())
     if isinstance(one, np.ndarray):
         return one.shape == other.shape and np.array_equal(one, other, equal_nan=True)
     if isinstance(one, list | tuple):
@@ -100,7 +102,8 @@ def run_learner(
         compile(source, file, "exec")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None)
-        send({"stop": "syntax", "message": _first_line(error), "line": line})
+        message = _first_line(error) or type(error).__name__
+        send({"stop": "syntax", "message": message, "line": line})
         return
     if forbidden := found_in(tree, exercise.forbid):
         send({"stop": "forbidden", "message": forbidden[0], "line": forbidden[1]})
@@ -110,9 +113,13 @@ def run_learner(
         return
     cases = load_cases(exercise, seed)
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    # torch looks up the lines of a stack now and then; that is no reading of solutions.
+    linecache.getlines(str(exercise.folder / "checks.py"))
     warnings.simplefilter("ignore")
     watch = Watch(closed=(EXERCISES,))
     sys.addaudithook(watch)
+    # torch.save writes past any audit.
+    torch._C.__dict__["PyTorchFileWriter"] = lambda *_, **__: watch.refuse("files")
     forget("glassformer")
     packages = packages_of(exercise.forbid)
     builtins.__import__ = _guarded(builtins.__import__, packages)
@@ -129,16 +136,17 @@ def run_learner(
         send({"stop": "exit", "line": line_in(file, error)})
     except MemoryError as error:
         send({"stop": "memory", "line": line_in(file, error)})
-    except Exception as error:
+    except BaseException as error:
+        line = line_in(file, error)
         if watch.tried:
-            line = line_in(file, error)
             send({"stop": "blocked", "message": watch.tried[0], "line": line})
         elif out_of_memory(error):
-            send({"stop": "memory", "line": line_in(file, error)})
+            send({"stop": "memory", "line": line})
         else:
-            line, name = line_in(file, error), type(error).__name__
-            message = _first_line(error)
-            send({"stop": "import", "error": name, "message": message, "line": line})
+            # What is no Exception goes through a case as well, and then it is not the import's.
+            stop = "import" if isinstance(error, Exception) else "raised"
+            values = {"error": type(error).__name__, "message": _first_line(error)}
+            send({"stop": stop, **values, "line": line})
 
 
 def _run(

@@ -50,11 +50,11 @@ def _forked(request: dict[str, Any]) -> dict[str, Any]:
     os.close(write_end)
     data = _read_all(read_end, pid)
     os.close(read_end)
-    os.waitpid(pid, 0)
+    _, status = os.waitpid(pid, 0)
     try:
         return json.loads(data)
-    except ValueError:
-        return {"error": "The judge ended without an answer."}
+    except ValueError:  # the judge is gone: most likely the learner's code has ended it
+        return {"died": os.waitstatus_to_exitcode(status)}
 
 
 def _judge(request: dict[str, Any], write_end: int) -> None:

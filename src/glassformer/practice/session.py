@@ -73,6 +73,7 @@ class Session:
     notice: str = ""
     state: str = "work"
     ended: bool = False
+    unsaved: str = ""  # why the progress could not be written, last time
     _place: int = 0
     _cursor: int = 0
     _reports: dict[str, Report] = field(default_factory=dict)
@@ -81,6 +82,7 @@ class Session:
     _stale: set[str] = field(default_factory=set)  # saved again while being graded
     _leaving: bool = False
     _shows_solution: bool = False
+    _hides_hints: bool = False  # once passed, they would push the good news out of the window
 
     def __post_init__(self) -> None:
         names = [exercise.name for exercise in self.exercises]
@@ -124,7 +126,7 @@ class Session:
             passed=frozenset(self.progress.passed),
             report=self._reports.get(self.current.name),
             running=self.wanted is not None and self.wanted.name == self.current.name,
-            hints=task.hints[:n_read],
+            hints=() if self._hides_hints else task.hints[:n_read],
             n_hints=len(task.hints),
             notice=self._notice(),
             keys=self._keys(is_passed),
@@ -169,6 +171,8 @@ class Session:
             return
         self._queue = [each for each in self._queue if each.name != report.exercise]
         self._reports[report.exercise] = report
+        if report.exercise == self.current.name:
+            self._hides_hints = report.passed
         if report.passed:
             self._passed(report.exercise)
         elif report.kind != "needs":
@@ -271,11 +275,12 @@ class Session:
     def _go(self, place: int) -> None:
         self._place = place
         self.progress.current = self.current.name
-        self.notice, self._shows_solution = "", False
+        self.notice, self._shows_solution, self._hides_hints = "", False, False
         self._save()
         self._want(self.current)
 
     def _hint(self) -> None:
+        self._hides_hints = False
         total = len(self.current.task(self.language.code).hints)
         read = self.progress.hints.get(self.current.name, 0)
         if read >= total:
@@ -300,8 +305,10 @@ class Session:
     def _save(self) -> None:
         try:
             self.progress.save(self.workspace.folder)
+            self.unsaved = ""
         except OSError as error:
-            self._say("practice.notice.progress", reason=error.strerror)
+            self.unsaved = error.strerror or str(error)
+            self._say("practice.notice.progress", reason=self.unsaved)
 
     def _say(self, key: str, **values: object) -> None:
         self.notice = self.language.say(key, **values)

@@ -57,7 +57,8 @@ def tell(report: Report, exercise: Exercise, language: Language) -> Told:
         if len(sentences) > 1:
             sentences.insert(0, say("practice.found.two"))
     elif report.finding is not None:
-        sentences.append(say(report.finding.key, **report.finding.values))
+        # An error may have nothing to say after its name.
+        sentences.append(say(report.finding.key, **report.finding.values).rstrip(": "))
     where = ""
     if report.line is not None:
         where = say("practice.line", file=exercise.file_name, line=report.line)

@@ -59,13 +59,13 @@ def _run(
     judge = Judge(exercise, source, seed)
     deadline = begun + exercise.seconds + _GRACE
     sent, printed, cut = _collect(pid, message_end, print_end, deadline)
-    status = _end(pid)
+    status, stayed = _end(pid, deadline)
     got, stop = _read(sent)
     text = printed.decode("utf-8", errors="replace")
     if cut == "output":
         stop = {"stop": "output"}
     elif stop is None and len(got) < len(judge.cases):
-        stop = _death(status, cut, text)
+        stop = _death(status, "time" if stayed else cut, text)
     return got, stop, text, judge
 
 
@@ -139,10 +139,14 @@ def _kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def _end(pid: int) -> int:
-    _, status = os.waitpid(pid, 0)
-    _kill(pid)  # what it may have left running
-    return status
+def _end(pid: int, deadline: float) -> tuple[int, bool]:
+    """How it ended, and whether it had to be ended: it may stay though it has closed its pipes."""
+    done, status = os.waitpid(pid, os.WNOHANG)
+    while not done and time.perf_counter() < deadline:
+        time.sleep(0.01)
+        done, status = os.waitpid(pid, os.WNOHANG)
+    _kill(pid)  # and what it may have left running
+    return (status, False) if done else (os.waitpid(pid, 0)[1], True)
 
 
 def _read(sent: bytes) -> tuple[list[Outcome], dict[str, Any] | None]:
@@ -152,15 +156,15 @@ def _read(sent: bytes) -> tuple[list[Outcome], dict[str, Any] | None]:
     for line in sent.splitlines():
         try:
             message = json.loads(line)
-        except ValueError:  # the last line of a process that was ended while it wrote
-            break
-        if "case" in message:
-            del message["case"]
-            got.append(Outcome.from_data(message))
-        elif "begin" in message:
-            begun = True
-        elif "stop" in message:
-            stop = {**message, "begun": begun}
+            if "case" in message:
+                del message["case"]
+                got.append(Outcome.from_data(message))
+            elif "begin" in message:
+                begun = True
+            elif "stop" in message:
+                stop = {**message, "begun": begun}
+        except (ValueError, TypeError, KeyError):
+            break  # the last line of a process that was ended while it wrote, or none of ours
     return got, stop
 
 

@@ -55,7 +55,7 @@ def taken_apart(value: Any, depth: int = 0) -> Value:
     'number'
     """
     if isinstance(value, Tensor):
-        return Leaf("tensor", str(value.dtype).removeprefix("torch."), _numbers(value))
+        return _tensor(value)
     if isinstance(value, np.ndarray):
         if value.dtype.kind not in "biuf":
             return Leaf("other", str(value.dtype), _NOTHING, f"ndarray of {value.dtype}")
@@ -74,6 +74,15 @@ def taken_apart(value: Any, depth: int = 0) -> Value:
         kind = next(k.__name__ for k in (tuple, list, dict) if isinstance(value, k))
         return Group(kind, parts)
     return Leaf("other", "", _NOTHING, type(value).__name__)
+
+
+def _tensor(tensor: Tensor) -> Leaf:
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    try:
+        return Leaf("tensor", dtype, _numbers(tensor))
+    except (RuntimeError, TypeError):  # sparse, nested, quantized, on the device meta
+        kind = f"{type(tensor).__name__} ({dtype}, {tensor.layout}, {tensor.device})"
+        return Leaf("other", dtype, _NOTHING, kind)
 
 
 def _numbers(tensor: Tensor) -> np.ndarray:

@@ -1,6 +1,7 @@
 """A session in a terminal: keys, saved files and gradings meet in one queue, and each is drawn."""
 
 import contextlib
+import importlib
 import os
 import select
 import signal
@@ -35,23 +36,15 @@ class Resized:
 def watch(session: Session, folder: Path, language: Language) -> None:
     """Run a session until it ends; the terminal is left as it was found."""
     try:
-        import watchfiles
+        importlib.import_module("watchfiles")
     except ImportError:
         raise ConfigError(language.say("practice.error.watchfiles")) from None
     events: SimpleQueue[Event | Resized | BaseException] = SimpleQueue()
     stop = threading.Event()
 
     def files() -> None:
-        changes = watchfiles.watch(
-            folder,
-            stop_event=stop,
-            recursive=False,
-            rust_timeout=200,
-            yield_on_timeout=False,
-            raise_interrupt=False,
-        )
-        for found in changes:
-            events.put(Saved(frozenset(Path(path) for _, path in found)))
+        for paths in saved(folder, stop):
+            events.put(Saved(paths or frozenset(map(session.workspace.file, session.exercises))))
 
     def keys() -> None:
         for key in pressed(stop):
@@ -139,6 +132,48 @@ def _draw(session: Session, language: Language) -> os.terminal_size:
     sys.stdout.write(_CLEAR + captured.get())
     sys.stdout.flush()
     return size
+
+
+def saved(folder: Path, stop: threading.Event) -> Iterator[frozenset[Path]]:
+    """Files as they change, come or go; an empty set when the folder itself went or came."""
+    from watchfiles import watch
+
+    is_another = False
+    while not stop.is_set():
+        try:
+            handle = os.open(folder, os.O_RDONLY)
+        except OSError:
+            stop.wait(_BLINK)
+            continue
+        changes = watch(
+            folder,
+            stop_event=stop,
+            recursive=False,
+            rust_timeout=int(1000 * _BLINK),
+            yield_on_timeout=True,
+            raise_interrupt=False,
+        )
+        try:
+            for found in changes:
+                if found or is_another:
+                    yield frozenset(Path(path) for _, path in ([] if is_another else found))
+                elif not _is(folder, handle):
+                    break
+                is_another = False
+        except FileNotFoundError:  # gone before the first look
+            pass
+        finally:
+            os.close(handle)
+        is_another = True
+        yield frozenset()
+
+
+def _is(folder: Path, handle: int) -> bool:
+    """Whether a name still leads to an open folder, which no other can be mistaken for."""
+    try:
+        return os.path.samestat(folder.stat(), os.fstat(handle))
+    except OSError:
+        return False
 
 
 def pressed(stop: threading.Event) -> Iterator[str]:

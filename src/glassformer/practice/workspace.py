@@ -1,13 +1,15 @@
 """A learner's folder: one file per exercise, a README, solutions once they are earned."""
 
+import os
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 
 from rich.cells import cell_len
 
 from glassformer.errors import ConfigError
-from glassformer.languages import Language
+from glassformer.languages import Language, detect
 from glassformer.practice.exercise import Exercise
 from glassformer.render.paragraph import wrapped
 
@@ -31,8 +33,13 @@ class Workspace:
     @property
     def command(self) -> str:
         """What to type to come back here."""
-        elsewhere = "" if self.folder == DEFAULT else f" --dir {self.folder}"
-        return f"glassformer practice{elsewhere}"
+        return f"glassformer practice{self.options}"
+
+    @property
+    def options(self) -> str:
+        """What must be said again: another folder, a language that the surroundings do not say."""
+        elsewhere = "" if self.folder == DEFAULT else f" --dir {quote(str(self.folder))}"
+        return elsewhere + _spoken(self.language)
 
     def create(self, exercises: Sequence[Exercise]) -> None:
         """Write what is not there yet; nothing that is there is touched."""
@@ -42,10 +49,10 @@ class Workspace:
             readme = self.folder / "README.md"
             if not readme.exists():
                 text = say("practice.readme", total=len(exercises), command=self.command)
-                readme.write_text(text, "utf-8")
+                _write(readme, text)
             for exercise in exercises:
                 if not self.file(exercise).exists():
-                    self.file(exercise).write_text(self.beginning(exercise), "utf-8")
+                    _write(self.file(exercise), self.beginning(exercise))
         except OSError as error:
             reason = error.strerror or str(error)
             message = say("practice.error.folder", folder=self.folder, reason=reason)
@@ -67,15 +74,31 @@ class Workspace:
             kept = _free(self.folder / "old" / exercise.file_name)
             kept.parent.mkdir(exist_ok=True)
             file.replace(kept)
-        file.write_text(self.beginning(exercise), "utf-8")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        _write(file, self.beginning(exercise))
         return kept
 
     def reveal(self, exercise: Exercise) -> Path:
         """Write the solution beside the exercises."""
         path = self.solution_file(exercise)
         path.parent.mkdir(exist_ok=True)
-        path.write_text(exercise.solution, "utf-8")
+        _write(path, exercise.solution)
         return path
+
+
+def _spoken(language: Language) -> str:
+    try:
+        is_default = detect(os.environ) == language
+    except ConfigError:  # a language that there is not
+        is_default = False
+    return "" if is_default else f" --lang {language.code}"
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file beside its place and put it there: a crash leaves all of it, or nothing."""
+    new = path.with_name(f".{path.name}.new")
+    new.write_text(text, "utf-8")
+    new.replace(path)
 
 
 def _folded(paragraph: str) -> list[str]:

@@ -21,7 +21,7 @@ class _Size(NamedTuple):
 
 _SIZES = {
     "quick": _Size((64, 128, 256, 512), 3),
-    "full": _Size((64, 128, 256, 512, 1024, 2048), 5),
+    "full": _Size((64, 128, 256, 512, 1024, 2048), 7),
 }
 _DIM, _HEADS = 128, 4
 _LAST = 3  # lengths that exponents are fitted to: short ones mostly measure the cost of calls
@@ -88,7 +88,7 @@ def draw(numbers: Numbers, words: Words) -> Chart:
 
 EXPERIMENT = Experiment(
     name="complexity",
-    seconds={"quick": 2, "full": 7},
+    seconds={"quick": 1, "full": 5},
     look_at=(
         "attention/reference.py:attention",
         "layers/attention.py:SelfAttention",

@@ -84,7 +84,7 @@ def draw(numbers: Numbers, words: Words) -> Chart:
             Lines(
                 title=words("noise"),
                 x=share,
-                y=Axis(label=words("variance"), least=0.0),
+                y=Axis(label=words("variance"), least=0.0, most=1.1 * max(numbers["variance"])),
                 places=tuple(numbers["shares"]),
                 series=(
                     Series(name=words("measured"), values=tuple(numbers["variance"])),
@@ -94,9 +94,9 @@ def draw(numbers: Numbers, words: Words) -> Chart:
             Lines(
                 title=words("off"),
                 x=share,
-                y=Axis(label=words("errors"), least=0.0),
+                y=Axis(label=words("errors"), least=0.0, most=1.25 * max(1, *numbers["off"])),
                 places=tuple(numbers["shares"]),
-                series=(Series(name=words("off"), values=tuple(numbers["off"])),),
+                series=(Series(name=words("measured"), values=tuple(numbers["off"])),),
                 marks=(Mark(name=words("chance"), at=1.0),),
             ),
         )
@@ -105,7 +105,7 @@ def draw(numbers: Numbers, words: Words) -> Chart:
 
 EXPERIMENT = Experiment(
     name="dropout",
-    seconds={"quick": 1, "full": 2},
+    seconds={"quick": 1, "full": 1},
     look_at=("attention/reference.py:attention", "fromscratch/function.py:attention"),
     measure=measure,
     judge=judge,

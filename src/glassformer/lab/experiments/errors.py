@@ -86,7 +86,7 @@ def draw(numbers: Numbers, words: Words) -> Chart:
 
 EXPERIMENT = Experiment(
     name="errors",
-    seconds={"quick": 1, "full": 2},
+    seconds={"quick": 1, "full": 1},
     look_at=(
         "lab/ten_errors.py:ERRORS",
         "fromscratch/function.py:attention",

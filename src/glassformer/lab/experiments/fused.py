@@ -84,7 +84,7 @@ def draw(numbers: Numbers, words: Words) -> Chart:
 
 EXPERIMENT = Experiment(
     name="fused",
-    seconds={"quick": 2, "full": 7},
+    seconds={"quick": 1, "full": 4},
     look_at=(
         "attention/reference.py:attention",
         "attention/backends/sdpa.py:attend",

@@ -141,7 +141,7 @@ def draw(numbers: Numbers, words: Words) -> Chart:
 
 EXPERIMENT = Experiment(
     name="grouped",
-    seconds={"quick": 8, "full": 40},
+    seconds={"quick": 8, "full": 30},
     look_at=(
         "attention/reference.py:attention_weights",
         "layers/attention.py:SelfAttention",

@@ -205,7 +205,7 @@ def draw(numbers: Numbers, words: Words) -> Chart:
 
 EXPERIMENT = Experiment(
     name="heads",
-    seconds={"quick": 5, "full": 12},
+    seconds={"quick": 3, "full": 12},
     look_at=(
         "observe/roles.py:roles",
         "observe/record.py:observe",

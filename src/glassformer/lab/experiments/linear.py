@@ -22,7 +22,7 @@ class _Size(NamedTuple):
 
 _SIZES = {
     "quick": _Size((4, 16, 64, 256), 2, 7, 3),
-    "full": _Size((4, 16, 64, 256, 768, 1024), 2, 32, 7),
+    "full": _Size((4, 16, 64, 256, 512, 1024), 2, 32, 7),
 }
 _DTYPES = ("float32", "float64")
 
@@ -97,12 +97,14 @@ def judge(numbers: Numbers) -> Verdict:
 
 def draw(numbers: Numbers, words: Words) -> Chart:
     width = Axis(label=words("width"), log=True)
+    # Room above and below: a line along 0 must be seen.
+    most = 1.1 * max(1, *(max(numbers[f"token_{dtype}"]) for dtype in _DTYPES))
     return Chart(
         (
             Lines(
                 title=words("apart"),
                 x=width,
-                y=Axis(label=words("units"), least=0.0),
+                y=Axis(label=words("units"), least=0.0, most=most),
                 places=tuple(numbers["widths"]),
                 series=tuple(
                     Series(name=words(way, dtype=d), values=tuple(numbers[f"{way}_{d}"]))

@@ -224,7 +224,7 @@ def draw(numbers: Numbers, words: Words) -> Chart:
 
 EXPERIMENT = Experiment(
     name="lstm",
-    seconds={"quick": 12, "full": 60},
+    seconds={"quick": 8, "full": 30},
     look_at=(
         "models/recurrent.py:LSTMLanguageModel",
         "models/recurrent.py:AdditiveAttention",

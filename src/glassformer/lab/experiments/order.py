@@ -165,7 +165,7 @@ def draw(numbers: Numbers, words: Words) -> Chart:
 
 EXPERIMENT = Experiment(
     name="order",
-    seconds={"quick": 10, "full": 35},
+    seconds={"quick": 10, "full": 25},
     look_at=(
         "attention/sinusoidal.py:sinusoidal",
         "layers/embedding.py:LearnedPositions",

@@ -176,7 +176,7 @@ def draw(numbers: Numbers, words: Words) -> Chart:
 
 EXPERIMENT = Experiment(
     name="residual",
-    seconds={"quick": 6, "full": 45},
+    seconds={"quick": 3, "full": 30},
     look_at=(
         "fromscratch/residual.py:pre_norm",
         "fromscratch/residual.py:post_norm",

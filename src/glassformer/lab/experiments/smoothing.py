@@ -187,7 +187,7 @@ def draw(numbers: Numbers, words: Words) -> Chart:
 
 EXPERIMENT = Experiment(
     name="smoothing",
-    seconds={"quick": 5, "full": 15},
+    seconds={"quick": 3, "full": 12},
     look_at=("train/loss.py:cross_entropy_sum",),
     measure=measure,
     judge=judge,

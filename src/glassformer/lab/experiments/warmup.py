@@ -135,7 +135,7 @@ def draw(numbers: Numbers, words: Words) -> Chart:
 
 EXPERIMENT = Experiment(
     name="warmup",
-    seconds={"quick": 15, "full": 70},
+    seconds={"quick": 15, "full": 50},
     look_at=("train/schedule.py:Schedule", "layers/block.py:Block"),
     measure=measure,
     judge=judge,

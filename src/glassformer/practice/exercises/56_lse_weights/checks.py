@@ -27,7 +27,7 @@ def call(m: Any, q: Tensor, k: Tensor, lse: Tensor, cells: list[list[int]]) -> A
 def largest(m: Any, q: Tensor, k: Tensor, lse: Tensor, cells: list[list[int]]) -> str:
     with Largest() as mode, torch.no_grad():
         call(m, q, k, lse, cells)
-    return "less than a row" if mode.size < k.shape[2] else "a row of scores or more"
+    return "< S" if mode.size < k.shape[2] else "≥ S"
 
 
 def _highest(q: Tensor, k: Tensor) -> list[list[int]]:
@@ -42,4 +42,4 @@ def cases(draw: Draw) -> Iterator[Case]:
         yield Case("values", call, drawn(draw), ("weights",))
     large = drawn(draw, scale=60.0)
     yield Case("large", call, {**large, "cells": _highest(large["q"], large["k"])}, ("weights",))
-    yield Case("small", largest, drawn(draw, n_keys=50), ("largest tensor",))
+    yield Case("small", largest, drawn(draw, n_keys=50), ("numel",))

@@ -23,7 +23,7 @@ def call(m: Any, q: Tensor, k: Tensor, chunk: int) -> Any:
 def largest(m: Any, q: Tensor, k: Tensor, chunk: int) -> str:
     with Largest() as mode:
         m.statistics(q, k, chunk)
-    return "less than L × S" if mode.size < len(q) * len(k) else "L × S or more"
+    return "< L × S" if mode.size < len(q) * len(k) else "≥ L × S"
 
 
 def cases(draw: Draw) -> Iterator[Case]:
@@ -36,4 +36,4 @@ def cases(draw: Draw) -> Iterator[Case]:
     large = inputs(draw)
     yield Case("large", call, {**large, "q": large["q"] * 3000}, names)
     long = {"q": draw.normal(60, 4), "k": draw.normal(50, 4), "chunk": 8}
-    yield Case("whole", largest, long, ("largest tensor",))
+    yield Case("whole", largest, long, ("numel",))

@@ -72,7 +72,7 @@ def letters(m: Any, words: Tensor, unseen: Tensor) -> str:
     m.train(model, words, words.flip(1), BEGIN, STEPS, RATE)
     written = m.write(model, unseen, BEGIN, LENGTH)
     right = written.shape == unseen.shape and (written == unseen.flip(1)).all(1).double().mean()
-    return "9 of 10 words or more" if right >= 0.9 else "fewer than 9 of 10 words"
+    return "≥ 90 %" if right >= 0.9 else "< 90 %"
 
 
 def cases(draw: Draw) -> Iterator[Case]:
