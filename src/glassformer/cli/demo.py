@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from typing import Annotated
 
 import torch
@@ -31,7 +32,7 @@ from glassformer.cli.worked_examples import (
     cat_row,
     three_words,
 )
-from glassformer.languages import Language
+from glassformer.languages import Language, flag
 from glassformer.render import (
     Beside,
     Paragraph,
@@ -173,11 +174,12 @@ def _statistics(language: Language) -> RenderableType:
 def _next(language: Language) -> RenderableType:
     say = language.say
     other = {"en": "zh", "zh": "en"}[language.code]
+    lang = flag(language, os.environ)
     commands = [
-        ("glassformer learn", say("demo.next.learn")),
-        ("glassformer practice", say("demo.next.practice")),
-        ("glassformer lab scale", say("demo.next.lab")),
-        ('glassformer mask "causal & window(2)"', say("demo.next.mask")),
+        (f"glassformer learn{lang}", say("demo.next.learn")),
+        (f"glassformer practice{lang}", say("demo.next.practice")),
+        (f"glassformer lab scale{lang}", say("demo.next.lab")),
+        (f'glassformer mask "causal & window(2)"{lang}', say("demo.next.mask")),
         (f"glassformer demo --lang {other}", say("demo.next.language")),
         ("glassformer demo --json", say("demo.next.json")),
     ]

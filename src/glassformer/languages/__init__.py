@@ -6,6 +6,6 @@ Reading order: catalogue, choice. Imports nothing of glassformer but its errors.
 """
 
 from glassformer.languages.catalogue import CODES, Language, text
-from glassformer.languages.choice import detect
+from glassformer.languages.choice import detect, flag
 
-__all__ = ["CODES", "Language", "detect", "text"]
+__all__ = ["CODES", "Language", "detect", "flag", "text"]

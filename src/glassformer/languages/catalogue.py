@@ -1,6 +1,7 @@
 """A language, and what it says for a key."""
 
 import json
+import os
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -30,8 +31,16 @@ class Language:
             )
 
     def say(self, key: str, **values: object) -> str:
-        """The text under `key`, its {named} placeholders filled in."""
-        return _catalogue(self.code)[key].format(**values)
+        """The text under `key`, its {named} placeholders filled in.
+
+        {lang} is what a command that the text names must be told to answer in this language.
+        """
+        found = _catalogue(self.code)[key]
+        if "{lang}" in found:
+            from glassformer.languages.choice import flag
+
+            values["lang"] = flag(self, os.environ)
+        return found.format(**values)
 
 
 def text(key: str, lang: str, **values: object) -> str:

@@ -44,15 +44,15 @@ def stop_finding(exercise: Exercise, stop: dict[str, Any]) -> Finding:
         case "time":
             return Finding("practice.found.time", {"seconds": f"{exercise.seconds:g}"})
         case _:
-            return _outside(stop["stop"], message)
+            return _outside(stop["stop"], message, exercise)
 
 
-def _outside(kind: str, message: str) -> Finding:
+def _outside(kind: str, message: str, exercise: Exercise) -> Finding:
     match kind:
         case "unreadable":
             return Finding("practice.found.unreadable", {"message": message})
         case "absent":
-            return Finding("practice.found.absent", {"file": message})
+            return Finding("practice.found.absent", {"file": message, "name": exercise.name})
         case "needs":
             return Finding("practice.found.needs", {"names": message})
         case _:

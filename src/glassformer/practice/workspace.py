@@ -9,7 +9,7 @@ from shlex import quote
 from rich.cells import cell_len
 
 from glassformer.errors import ConfigError
-from glassformer.languages import Language, detect
+from glassformer.languages import Language, flag
 from glassformer.practice.exercise import Exercise
 from glassformer.render.paragraph import wrapped
 
@@ -39,7 +39,7 @@ class Workspace:
     def options(self) -> str:
         """What must be said again: another folder, a language that the surroundings do not say."""
         elsewhere = "" if self.folder == DEFAULT else f" --dir {quote(str(self.folder))}"
-        return elsewhere + _spoken(self.language)
+        return elsewhere + flag(self.language, os.environ)
 
     def create(self, exercises: Sequence[Exercise]) -> None:
         """Write what is not there yet; nothing that is there is touched."""
@@ -84,14 +84,6 @@ class Workspace:
         path.parent.mkdir(exist_ok=True)
         _write(path, exercise.solution)
         return path
-
-
-def _spoken(language: Language) -> str:
-    try:
-        is_default = detect(os.environ) == language
-    except ConfigError:  # a language that there is not
-        is_default = False
-    return "" if is_default else f" --lang {language.code}"
 
 
 def _write(path: Path, text: str) -> None:
