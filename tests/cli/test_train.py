@@ -135,3 +135,30 @@ def test_unequal_files_are_told(run, tmp_path):
     code, _, told = run("train", "--source", source, "--target", target, "--out", out, *SHORT)
     assert code == 2
     assert "must have equally many lines" in told and "50" in told and "47" in told
+
+
+def test_a_saved_model_learns_more(run, tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("the king is dead. long live the king.\n" * 40)
+    first, second = tmp_path / "first", tmp_path / "second"
+    steps = ("--set", "until.steps=3", "--set", "model.dim=32", "--set", "model.n_layers=1")
+    code, _, err = run("train", "--text", text, "--out", first, *steps)
+    assert code == 0, err
+    more = ("--from", f"{first}/model", "--set", "until.steps=2")
+    code, out, err = run("train", "--text", text, "--out", second, *more)
+    assert code == 0 and "2 steps" in out, err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--from", "reader"), "--from needs texts to learn from"),
+        (("--from", "reader", "--text", "x", "--to", "fr"), "--to goes with --from"),
+        (("--source", "a", "--target", "b", "--to", "fr"), "--to goes with --from"),
+        (("--source", "a", "--from", "reader"), "Two files make a translator"),
+    ],
+)
+def test_what_does_not_go_together(run, tmp_path, words, sentence):
+    code, _, err = run("train", *words, "--out", tmp_path / "run")
+    assert code == 2 and sentence in err
+    assert not (tmp_path / "run").exists()

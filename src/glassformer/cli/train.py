@@ -1,7 +1,7 @@
 """`glassformer train`: a recipe, or two files, to a model."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -44,6 +44,12 @@ def add(app: typer.Typer, language: Language) -> None:
         text: Annotated[
             Path | None, typer.Option("--text", metavar="FILE", help=say("train.text"))
         ] = None,
+        origin: Annotated[
+            str | None, typer.Option("--from", metavar="MODEL", help=say("train.from"))
+        ] = None,
+        to: Annotated[
+            str | None, typer.Option("--to", metavar="zh|fr", help=say("train.to"))
+        ] = None,
         device: Annotated[str | None, saved.device_option(language)] = None,
     ) -> None:
         # Imported here: other commands train nothing.
@@ -53,7 +59,8 @@ def add(app: typer.Typer, language: Language) -> None:
         words = [*(changes or [])]
         if data is not None:
             words.append(f"data.folder={str(data.absolute())!r}")
-        chosen = _recipe(recipe, source, target, text, out, resume, words, language)
+        own = Own(source, target, text, origin, to)
+        chosen = _recipe(recipe, own, out, resume, words, language)
         try:
             result = run(chosen, out=out, resume=resume, device=device)
         except Interrupted as stop:
@@ -71,30 +78,51 @@ def add(app: typer.Typer, language: Language) -> None:
             )
 
 
+class Own(NamedTuple):
+    """A user's own files, and the saved model to begin with."""
+
+    source: Path | None
+    target: Path | None
+    text: Path | None
+    origin: str | None
+    to: str | None
+
+    def recipe(self, language: Language) -> "Recipe | None":
+        """The usual one for them; None where there are no files."""
+        from glassformer.train.defaults import further_recipe, language_recipe, translation_recipe
+
+        source, target, text = (str(each or "") for each in self[:3])
+        if not (source or target or text):
+            return None
+        if not text and not (source and target):
+            raise ConfigError(language.say("train.error.pair"))
+        if self.origin is not None:
+            return further_recipe(self.origin, source=source, target=target, text=text, to=self.to)
+        return language_recipe(text) if text else translation_recipe(source, target)
+
+
 def _recipe(
     path: Path | None,
-    source: Path | None,
-    target: Path | None,
-    text: Path | None,
+    own: Own,
     out: Path | None,
     resume: bool,
     changes: list[str],
     language: Language,
 ) -> "Recipe":
     from glassformer.train import Recipe
-    from glassformer.train.defaults import language_recipe, translation_recipe
 
-    own = source is not None or target is not None
-    if sum([path is not None, own, text is not None]) > 1:
+    pair = own.source is not None or own.target is not None
+    if sum([path is not None, pair, own.text is not None]) > 1:
         raise ConfigError(language.say("train.error.several"))
+    if own.to is not None and (own.origin is None or not pair):
+        raise ConfigError(language.say("train.error.to"))
+    usual = own.recipe(language)
+    if usual is not None:
+        return _changed(usual, changes)
+    if own.origin is not None:
+        raise ConfigError(language.say("train.error.from"))
     if path is not None:
         return Recipe.from_toml(path, changes)
-    if own:
-        if source is None or target is None:
-            raise ConfigError(language.say("train.error.pair"))
-        return _changed(translation_recipe(str(source), str(target)), changes)
-    if text is not None:
-        return _changed(language_recipe(str(text)), changes)
     if resume and out is not None:
         return Recipe.from_toml(out / "recipe.toml", changes)
     raise ConfigError(language.say("train.error.nothing"))

@@ -8,16 +8,11 @@ from torch import nn
 from glassformer.errors import ConfigError
 from glassformer.models import PRESETS, Config, build
 from glassformer.models.baselines import RecurrentConfig
+from glassformer.train.beginning import FAMILIES, continued, origin_of
 from glassformer.train.config import Recipe
 from glassformer.train.initial import initialise
 from glassformer.train.tasks.task import Task
 
-FAMILIES = {
-    "language": "decoder",
-    "masked": "encoder",
-    "translation": "encoder_decoder",
-    "classification": "encoder",
-}
 USUAL = {
     "language": "laptop-decoder",
     "masked": "laptop-encoder",
@@ -27,11 +22,15 @@ USUAL = {
 
 
 def build_model(recipe: Recipe, task: Task) -> nn.Module:
-    """A fresh model with its tokenizer, on the CPU; the seed alone decides about its weights."""
+    """The model of a recipe with its tokenizer, on the CPU; the seed decides about new weights."""
     torch.manual_seed(recipe.seed)
-    config = model_config(recipe, task.tokenizer.vocab_size, task.data.classes)
-    model: Any = build(config)
-    initialise(model, recipe.model.get("initial", "ours"))
+    size, classes = task.tokenizer.vocab_size, task.data.classes
+    origin = origin_of(recipe)
+    if origin is not None:
+        model: Any = continued(recipe, origin, size, classes)
+    else:
+        model = build(model_config(recipe, size, classes))
+        initialise(model, recipe.model.get("initial", "ours"))
     model.tokenizer, model.special = task.tokenizer, task.special
     return model
 

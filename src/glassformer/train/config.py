@@ -288,7 +288,10 @@ class Recipe:
         path = self.tokenizer.path
         tokenizer = replace(self.tokenizer, path=path and at(folder, path))
         data = replace(self.data, folder="", **corpora)
-        return replace(self, data=data, tokenizer=tokenizer)
+        model, origin = dict(self.model), self.model.get("from")
+        if isinstance(origin, str) and (folder / origin).is_dir():
+            model["from"] = at(folder, origin)
+        return replace(self, data=data, tokenizer=tokenizer, model=model)
 
     @property
     def full_schedule(self) -> Schedule:

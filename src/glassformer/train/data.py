@@ -19,6 +19,7 @@ from glassformer.text import SpecialTokens, Tokenizer, read_tokenizer
 from glassformer.text.learning import learn_tokenizer
 from glassformer.text.report import Report
 from glassformer.text.store import TokenTable, write_table
+from glassformer.train.beginning import origin_of
 from glassformer.train.config import Recipe
 
 TOGETHER = 1000  # texts that are tokenised at once
@@ -119,6 +120,9 @@ def _tokenizer(recipe: Recipe) -> tuple[Tokenizer, SpecialTokens]:
     wish = recipe.tokenizer
     if wish.path is not None:
         return read_saved_tokenizer(Path(wish.path))
+    origin = origin_of(recipe)
+    if origin is not None:
+        return origin.tokenizer, origin.special
     documents = any(f.format not in (None, "stream") for f in recipe.data.train)
     around = {"translation": "end", "language": "begin" if documents else "none"}.get(
         recipe.task, "class" if wish.kind == "wordpiece" else "both"

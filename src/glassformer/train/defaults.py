@@ -5,6 +5,12 @@ from typing import Any
 
 from glassformer.text.lines import n_lines
 from glassformer.train.config import Recipe
+from glassformer.train.settings import plain
+
+FURTHER: dict[str, Any] = {
+    "schedule": {"kind": "cosine", "lr": 2e-4, "least": 1e-5, "warmup": 50},
+    "until": {"steps": 1000},
+}
 
 
 def translation_recipe(source: str, target: str, **changes: Any) -> Recipe:
@@ -37,6 +43,21 @@ def translation_recipe(source: str, target: str, **changes: Any) -> Recipe:
         "save": {"every_epochs": 1, "average": 4},
         **changes,
     }
+    return Recipe.from_dict(values)
+
+
+def further_recipe(
+    origin: str, *, source: str = "", target: str = "", text: str = "", to: str | None = None
+) -> Recipe:
+    """What a saved model needs to learn from a user's own files, too: small steps, and not many.
+
+    `to` is the language of the translations, for a model that writes several.
+    """
+    if text:
+        return language_recipe(text, model={"from": origin}, tokenizer={}, **FURTHER)
+    values = plain(translation_recipe(source, target, model={"from": origin}, **FURTHER))
+    values["tokenizer"] = {}
+    values["data"]["train"][0]["prefix"] = f"<{to}> " if to else ""
     return Recipe.from_dict(values)
 
 
