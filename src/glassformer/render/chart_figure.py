@@ -20,6 +20,7 @@ _INCHES_PER_CELL = 0.1
 _INCHES_PER_BAR = 0.22
 _MOST_CAPTION = 180  # cells of a line of small print
 _MOST_NUMBERED = 12  # places that are all named below a panel
+_MOST_BESIDE = 28  # numbers that have room beside each other there
 
 
 def check_chart_file(path: str | Path) -> None:
@@ -106,7 +107,7 @@ def _lines(axes: Any, panel: Lines) -> None:
         line(mark.at, color="#888888", ls=style, lw=1, label=_plain(mark.name))
     _scale(axes, panel)
     if len(panel.series) + len(panel.marks) > 1:
-        axes.legend(frameon=False, fontsize=8)
+        axes.legend(framealpha=0.85, edgecolor="none", fontsize=8)
 
 
 def _scale(axes: Any, panel: Lines) -> None:
@@ -118,7 +119,7 @@ def _scale(axes: Any, panel: Lines) -> None:
         low, high = axes.get_ylim()
         _number(axes.yaxis, subs=(1, 2, 5) if high / low < 1000 else (1,))
     if len(panel.places) <= _MOST_NUMBERED:
-        axes.set_xticks(panel.places, [brief(x) for x in panel.places], fontsize=8)
+        axes.set_xticks(panel.places, _apart(panel), fontsize=8)
         axes.set_xticks([], minor=True)
     for axis, limits in ((panel.x, axes.set_xlim), (panel.y, axes.set_ylim)):
         low, high = axis.least, axis.most
@@ -130,6 +131,18 @@ def _scale(axes: Any, panel: Lines) -> None:
     axes.set_xlabel(_plain(panel.x.label))
     axes.set_ylabel(_plain(panel.y.label))
     axes.grid(alpha=0.25)
+
+
+def _apart(panel: Lines) -> list[str]:
+    """The places as numbers; one that would stand on its neighbour is left out."""
+    at = [math.log(x) if panel.x.log else float(x) for x in panel.places]
+    step = max((at[-1] - at[0]) / _MOST_BESIDE, 1e-12)
+    kept, labels = -math.inf, []
+    for x, place in zip(at, panel.places, strict=True):
+        is_free = x - kept >= step
+        kept = x if is_free else kept
+        labels.append(brief(place) if is_free else "")
+    return labels
 
 
 def _number(axis: Any, **ticks: Any) -> None:
