@@ -1,7 +1,6 @@
 """The book: one file, whole, without a network."""
 
 import re
-import shutil
 from functools import cache
 from html.parser import HTMLParser
 
@@ -91,32 +90,23 @@ def test_it_is_written_whole(tmp_path):
 
 
 @pytest.mark.browser
-def test_a_browser_draws_it_in_light_and_dark_wide_and_narrow(tmp_path):
-    driver = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
-    if found is None:
-        pytest.skip("needs Chromium, Debian's package chromium")
-    with driver.sync_playwright() as play:
-        browser = play.chromium.launch(
-            executable_path=found, args=["--no-sandbox", "--disable-gpu", "--no-first-run"]
-        )
-        backgrounds, heard = set(), []
-        for code in CODES:
-            path = tmp_path / f"{code}.html"
-            path.write_text(book(code), "utf-8")
-            for scheme, width in (("light", 1280), ("dark", 390)):
-                size = {"width": width, "height": 800}
-                context = browser.new_context(viewport=size, color_scheme=scheme, offline=True)
-                tab = context.new_page()
-                tab.on("console", lambda message: heard.append(message.text))
-                tab.on("request", lambda request: heard.append(request.url))
-                tab.goto(path.as_uri())
-                backgrounds.add(tab.evaluate("getComputedStyle(document.body).backgroundColor"))
-                assert tab.evaluate("document.documentElement.scrollWidth") <= width
-                height = "(all) => Math.min(...all.map((m) => m.getBoundingClientRect().height))"
-                assert tab.locator("p math").evaluate_all(height) > 5
-                heard.remove(path.as_uri())
-                context.close()
-        browser.close()
+def test_a_browser_draws_it_in_light_and_dark_wide_and_narrow(chromium, tmp_path):
+    backgrounds, heard = set(), []
+    for code in CODES:
+        path = tmp_path / f"{code}.html"
+        path.write_text(book(code), "utf-8")
+        for scheme, width in (("light", 1280), ("dark", 390)):
+            size = {"width": width, "height": 800}
+            context = chromium.new_context(viewport=size, color_scheme=scheme, offline=True)
+            tab = context.new_page()
+            tab.on("console", lambda message: heard.append(message.text))
+            tab.on("request", lambda request: heard.append(request.url))
+            tab.goto(path.as_uri())
+            backgrounds.add(tab.evaluate("getComputedStyle(document.body).backgroundColor"))
+            assert tab.evaluate("document.documentElement.scrollWidth") <= width
+            height = "(all) => Math.min(...all.map((m) => m.getBoundingClientRect().height))"
+            assert tab.locator("p math").evaluate_all(height) > 5
+            heard.remove(path.as_uri())
+            context.close()
     assert len(backgrounds) == 2
     assert heard == []

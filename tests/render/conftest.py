@@ -1,6 +1,4 @@
-"""A browser for the tests of the page: without a network, and nothing it hears passes unnoticed."""
-
-import shutil
+"""A page in the browser: nothing that it hears or asks for passes unnoticed."""
 
 import pytest
 
@@ -9,28 +7,6 @@ from glassformer.observe import Trace
 from glassformer.render.page import draw_page
 
 ENGLISH = Language("en")
-QUIET = (  # a browser that asks nobody for anything
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-
-
-@pytest.fixture(scope="package")
-def chromium():
-    """A browser without a network, or a sentence about what is missing."""
-    driver = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
-    if found is None:
-        pytest.skip("needs Chromium, Debian's package chromium")
-    with driver.sync_playwright() as play:
-        launched = play.chromium.launch(executable_path=found, args=list(QUIET))
-        yield launched
-        launched.close()
 
 
 @pytest.fixture
