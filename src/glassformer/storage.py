@@ -75,6 +75,16 @@ def whole_file(path: Path, error: type[GlassformerError] = CheckpointError) -> I
             unfinished.unlink(missing_ok=True)
 
 
+def write_whole(path: Path, text: str) -> None:
+    """Write a small text beside its place and put it there: a crash leaves all of it, or nothing.
+
+    OSError comes as it is, for those who tell it in the reader's language.
+    """
+    new = path.with_name(f".{path.name}.new")
+    new.write_text(text, "utf-8")
+    new.replace(path)
+
+
 def sha256(path: Path) -> str:
     """The hash of a file, as hexadecimal digits."""
     try:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from glassformer.storage import write_whole
+
 VERSION = 1
 FILE = "progress.json"
 
@@ -25,9 +27,7 @@ class Progress:
             "passed": sorted(self.passed),
             "hints": self.hints,
         }
-        new = folder / f".{FILE}.new"
-        new.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", "utf-8")
-        new.replace(folder / FILE)
+        write_whole(folder / FILE, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
 
 
 def load(folder: Path) -> tuple[Progress, Path | None]:

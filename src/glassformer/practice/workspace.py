@@ -12,6 +12,7 @@ from glassformer.errors import ConfigError
 from glassformer.languages import Language, flag
 from glassformer.practice.exercise import Exercise
 from glassformer.render.paragraph import wrapped
+from glassformer.storage import write_whole
 
 _WIDTH = 88  # of the comment at the top of a file
 DEFAULT = Path("glassformer-practice")
@@ -49,10 +50,10 @@ class Workspace:
             readme = self.folder / "README.md"
             if not readme.exists():
                 text = say("practice.readme", total=len(exercises), command=self.command)
-                _write(readme, text)
+                write_whole(readme, text)
             for exercise in exercises:
                 if not self.file(exercise).exists():
-                    _write(self.file(exercise), self.beginning(exercise))
+                    write_whole(self.file(exercise), self.beginning(exercise))
         except OSError as error:
             reason = error.strerror or str(error)
             message = say("practice.error.folder", folder=self.folder, reason=reason)
@@ -75,22 +76,15 @@ class Workspace:
             kept.parent.mkdir(exist_ok=True)
             file.replace(kept)
         self.folder.mkdir(parents=True, exist_ok=True)
-        _write(file, self.beginning(exercise))
+        write_whole(file, self.beginning(exercise))
         return kept
 
     def reveal(self, exercise: Exercise) -> Path:
         """Write the solution beside the exercises."""
         path = self.solution_file(exercise)
         path.parent.mkdir(exist_ok=True)
-        _write(path, exercise.solution)
+        write_whole(path, exercise.solution)
         return path
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file beside its place and put it there: a crash leaves all of it, or nothing."""
-    new = path.with_name(f".{path.name}.new")
-    new.write_text(text, "utf-8")
-    new.replace(path)
 
 
 def _folded(paragraph: str) -> list[str]:
