@@ -77,6 +77,26 @@ def test_half_precision_with_large_negative_biases(backend: str) -> None:
         assert grad.isfinite().all()
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("autocast", [False, True])
+def test_short_gradients_in_half_precision_go_through_float32(
+    dtype: torch.dtype, autocast: bool
+) -> None:
+    """PyTorch's CPU gradient for few keys is many times slower in half precision, and rounder."""
+    half = tuple(t.requires_grad_() for t in operands(dtype=dtype))
+    full = tuple(t.detach().float().requires_grad_() for t in half)
+    given = torch.randn(B, H, L, E, dtype=dtype)
+    with torch.autocast("cpu", dtype=dtype, enabled=autocast):
+        out = gf.attention(*half, mask=gf.Causal())
+    assert out.dtype == dtype
+    assert_same(out, gf.attention(*full, mask=gf.Causal()).to(dtype))
+    with torch.autocast("cpu", dtype=dtype, enabled=autocast):
+        grads = torch.autograd.grad(out, half, given)
+    exact = torch.autograd.grad(gf.attention(*full, mask=gf.Causal()), full, given.float())
+    for grad, expected in zip(grads, exact, strict=True):
+        assert_same(grad, expected.to(dtype))
+
+
 # ── laws ──
 
 

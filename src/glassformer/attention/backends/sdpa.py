@@ -19,6 +19,9 @@ from glassformer.attention.checks import Scoring
 from glassformer.attention.masks import Causal, Mask, essential
 
 _FULL_REGISTER = 64  # numbers: the widest there are, 2048 bits of float32
+_SHORT = (
+    1 << 16
+)  # cells: up to here the CPU's gradients are slower in half precision than in float32
 
 
 def refusal(q: Tensor, k: Tensor, v: Tensor, site: Scoring, dropout: float) -> str | None:
@@ -69,6 +72,9 @@ def attend(
     dropout: float = 0.0,
 ) -> Float[Tensor, "B H L E"]:
     """The weighted sum of the values, by the fastest kernel that PyTorch has for the case."""
+    if _learns_slowly(q, k, v, site):
+        with torch.autocast("cpu", enabled=False):  # which would go back to half precision
+            return attend(q.float(), k.float(), v.float(), site, dropout).to(v.dtype)
     how = form(q, site)
     D, E = q.shape[-1], v.shape[-1]
     if D != E:  # the fused kernels want one width; zeros change neither scores nor sums
@@ -96,6 +102,12 @@ def attend(
     else:
         out = F.scaled_dot_product_attention(q, k, v, attn_mask=_dense(q, site), **options)
     return out if D == E else out[..., :E]
+
+
+def _learns_slowly(q: Tensor, k: Tensor, v: Tensor, site: Scoring) -> bool:
+    learns = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
+    half = q.dtype in (torch.bfloat16, torch.float16)
+    return learns and half and q.device.type == "cpu" and site.extent.L * site.extent.S <= _SHORT
 
 
 def _lower_right(extent: Extent) -> Tensor:
