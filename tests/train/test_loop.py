@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import glassformer as gf
-from glassformer.errors import CheckpointError, ConfigError, TrainingError
+from glassformer.errors import CheckpointError, ConfigError, DataError, TrainingError
 from glassformer.train import Interrupted, Recipe, train
 from glassformer.train.averaging import mean_weights
 from glassformer.train.building import build_model
@@ -285,6 +285,23 @@ def test_folders_that_are_taken(tmp_path, short):
         run(short, tmp_path / "mine")
     with pytest.raises(ConfigError, match="must have a folder; give out"):
         train(short, device="cpu", show=Silence())
+
+
+def test_a_folder_in_which_nothing_was_trained_is_free(tmp_path):
+    """Wrong data end a run before its first step; the same words with better data begin it."""
+    out = tmp_path / "a"
+    recipe = small_runs.translation(tmp_path, until={"steps": 2})
+    texts = [path.read_text() for path in small_runs.pairs(tmp_path)]
+    for path in small_runs.pairs(tmp_path):
+        path.write_text("a\n" * 50)
+    with pytest.raises(DataError, match="at least one example to validate with; none of 50"):
+        run(recipe, out)
+    assert (out / "essence.json").is_file()
+    for path, text in zip(small_runs.pairs(tmp_path), texts, strict=True):
+        path.write_text(text)
+    assert run(recipe, out).steps == 2
+    with pytest.raises(ConfigError, match="holds a run already"):
+        run(recipe, out)
 
 
 def test_patience_ends_a_run(tmp_path, short):

@@ -214,9 +214,11 @@ def _write_tokens(
     (folder / "tokens").mkdir(parents=True, exist_ok=True)
     table = write_table(folder / "tokens" / f"{part}.safetensors", rows(), sizes, notes=notes)
     if len(table) == 0:
+        purpose = {"train": "train", "valid": "validate"}[part]
+        advice = "Raise batches.max_len." if skipped else "Lower data.valid_every, or add examples."
         raise DataError(
-            f"There must be at least one example to {part} with; none of {report.n_kept} is left. "
-            + ("Raise batches.max_len." if skipped else "Lower data.valid_every.")
+            f"There must be at least one example to {purpose} with; none of {report.n_kept} is "
+            f"left. {advice}"
         )
 
 

@@ -32,6 +32,7 @@ NAMES = (
     *("recipe.toml", "essence.json", "report.json", "metrics.jsonl", "bad_batch.json"),
     *("best", "model"),
 )
+PREPARED = ("recipe.toml", "essence.json", "report.json", "tokenizer", "tokens")
 
 
 class RunFolder:
@@ -74,6 +75,8 @@ class RunFolder:
         # torchrun starts a fallen process anew with the same words; that is to go on.
         resume = resume or int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
         essence = self.path / "essence.json"
+        if not resume and essence.is_file() and not self._has_begun():
+            self._clear()
         if essence.is_file():
             if not resume:
                 raise ConfigError(
@@ -93,6 +96,16 @@ class RunFolder:
         for name in NAMES:  # what a killed run was about to write
             for left in self.path.glob(f".{name}.*"):
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
+
+    def _has_begun(self) -> bool:
+        """Whether there is more than preparations, which wrong data ended."""
+        written = (self.path / "metrics.jsonl").is_file()
+        return written or self.checkpoints.latest() is not None
+
+    def _clear(self) -> None:
+        for name in PREPARED:
+            path = self.path / name
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
     def _check_same(self, recipe: Recipe, before: dict[str, Any]) -> None:
         now = json.loads(json.dumps(recipe.essence()))
