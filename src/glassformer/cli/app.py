@@ -29,10 +29,11 @@ from glassformer.cli import (
     steps,
     train,
     translate,
+    usage,
 )
 from glassformer.cli.help import INTERRUPTED, Commands
 from glassformer.cli.terminal import complain, write_any_character
-from glassformer.errors import GlassformerError
+from glassformer.errors import ConfigError, GlassformerError
 from glassformer.languages import Language, detect
 
 WRONG = 2
@@ -60,18 +61,25 @@ COMMANDS = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code; typer itself leaves by SystemExit."""
+    """Run the command line and return its exit code."""
     write_any_character()
     try:
         choice, words = take_language(sys.argv[1:] if argv is None else argv)
-        command = build(detect(os.environ, choice))
-        command(words or ["--help"], prog_name="glassformer")
+        return _run(words or ["--help"], detect(os.environ, choice))
     except GlassformerError as error:
         complain(error)
         return WRONG
     except KeyboardInterrupt:
         return INTERRUPTED
-    return 0
+
+
+def _run(words: list[str], language: Language) -> int:
+    command = build(language)
+    try:
+        code = command(words, prog_name="glassformer", standalone_mode=False)
+    except usage.UsageError as error:
+        raise ConfigError(usage.told(error, command, words, language)) from None
+    return code if isinstance(code, int) else 0
 
 
 def take_language(words: Sequence[str]) -> tuple[str | None, list[str]]:
