@@ -15,10 +15,7 @@ def run(monkeypatch, capsys):
     def in_this_process(*words, **environ):
         for name, value in environ.items():
             monkeypatch.setenv(name, str(value))
-        try:
-            code = main([str(word) for word in words])
-        except SystemExit as end:
-            code = end.code
+        code = main([str(word) for word in words])
         out, err = capsys.readouterr()
         return code, out, err
 

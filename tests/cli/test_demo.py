@@ -16,6 +16,13 @@ CAT = ["12.5", "30.8", "25.1", "1.56", "3.85", "3.14", "0.06", "0.63", "0.31", "
 WORDS = ["0.047", "0.953", "0.006", "0.118", "0.876"]
 
 
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """The demo writes into the folder it is called in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 @pytest.mark.parametrize("lang", CODES)
 @pytest.mark.parametrize("width", [60, 80, 100, 200])
 def test_the_numbers_are_there_and_the_lines_fit(run, lang, width):
@@ -25,19 +32,45 @@ def test_the_numbers_are_there_and_the_lines_fit(run, lang, width):
         assert re.search(rf"(?<![\d.]){re.escape(number)}(?![\d])", out), number
     assert max(map(cell_len, out.splitlines())) <= min(width, 100)
     assert "\x1b" not in out
-    assert "{" not in out and "…" not in out
+    assert "{" not in out
+    part = "   …  "  # a piece of the translation that is only a part of a letter
+    assert "…" not in "".join(line for line in out.splitlines() if not line.startswith(part))
 
 
 @pytest.mark.parametrize("lang", CODES)
 def test_every_part_is_there(run, lang):
     _, out, _ = run("demo", "--lang", lang)
-    assert [line[0] for line in out.splitlines() if line.endswith("──")] == list("12345")
+    titles = [line for line in out.splitlines() if line.endswith("──") and line[0] != " "]
+    assert [line[0] for line in titles] == list("123456789")
     assert "我  10  −∞  −∞" in out
     assert "Causal() & Window(left=3)" in out and "Causal() | Prefix(length=3)" in out
     assert "   sdpa: " in out and "   streaming: " in out
     assert "4,194,304" in out
     for line in NEXT_LINES.splitlines():
         assert f"   {line}\n" in out
+
+
+@pytest.mark.parametrize("lang", CODES)
+def test_the_cat_is_translated_and_looked_at(run, lang, elsewhere):
+    _, out, _ = run("demo", "--lang", lang)
+    assert "Le chat" in out and "猫" in out
+    flat = " ".join(out.split()).replace("， ", "，")
+    told = {
+        "en": r"“Le”, it looks at “cat” with (\d+)% of its attention, and writes “chat”",
+        "zh": r"“猫”之后，它把 (\d+)% 的注意力放在“sat”上",
+    }
+    assert int(re.search(told[lang], flat)[1]) > 80
+    assert "[1,4," in out and "cross" in out
+    page, picture = (elsewhere / "glassformer-demo" / name for name in ("cat.html", "cat.png"))
+    assert page.read_text("utf-8").startswith("<!doctype html>")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_folder_that_cannot_be_written_is_no_end(run, elsewhere):
+    (elsewhere / "glassformer-demo").write_text("mine")
+    code, out, _ = run("demo")
+    assert code == 0 and "No page and no picture" in out and "9  " in out
+    assert (elsewhere / "glassformer-demo").read_text() == "mine"
 
 
 def test_it_is_said_that_the_vectors_are_random(run):

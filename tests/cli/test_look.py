@@ -124,6 +124,13 @@ def test_the_difference_is_stated(run, folders):
     assert json.loads(run(*words, "--json")[1])["difference"] == value
 
 
+def test_without_a_model_one_that_comes_with_the_package(run):
+    code, out, _ = run("look", "The cat sat on the mat.", "--json")
+    assert code == 0 and json.loads(out)["site"].startswith("encoder.")
+    code, out, _ = run("look", "The cat sat on the mat.", "--to", "fr", "--json")
+    assert code == 0 and "␣chat" in json.loads(out)["queries"]
+
+
 def test_a_page(run, folders, tmp_path):
     words = ("look", "hello", "-m", folders / "decoder", "--html", tmp_path / "a.html")
     code, _, err = run(*words, "--lang", "zh")
@@ -136,7 +143,6 @@ def test_a_page(run, folders, tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("look", "a"), "--model must name a folder"),
         (("look", "abc", "-m", "DIR/decoder", "--layer", "9"), "Layers are 0 … 1; got layer=9"),
         (("look", "abc", "-m", "DIR/decoder", "--head", "9"), "has heads 0 … 1; got head=9"),
         (("look", "abc", "-m", "DIR/decoder", "--site", "x"), "A site must be one of decoder.0"),

@@ -56,9 +56,21 @@ def test_what_comes_with_the_package(run):
     code, out, _ = run("models", "reader")
     assert code == 0 and out.startswith("# reader") and "## Limits" in out
     code, _, err = run("models", "gpt-2")
-    assert code == 2 and "must be one of reader; got 'gpt-2'" in err
+    assert code == 2 and "must be one of reader, translator, writer; got 'gpt-2'" in err
 
 
 def test_gaps_are_filled_without_naming_a_model(run):
     code, out, _ = run("fill", "The king sat upon his [MASK].", "--top", "1")
     assert code == 0 and out.split()[0] == "throne"
+
+
+def test_a_text_is_continued_without_naming_a_model(run):
+    code, out, _ = run("generate", "And God said unto", "--max-new", "1")
+    assert (code, out) == (0, "And God said unto him\n")
+
+
+def test_a_sentence_is_translated_without_naming_a_model(run):
+    code, out, _ = run("translate", "--to", "fr", "Where is the station?")
+    assert (code, out) == (0, "Où se trouve la gare ?\n")
+    code, _, err = run("translate", "Where is the station?")
+    assert code == 2 and "writes zh and fr; none was named" in err

@@ -124,7 +124,7 @@ def test_convert_there_and_back(run, folders, tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("generate", "a"), "--model must name a folder, a GGUF file or hf://ORG/NAME"),
+        (("embed", "a"), "--model must name one that comes with glassformer, a folder, a GGUF"),
         (("generate", "a", "-m", "nowhere"), "'nowhere' is not there"),
         (("generate", "a", "-m", "DIR/encoder"), "Only a decoder continues a text; got Encoder"),
         (("translate", "a", "-m", "DIR/decoder"), "Only an encoder-decoder translates"),

@@ -87,6 +87,21 @@ def test_evaluate_prints_scores(run, tmp_path, recipe):
     assert len((tmp_path / "found").read_text().splitlines()) == 12
     scores = json.loads(run(*words, "--json", "--beams", "1")[1])
     assert scores["texts"] == 12 and scores["left_out"] == 0
+    code, _, err = run(*words, "--to", "fr")
+    assert code == 2 and "This model writes one language; got to='fr'" in err
+    code, _, err = run(*words, "--write", source / "found")
+    assert code == 2 and "found could not be written" in err
+
+
+def test_evaluate_names_the_language_to_write(run, tmp_path):
+    source, target = tmp_path / "a.en", tmp_path / "a.fr"
+    source.write_text("I love you.\nI love you.\nWhere is the station?\n", "utf-8")
+    target.write_text("Je vous aime.\nJe t'aime.\nOù se trouve la gare ?\n", "utf-8")
+    words = ("evaluate", "-m", "translator", "--source", source, "--target", target, "--json")
+    code, out, _ = run(*words, "--to", "fr")
+    assert code == 0 and json.loads(out)["bleu"] == pytest.approx(100)
+    code, _, err = run(*words)
+    assert code == 2 and "writes zh and fr; none was named" in err
 
 
 @pytest.mark.plain

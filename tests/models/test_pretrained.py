@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import glassformer as gf
-from glassformer.errors import CheckpointError
+from glassformer.errors import CheckpointError, ConfigError
 from glassformer.models.pretrained import card, shipped
 
 MOST = 45_000_000  # bytes, all together
@@ -40,6 +40,30 @@ def test_the_reader_fills_gaps():
     assert guesses[0].piece == "throne" and guesses[0].probability > 0.7
 
 
+def test_the_translator_writes_two_languages():
+    model = gf.load("translator")
+    assert gf.translate(model, "The cat sat on the mat.", to="zh").startswith("猫坐在")
+    assert gf.translate(model, "The cat sat on the mat.", to="fr").startswith("Le chat ")
+    assert gf.translate(model, "Where is the station?", to="fr") == "Où se trouve la gare ?"
+    assert gf.translate(model, "Where is the station?", to="zh") == "车站在哪里？"
+    with pytest.raises(ConfigError, match="writes zh and fr; none was named"):
+        gf.translate(model, "Where is the station?")
+
+
+def test_the_writer_writes_like_its_books():
+    model = gf.load("writer")
+    sampling = gf.Sampling(temperature=0.8, top_p=0.9)
+    bible = gf.generate(model, "And God said unto Abraham,", sampling=sampling, seed=1, max_new=40)
+    novel = gf.generate(model, "Mrs. Weston smiled, and", sampling=sampling, seed=1, max_new=40)
+    assert "unto" in bible and '"' not in bible
+    assert '"' in novel and "unto" not in novel
+
+
+def test_those_who_wrote_the_sentences_are_named():
+    names = (shipped()["translator"] / "CONTRIBUTORS.tsv").read_text("utf-8")
+    assert "CC-BY 2.0 FR" in names.splitlines()[0] and len(names.splitlines()) > 2000
+
+
 def test_the_reader_can_be_looked_into():
     model = gf.load("reader")
     tokens = torch.tensor([model.tokenizer.encode("The cat sat on the mat.")])
@@ -59,5 +83,5 @@ def test_a_name_wins_over_a_folder_and_dots_over_the_name(tmp_path, monkeypatch)
 
 
 def test_an_unknown_name_is_told_the_known_ones():
-    with pytest.raises(CheckpointError, match=r"A model must be reader.*'raeder' is not there"):
+    with pytest.raises(CheckpointError, match=r"A model must be reader or .*'raeder' is not there"):
         gf.load("raeder")

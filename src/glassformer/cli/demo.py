@@ -74,9 +74,17 @@ def add(app: typer.Typer, language: Language) -> None:
 
 
 def show(console: Console, language: Language) -> None:
-    """All five parts, one after the other."""
+    """All parts, one after the other."""
     say = language.say
+    # Imported here: other commands need no models.
+    from glassformer.cli.translated_example import TranslatedExample
+
+    example = TranslatedExample(language)
     parts = [
+        (say("demo.translation.title"), example.translations()),
+        (say("demo.cross.title"), example.looked_at()),
+        (say("demo.shapes.title"), example.shapes()),
+        (say("demo.files.title"), example.files()),
         (say("demo.steps.title"), _five_steps(language)),
         (say("demo.causal.title"), _three_words(language)),
         (say("demo.masks.title"), _masks(language)),

@@ -8,7 +8,9 @@ import typer
 
 from glassformer.cli import saved
 from glassformer.cli.help import Command
+from glassformer.errors import ConfigError
 from glassformer.languages import Language
+from glassformer.storage import whole_file
 
 
 def add(app: typer.Typer, language: Language) -> None:
@@ -20,6 +22,9 @@ def add(app: typer.Typer, language: Language) -> None:
         source: Annotated[Path, typer.Option("--source", metavar="FILE", help=say("train.source"))],
         target: Annotated[Path, typer.Option("--target", metavar="FILE", help=say("train.target"))],
         model: Annotated[str | None, saved.model_option(language)] = None,
+        to: Annotated[
+            str | None, typer.Option("--to", metavar="zh|fr", help=say("translate.to"))
+        ] = None,
         beams: Annotated[
             int, typer.Option("--beams", metavar="N", help=say("translate.beams"))
         ] = 5,
@@ -48,13 +53,15 @@ def add(app: typer.Typer, language: Language) -> None:
         scores, found = evaluate_translation(
             loaded,
             pairs,
+            to=to,
             beams=beams,
             length_penalty=length_penalty,
             tokenize=tokenize,
             remove=remove,
         )
         if write is not None:
-            write.write_text("".join(f"{text}\n" for text in found), encoding="utf-8")
+            with whole_file(write, ConfigError) as file:
+                file.write_text("".join(f"{text}\n" for text in found), encoding="utf-8")
         if as_json:
             typer.echo(json.dumps({**scores, "texts": len(pairs), "left_out": report.n_bad}))
             return

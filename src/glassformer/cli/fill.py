@@ -22,7 +22,7 @@ def add(app: typer.Typer, language: Language) -> None:
     @app.command("fill", cls=Command, help=say("fill.help"))
     def fill(
         text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help=say("fill.text"))] = None,
-        model: Annotated[str | None, saved.model_option(language)] = None,
+        model: Annotated[str | None, saved.model_option(language, usual="reader")] = None,
         top: Annotated[int, typer.Option("--top", metavar="K", help=say("fill.top"))] = 5,
         device: Annotated[str | None, saved.device_option(language)] = None,
         dtype: Annotated[str | None, saved.dtype_option(language)] = None,

@@ -27,7 +27,7 @@ def add(app: typer.Typer, language: Language) -> None:
         text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help=say("look.text"))] = None,
         target: Annotated[str | None, shared["target"]] = None,
         to: Annotated[str | None, shared["to"]] = None,
-        model: Annotated[str | None, saved.model_option(language)] = None,
+        model: Annotated[str | None, saved.model_option(language, usual=say("look.usual"))] = None,
         site: Annotated[str | None, shared["site"]] = None,
         layer: Annotated[int | None, shared["layer"]] = None,
         head: Annotated[int | None, shared["head"]] = None,

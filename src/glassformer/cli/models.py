@@ -60,7 +60,11 @@ def add(app: typer.Typer, language: Language) -> None:
             "encoder_decoder": say("models.family.both"),
         }
         console = terminal()
-        tasks = {"reader": say("models.task.reader")}
+        tasks = {
+            "reader": say("models.task.reader"),
+            "translator": say("models.task.translator"),
+            "writer": say("models.task.writer"),
+        }
         console.print(Paragraph(say("models.shipped")))
         console.print(draw_legend([(each, tasks[each]) for each in shipped()], style="cyan"))
         console.print()

@@ -15,9 +15,12 @@ if TYPE_CHECKING:
 DTYPES = ("float32", "float16", "bfloat16")
 
 
-def model_option(language: Language) -> Any:
-    """--model, which names saved weights."""
-    return typer.Option("--model", "-m", metavar="MODEL", help=language.say("saved.model"))
+def model_option(language: Language, *, usual: str | None = None) -> Any:
+    """--model, which names saved weights; the `usual` ones, where it is left out."""
+    text = language.say("saved.model")
+    if usual is not None:
+        text = language.say("saved.usual", model=text, usual=usual)
+    return typer.Option("--model", "-m", metavar="MODEL", help=text)
 
 
 def device_option(language: Language) -> Any:

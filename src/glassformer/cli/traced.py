@@ -71,7 +71,8 @@ def seen(wish: Wish, language: Language, *, append: bool = False) -> "Trace":
     if wish.run is not None:
         raise TraceError(language.say("look.error.run"))
     sentence = saved.text_or_input(wish.text, language)
-    model = saved.load_saved(wish.model, wish.device, wish.dtype, language)
+    usual = "reader" if wish.to is None and wish.target is None else "translator"
+    model = saved.load_saved(wish.model, wish.device, wish.dtype, language, usual=usual)
     found = traced(model, sentence, wish.target, wish.to)
     if wish.trace is not None and append:
         found.append(wish.trace)

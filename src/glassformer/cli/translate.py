@@ -24,7 +24,7 @@ def add(app: typer.Typer, language: Language) -> None:
         texts: Annotated[
             list[str] | None, typer.Argument(metavar="[TEXT]…", help=say("translate.text"))
         ] = None,
-        model: Annotated[str | None, saved.model_option(language)] = None,
+        model: Annotated[str | None, saved.model_option(language, usual="translator")] = None,
         to: Annotated[
             str | None, typer.Option("--to", metavar="zh|fr", help=say("translate.to"))
         ] = None,
@@ -48,7 +48,7 @@ def add(app: typer.Typer, language: Language) -> None:
         from glassformer.generate import translations
 
         sources = saved.texts_or_lines(texts, language)
-        loaded = saved.load_saved(model, device, dtype, language)
+        loaded = saved.load_saved(model, device, dtype, language, usual="translator")
         console = terminal()
         for start in range(0, len(sources), TOGETHER):
             batch = sources[start : start + TOGETHER]

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, cast
 
 import typer
 from typer.core import TyperGroup
@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 from glassformer.languages import Language
 
 # Of typer itself, or of the click that older ones stand on: what it is called there is private.
-UsageError: type[Any] = typer.BadParameter.__mro__[1]
+UsageError = cast(type[Exception], typer.BadParameter.__mro__[1])
 _NUMBERS = {"integer": "usage.whole", "float": "usage.number", "number": "usage.number"}
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from glassformer.errors import ConfigError
+from glassformer.generate import addressed
 from glassformer.train.batches import Ragged, by_tokens
 from glassformer.train.loss import count_hits, cross_entropy_sum
 from glassformer.train.scores import score_translations, translate_all
@@ -17,6 +18,7 @@ def evaluate_translation(
     model: Any,
     pairs: Sequence[tuple[str, str]],
     *,
+    to: str | None = None,
     beams: int = 5,
     length_penalty: float = 1.0,
     tokenize: str = "13a",
@@ -24,12 +26,14 @@ def evaluate_translation(
 ) -> tuple[dict[str, float], list[str]]:
     """The scores of a model on pairs of texts, and its translations of the sources.
 
-    Several pairs with one source are several references for its translation.
+    Several pairs with one source are several references for its translation. `to` names the
+    language to write, for a model of several and texts that do not begin with it.
     """
     if model.tokenizer is None or not pairs:
         raise ConfigError(
             f"To be scored a model must have a tokenizer and texts; got {len(pairs)} pairs."
         )
+    pairs = [(addressed(model, source, to), target) for source, target in pairs]
     scores = translation_loss(model, pairs)
     references: dict[str, list[str]] = {}
     for source, target in pairs:

@@ -1,6 +1,8 @@
 """Small models that come with glassformer: a folder each, whose card tells what it is.
 
     reader        fills gaps in English sentences
+    translator    writes English sentences in Chinese and French
+    writer        goes on with an English text
 
 `gf.load("reader")` reads them. They are stored in float16 and loaded in float32.
 """
@@ -14,7 +16,7 @@ def shipped() -> dict[str, Path]:
     """The models that are here, by name.
 
     >>> sorted(shipped())
-    ['reader']
+    ['reader', 'translator', 'writer']
     """
     return {path.parent.name: path.parent for path in sorted(HERE.glob("*/config.json"))}
 
