@@ -184,6 +184,7 @@ def _next(language: Language) -> RenderableType:
     other = {"en": "zh", "zh": "en"}[language.code]
     lang = flag(language, os.environ)
     commands = [
+        (f'glassformer look "I love you." --to fr{lang}', say("demo.next.look")),
         (f"glassformer learn{lang}", say("demo.next.learn")),
         (f"glassformer practice{lang}", say("demo.next.practice")),
         (f"glassformer lab scale{lang}", say("demo.next.lab")),

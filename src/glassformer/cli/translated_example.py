@@ -116,13 +116,16 @@ class TranslatedExample:
         )
 
     def files(self) -> RenderableType:
-        """A page with every head and number, and a picture of all cross-attention."""
+        """A page with every head and number, and a picture of one layer."""
         say = self.language.say
         page, picture = FOLDER / "cat.html", FOLDER / "cat.png"
         try:
             FOLDER.mkdir(exist_ok=True)
             draw_page(self.trace, page, language=self.language)
-            draw_figure(self.trace, picture, kind="alignment", language=self.language)
+            site, _ = self.site
+            draw_figure(
+                self.trace, picture, kind="alignment", site=site.name, language=self.language
+            )
         except (OSError, GlassformerError) as error:
             return Paragraph(say("demo.files.failed", why=error))
         entries = [(str(page), say("demo.files.page")), (str(picture), say("demo.files.picture"))]
