@@ -19,9 +19,7 @@ from glassformer.attention.checks import Scoring
 from glassformer.attention.masks import Causal, Mask, essential
 
 _FULL_REGISTER = 64  # numbers: the widest there are, 2048 bits of float32
-_SHORT = (
-    1 << 16
-)  # cells: up to here the CPU's gradients are slower in half precision than in float32
+_SHORT = 1 << 14  # cells: up to here CPU gradients are slower in half precision
 
 
 def refusal(q: Tensor, k: Tensor, v: Tensor, site: Scoring, dropout: float) -> str | None:
