@@ -14,10 +14,11 @@ from typing import Any
 
 import glassformer as gf
 from glassformer.errors import ConfigError, GlassformerError
+from glassformer.train.averaging import mean_weights
 
 
 def mean(models: Sequence[Any], shares: Sequence[float]) -> Any:
-    """The first model with the mean of all weights, summed in float64."""
+    """The first model with the mean of all weights."""
     if len(models) != len(shares) or abs(sum(shares) - 1) > 1e-6:
         raise ConfigError(
             f"Each model must have a share, and the shares must add up to 1; got {len(models)} "
@@ -28,11 +29,7 @@ def mean(models: Sequence[Any], shares: Sequence[float]) -> Any:
     for i, state in enumerate(states):
         if {name: tensor.shape for name, tensor in state.items()} != first:
             raise ConfigError(f"All models must have one shape; number {i + 1} has another.")
-    summed = {
-        name: sum(share * s[name].double() for share, s in zip(shares, states, strict=True))
-        for name in first
-    }
-    models[0].load_state_dict(summed)
+    models[0].load_state_dict(mean_weights(states, shares))
     return models[0]
 
 

@@ -49,7 +49,7 @@ class TranslatedExample:
         """Attention over the sentence and its translation."""
         return traced(self.model, SENTENCE, to=self.to)
 
-    @property
+    @cached_property
     def site(self) -> tuple[Site, int]:
         """The sharpest head that looks from the translation to the sentence."""
         cross = [site.name for site in self.trace if site.name.endswith(".cross")]

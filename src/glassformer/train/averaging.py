@@ -1,6 +1,7 @@
 """Weights that are a mean: over the steps so far (EMA), or over the last checkpoints."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -44,14 +45,23 @@ class MovingAverage:
                 parameter.copy_(mine)
 
 
-def mean_weights(states: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+def mean_weights(
+    states: Sequence[dict[str, Tensor]], shares: Sequence[float] | None = None
+) -> dict[str, Tensor]:
     """The mean of several states of one model, summed in float64 (Vaswani et al. 2017, §6.1).
+
+    All count alike, unless `shares` that add up to 1 say otherwise.
 
     >>> mean_weights([{"w": torch.tensor([1.0])}, {"w": torch.tensor([2.0])}])
     {'w': tensor([1.5000])}
     """
-    first = states[0]
+
+    def mean(tensors: Tensor) -> Any:
+        if shares is None:
+            return tensors.mean(0)
+        return sum(share * t for share, t in zip(shares, tensors, strict=True))
+
     return {
-        name: torch.stack([s[name].double() for s in states]).mean(0).to(tensor.dtype)
-        for name, tensor in first.items()
+        name: mean(torch.stack([s[name].double() for s in states])).to(tensor.dtype)
+        for name, tensor in states[0].items()
     }
