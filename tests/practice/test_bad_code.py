@@ -43,18 +43,18 @@ CASES = {
     "raises itself": (body("raise KeyError('mine')"), "raised", 4, "KeyError: 'mine'"),
     "recursion": (body("return attention(q, k, v)"), "raised", 4, "RecursionError"),
     "nothing": (body("q @ v.mT if False else 1"), "nothing", 3, "attention returns nothing yet"),
-    "a string": (body("return 'q'"), "type", 3, "must be of the type Tensor; yours is str"),
-    "an array": (body("return v.numpy()"), "type", 3, "yours is ndarray"),
-    "a pair": (body("return q, k"), "type", 3, "yours is tuple of 2 (Tensor, Tensor)"),
-    "a function": (body("return math.sqrt"), "type", 3, "builtin_function_or_method"),
-    "shape": (body("return q @ k.mT @ v[..., :1]"), "shape", 3, "must have the shape"),
+    "a string": (body("return 'q'"), "type", 4, "must be of the type Tensor; yours is str"),
+    "an array": (body("return v.numpy()"), "type", 4, "yours is ndarray"),
+    "a pair": (body("return q, k"), "type", 4, "yours is tuple of 2 (Tensor, Tensor)"),
+    "a function": (body("return math.sqrt"), "type", 4, "builtin_function_or_method"),
+    "shape": (body("return q @ k.mT @ v[..., :1]"), "shape", 4, "must have the shape"),
     "dtype": (
         body("return ((q @ k.mT) / q.shape[-1] ** 0.5).softmax(-1).float() @ v.float()"),
         "dtype",
-        3,
+        4,
         "must have the dtype float64, like the inputs; yours has float32",
     ),
-    "nan": (body("return q @ k.mT @ v * math.nan"), "nan", 3, "out[0, 0, 0] is NaN"),
+    "nan": (body("return q @ k.mT @ v * math.nan"), "nan", 4, "out[0, 0, 0] is NaN"),
     "loop": (body("while True:\n    x = 1"), "time", (4, 5), "still running after"),
     "loop that swallows": (
         body("while True:\n    try:\n        time.sleep(1)\n    except BaseException: pass"),
@@ -91,7 +91,7 @@ CASES = {
         5,
         "network",
     ),
-    "large result": (body("return torch.ones(1).expand(9_000_000, 9)"), "large", 3, "far larger"),
+    "large result": (body("return torch.ones(1).expand(9_000_000, 9)"), "large", 4, "far larger"),
     "asks": (body("return input()"), "raised", 4, "EOFError"),
     "debugs": (body("breakpoint()"), "raised", 3, "Your code raises BdbQuit"),
     "raises no Exception": (
@@ -134,8 +134,8 @@ CASES = {
         4,
         "writes to a file",
     ),
-    "sparse": (body("return (q @ k.mT).to_sparse()"), "type", 3, "yours is Tensor (float64, torch"),
-    "on meta": (body("return q.to('meta')"), "type", 3, "torch.strided, meta)"),
+    "sparse": (body("return (q @ k.mT).to_sparse()"), "type", 4, "yours is Tensor (float64, torch"),
+    "on meta": (body("return q.to('meta')"), "type", 4, "torch.strided, meta)"),
     "writes where we read": (
         body(
             """
@@ -145,15 +145,9 @@ CASES = {
             return q
             """
         ),
-        "exit",
+        "interfered",
         None,
-        "ends the program itself",
-    ),
-    "kills past the audit": (
-        body("import ctypes\nctypes.CDLL(None).kill(os.getppid(), 9)"),
-        "died",
-        None,
-        "SIGKILL",
+        "The program interfered with grading",
     ),
 }
 

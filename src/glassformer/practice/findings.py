@@ -11,6 +11,7 @@ _PLAIN = {
     "memory": "practice.found.memory",
     "output": "practice.found.output",
     "exit": "practice.found.exit",
+    "interfered": "practice.found.interfered",
 }
 _BLOCKED = {
     "files": "practice.found.files",
@@ -24,7 +25,7 @@ def stop_finding(exercise: Exercise, stop: dict[str, Any]) -> Finding:
     """Why a file never came to its end."""
     message = stop.get("message", "")
     match stop["stop"]:
-        case "memory" | "output" | "exit" as plain:
+        case "memory" | "output" | "exit" | "interfered" as plain:
             return Finding(_PLAIN[plain])
         case "blocked":
             return Finding(_BLOCKED[message])
@@ -32,6 +33,8 @@ def stop_finding(exercise: Exercise, stop: dict[str, Any]) -> Finding:
             return Finding("practice.found.syntax", {"message": message})
         case "forbidden":
             return Finding("practice.found.forbidden", {"name": message})
+        case "replaced":
+            return Finding("practice.found.replaced", {"name": message})
         case "required":
             return Finding("practice.found.required", {"name": message})
         case "missing":

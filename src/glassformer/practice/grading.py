@@ -22,6 +22,10 @@ from glassformer.practice.judge import halted
 from glassformer.practice.report import Report
 
 _MOST_SOURCE = 1 << 20
+# Small arrays; and a learner's process may start no threads.
+_ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
+)
 
 
 class GradingError(GlassformerError, RuntimeError):
@@ -47,9 +51,10 @@ class Grader:
 
     def _start(self) -> "subprocess.Popen[str]":
         # -P: a file torch.py in the learner's folder must not be taken for torch.
-        words = [sys.executable, "-P", "-m", "glassformer.practice.server"]
+        words = [sys.executable, "-P", str(Path(__file__).with_name("bootstrap.py"))]
         return subprocess.Popen(
             words,
+            env={**os.environ, **_ONE_THREAD},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -88,7 +93,10 @@ class Grader:
         if "died" in answer:
             how = signal.Signals(-answer["died"]).name if answer["died"] < 0 else ""
             return halted(exercise, {"stop": "died", "message": how})
-        return Report.from_data(answer["report"])
+        try:
+            return Report.from_data(answer["report"])
+        except (KeyError, TypeError, AttributeError):  # no judge of ours has written this
+            return halted(exercise, {"stop": "interfered"})
 
     def _ask(self, request: str) -> dict[str, Any]:
         code = 0
@@ -99,8 +107,9 @@ class Grader:
                 try:
                     server.stdin.write(request + "\n")
                     server.stdin.flush()
-                    if line := server.stdout.readline():
-                        return json.loads(line)
+                    line = server.stdout.readline()
+                    if line and isinstance(answer := json.loads(line), dict):
+                        return answer
                 except (BrokenPipeError, ValueError):
                     pass
                 if self._closed:

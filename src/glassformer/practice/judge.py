@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -13,12 +14,14 @@ from glassformer.practice.compare import Difference, difference
 from glassformer.practice.exercise import Exercise, Fault
 from glassformer.practice.findings import difference_finding, failure_finding, stop_finding
 from glassformer.practice.naming import definition, line_of, named
-from glassformer.practice.outcome import Outcome
+from glassformer.practice.outcome import Outcome, same
 from glassformer.practice.report import Checked, Finding, Report
 from glassformer.practice.runner import load_cases, load_source, run_case
+from glassformer.practice.trail import Step, Trail, interface, wrong_step
 from glassformer.practice.values import Leaf, empty_places, flattened
 
 _MOST_PLACES = 4
+_SOLUTION = "solution.py"
 
 
 class Judge:
@@ -28,13 +31,21 @@ class Judge:
         self.exercise, self.source = exercise, source
         self.cases: list[Case] = list(load_cases(exercise, seed))
         self.solution = exercise.solution
-        self.module = load_source(self.solution, "solution.py", "solution")
+        self.module = load_source(self.solution, _SOLUTION, "solution")
         self.expected = [run_case(case, self.module) for case in self.cases]
         for case, outcome in zip(self.cases, self.expected, strict=True):
             assert outcome.value is not None, f"{exercise.name}: {case.name}: {outcome}"
 
-    def report(self, got: Sequence[Outcome], stop: dict[str, Any] | None) -> Report:
-        """What came of the learner's file: all outcomes, or those before it stopped."""
+    def report(
+        self,
+        got: Sequence[Outcome],
+        stop: dict[str, Any] | None,
+        retrace: Callable[[int], Sequence[Step]] | None = None,
+    ) -> Report:
+        """What came of the learner's file: all outcomes, or those before it stopped.
+
+        `retrace` runs a case of the learner's once more and returns its steps.
+        """
         held = [self._difference(i, outcome) is None for i, outcome in enumerate(got)]
         names = [case.name for case in self.cases]
         checked = tuple(
@@ -46,9 +57,16 @@ class Judge:
             reached = min(len(got), len(names) - 1)
             case = names[reached] if stop is not None and stop.get("begun") else None
             return halted(self.exercise, stop or {"stop": "died"}, checked, case)
-        return self._wrong(got, held.index(False), checked)
+        first = held.index(False)
+        return self._wrong(got, first, checked, retrace)
 
-    def _wrong(self, got: Sequence[Outcome], first: int, checked: tuple[Checked, ...]) -> Report:
+    def _wrong(
+        self,
+        got: Sequence[Outcome],
+        first: int,
+        checked: tuple[Checked, ...],
+        retrace: Callable[[int], Sequence[Step]] | None,
+    ) -> Report:
         outcome, case = got[first], self.cases[first]
         kind, finding, tables = self._found(first, outcome)
         faults: tuple[Fault, ...] = ()
@@ -60,7 +78,8 @@ class Judge:
         if faults and told:
             line = line_of(faults[0], self.solution, self.source, self.exercise.entry)
         elif line is None:
-            line = self._where(case)
+            steps = retrace(first) if retrace is not None and not case.loose else ()
+            line = self._where(case, outcome, steps)
         return self._report(
             passed=False,
             kind="fault" if faults and told else kind,
@@ -135,9 +154,24 @@ class Judge:
             return None
         return {str(name): value for name, value in self.module.measure().items()}
 
-    def _where(self, case: Case) -> int | None:
+    def _where(self, case: Case, outcome: Outcome, steps: Sequence[Step]) -> int | None:
+        """The line to look at, where no error and no known fault tells one."""
         names = case.names if case.loose else self.exercise.entry
-        return definition(self.source, names)
+        if not steps:
+            return definition(self.source, names)
+        trail = Trail(_SOLUTION)
+
+        def call(module: Any, **inputs: Any) -> Any:
+            with trail:
+                return case.call(module, **inputs)
+
+        run_case(replace(case, call=call), self.module)
+        known = interface(self.exercise.stub)
+        step = wrong_step(steps, trail.steps, known, lambda a, b: same(case, a, b))
+        if step is None:
+            return definition(self.source, names)
+        # Where an input was changed is anywhere in the function, not where it returned.
+        return step.defined if outcome.failure == "changed" else step.place
 
     def _report(self, **fields: Any) -> Report:
         return Report(exercise=self.exercise.name, **fields)

@@ -5,7 +5,9 @@ from typing import Any
 
 from glassformer.practice.cases import Case
 from glassformer.practice.compare import difference
-from glassformer.practice.values import Value, as_data, from_data
+from glassformer.practice.values import Value, as_data
+
+FAILURES = ("", "raised", "changed", "large")
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +15,7 @@ class Outcome:
     """A value, or a failure: its kind, what was said, and the line of the learner's file."""
 
     value: Value | None = None
-    failure: str = ""  # raised, changed, forbidden, blocked, large
+    failure: str = ""  # one of FAILURES
     error: str = ""  # for raised, the name of the exception
     message: str = ""
     line: int | None = None
@@ -27,23 +29,15 @@ class Outcome:
             "line": self.line,
         }
 
-    @classmethod
-    def from_data(cls, data: dict[str, Any]) -> "Outcome":
-        value = None if data["value"] is None else from_data(data["value"])
-        return cls(**{**data, "value": value})
-
 
 def agree(case: Case, one: Outcome, other: Outcome) -> bool:
     """Whether two pieces of code did the same in a case."""
     if one.value is None or other.value is None:
         return (one.failure, one.error) == (other.failure, other.error)
-    return (
-        difference(
-            one.value,
-            other.value,
-            names=case.names,
-            tolerance=case.tolerance,
-            loose=case.loose,
-        )
-        is None
-    )
+    return same(case, one.value, other.value)
+
+
+def same(case: Case, one: Value, other: Value) -> bool:
+    """Whether two values are the same, as exactly as a case asks for."""
+    found = difference(one, other, names=case.names, tolerance=case.tolerance, loose=case.loose)
+    return found is None

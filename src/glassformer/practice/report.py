@@ -39,6 +39,7 @@ class Report:
     measured: Mapping[str, Any] | None = None
     printed: str = ""
     seconds: float = 0.0
+    isolation: tuple[str, ...] = ()  # what shut the learner's process in; see `isolation`
 
     def as_data(self) -> dict[str, Any]:
         return asdict(self)
@@ -51,6 +52,7 @@ class Report:
                 **data,
                 "checked": tuple(Checked(**each) for each in data["checked"]),
                 "faults": tuple(data["faults"]),
+                "isolation": tuple(data["isolation"]),
                 "finding": None if finding is None else Finding(**finding),
             }
         )

@@ -16,7 +16,9 @@ import sys
 import traceback
 import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +30,24 @@ from glassformer.practice.cases import Case
 from glassformer.practice.draw import Draw
 from glassformer.practice.exercise import EXERCISES, Exercise
 from glassformer.practice.forbidden import Forbidden, found_in, missing_from, packages_of, stopped
-from glassformer.practice.limits import Blocked, TimeUp, Watch, forget, limit, unlimited
+from glassformer.practice.isolation import isolate
+from glassformer.practice.limits import (
+    Blocked,
+    TimeUp,
+    Watch,
+    address_space,
+    forget,
+    limit,
+    unlimited,
+)
+from glassformer.practice.messages import MOST_NAMES, one_line
+from glassformer.practice.originals import Originals
 from glassformer.practice.outcome import Outcome
+from glassformer.practice.trail import Trail
 from glassformer.practice.values import TooLarge, taken_apart
 
-_MOST_MESSAGE = 300
 
-
-def load_cases(exercise: Exercise, seed: int) -> Iterator[Case]:
+def load_cases(exercise: Exercise, seed: int) -> Generator[Case, None, None]:
     """The cases of an exercise, their inputs drawn from a seed."""
     path = exercise.folder / "checks.py"
     module = load_source(path.read_text("utf-8"), str(path), f"checks_{exercise.name}")
@@ -69,7 +81,7 @@ def run_case(case: Case, module: Any, forbid: tuple[str, ...] = ()) -> Outcome:
     except MemoryError:
         raise
     except Exception as error:
-        return Outcome(failure="raised", error=type(error).__name__, message=_first_line(error))
+        return Outcome(failure="raised", error=_kind(error), message=_first_line(error))
 
 
 def seed_everything() -> None:
@@ -92,46 +104,48 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def run_learner(
-    exercise: Exercise, path: Path, source: str, seed: int, send: Callable[[dict[str, Any]], None]
+    exercise: Exercise,
+    path: Path,
+    source: str,
+    seed: int,
+    send: Callable[[dict[str, Any]], None],
+    *,
+    traced: int = -1,
 ) -> None:
-    """Run a learner's file in this process, which is ended afterwards."""
+    """Run a learner's file in this process, which is ended afterwards.
+
+    With the number of a case, only up to that one, and its steps are sent.
+    """
     file = str(path)
-    try:
-        # compile too: `return` outside of a function is found by it alone.
-        tree = ast.parse(source, file)
-        compile(source, file, "exec")
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        line = getattr(error, "lineno", None)
-        message = _first_line(error) or type(error).__name__
-        send({"stop": "syntax", "message": message, "line": line})
-        return
-    if forbidden := found_in(tree, exercise.forbid):
-        send({"stop": "forbidden", "message": forbidden[0], "line": forbidden[1]})
-        return
-    if name := missing_from(tree, exercise.require):
-        send({"stop": "required", "message": name})
+    if stop := _refused(exercise, file, source):
+        send(stop)
         return
     cases = load_cases(exercise, seed)
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     # torch looks up the lines of a stack now and then; that is no reading of solutions.
     linecache.getlines(str(exercise.folder / "checks.py"))
     warnings.simplefilter("ignore")
+    space = address_space()  # read from /proc, which is closed afterwards
+    send({"ready": list(isolate())})
     watch = Watch(closed=(EXERCISES,))
     sys.addaudithook(watch)
     # torch.save writes past any audit.
     torch._C.__dict__["PyTorchFileWriter"] = lambda *_, **__: watch.refuse("files")
+    ours = [vars(module) for name, module in sys.modules.items() if _is_ours(name)]
     forget("glassformer")
     packages = packages_of(exercise.forbid)
     builtins.__import__ = _guarded(builtins.__import__, packages)
     importlib.import_module = _guarded(importlib.import_module, packages)
     sys.meta_path.insert(0, _Finder(packages))
-    limit(exercise.seconds)
+    limit(exercise.seconds, space)
+    originals = Originals([*ours, cases.gi_frame.f_globals])
     try:
-        _run(exercise, source, file, cases, watch, send)
+        _run(exercise, source, file, cases, watch, originals, send, traced)
     except TimeUp as error:
         send({"stop": "time", "line": line_in(file, error)})
     except Forbidden as error:
-        send({"stop": "forbidden", "message": error.name, "line": line_in(file, error)})
+        message = one_line(error.name)
+        send({"stop": "forbidden", "message": message, "line": line_in(file, error)})
     except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
         send({"stop": "exit", "line": line_in(file, error)})
     except MemoryError as error:
@@ -145,8 +159,29 @@ def run_learner(
         else:
             # What is no Exception goes through a case as well, and then it is not the import's.
             stop = "import" if isinstance(error, Exception) else "raised"
-            values = {"error": type(error).__name__, "message": _first_line(error)}
+            values = {"error": _kind(error), "message": _first_line(error)}
             send({"stop": stop, **values, "line": line})
+
+
+def _refused(exercise: Exercise, file: str, source: str) -> dict[str, Any] | None:
+    """Why a source is not even run."""
+    try:
+        # compile too: `return` outside of a function is found by it alone.
+        tree = ast.parse(source, file)
+        compile(source, file, "exec")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = getattr(error, "lineno", None)
+        message = _first_line(error) or _kind(error)
+        return {"stop": "syntax", "message": message, "line": line or None}
+    if forbidden := found_in(tree, exercise.forbid):
+        return {"stop": "forbidden", "message": forbidden[0], "line": forbidden[1]}
+    if name := missing_from(tree, exercise.require):
+        return {"stop": "required", "message": name}
+    return None
+
+
+def _is_ours(name: str) -> bool:
+    return name.split(".", 1)[0] == "glassformer"
 
 
 def _run(
@@ -155,55 +190,64 @@ def _run(
     file: str,
     cases: Iterator[Case],
     watch: Watch,
+    originals: Originals,
     send: Callable[[dict[str, Any]], None],
+    traced: int,
 ) -> None:
-    watch.is_on = True
+    watch.is_on = True  # and so it stays: what learner's code leaves behind runs at any time
     seed_everything()
     with stopped(exercise.forbid) as stop:
         module = load_source(source, file, "learner")
     if stop.seen:
         raise Forbidden(stop.seen[0])
-    watch.is_on = False
     if watch.tried:
         raise Blocked(watch.tried[0])
     for name in exercise.entry:
         if not hasattr(module, name):
-            names = [n for n in vars(module) if not n.startswith("_")]
-            send({"stop": "missing", "message": name, "names": names[:20]})
+            names = [one_line(n) for n in vars(module) if not n.startswith("_")]
+            send({"stop": "missing", "message": name, "names": names[:MOST_NAMES]})
             return
     for number, case in enumerate(cases):
         send({"begin": number})
-        watch.is_on = True
+        if number == traced:
+            trail = Trail(file)
+            _learners(case, module, exercise.forbid, file, trail)
+            send({"trail": [step.as_data() for step in trail.steps]})
+            return
         outcome = _learners(case, module, exercise.forbid, file)
-        watch.is_on = False
         if watch.tried:
             send({"stop": "blocked", "message": watch.tried[0], "line": outcome.line})
             return
-        send({"case": number, **outcome.as_data()})
+        if replaced := originals.replaced():
+            send({"stop": "replaced", "message": replaced})
+            return
+        send({"case": number, "outcome": outcome.as_data()})
     unlimited()
     send({"done": True})
 
 
-def _learners(case: Case, module: Any, forbid: tuple[str, ...], file: str) -> Outcome:
+def _learners(
+    case: Case, module: Any, forbid: tuple[str, ...], file: str, trail: Trail | None = None
+) -> Outcome:
     """As run_case, with the learner's own line for what he raised."""
     line: int | None = None
 
     def call(module: Any, **inputs: Any) -> Any:
         nonlocal line
         try:
-            return case.call(module, **inputs)
+            with trail or nullcontext():
+                return case.call(module, **inputs)
         except Exception as error:
             line = line_in(file, error)
             if out_of_memory(error):
                 raise TooMuch(line) from error
             raise
 
-    told = Case(case.name, call, case.inputs, case.names, case.tolerance, case.loose, case.choices)
     try:
-        outcome = run_case(told, module, forbid)
+        outcome = run_case(replace(case, call=call), module, forbid)
     except RecursionError:
         outcome = Outcome(failure="raised", error="RecursionError", message="")
-    return Outcome(outcome.value, outcome.failure, outcome.error, outcome.message, line)
+    return replace(outcome, line=line)
 
 
 class TooMuch(MemoryError):
@@ -248,13 +292,16 @@ class _Finder:
 
 
 def _first_line(error: BaseException) -> str:
-    """What an error says, in one short line, without anything that steers a terminal."""
+    """What an error says, in one short line."""
     try:
-        said = error.msg if isinstance(error, SyntaxError) else str(error)
+        return one_line(error.msg if isinstance(error, SyntaxError) else str(error))
     except Exception:  # an error of the learner's own may fail to say anything
-        said = ""
-    words = " ".join(str(said).split())[:_MOST_MESSAGE]
-    return "".join(c if c.isprintable() else "·" for c in words)
+        return ""
+
+
+def _kind(error: BaseException) -> str:
+    """What an error is called; a class of the learner's own may be called anything."""
+    return one_line(type.__getattribute__(type(error), "__name__"))
 
 
 def sender(descriptor: int) -> Callable[[dict[str, Any]], None]:

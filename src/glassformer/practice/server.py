@@ -1,7 +1,7 @@
 """A process that has torch loaded and forks for every grading, so that none waits for imports.
 
 Requests and answers are lines of JSON on its standard input and output. It runs no code of
-exercises itself: what it forks from stays clean.
+exercises itself: what it forks from stays clean. `bootstrap` starts it.
 """
 
 import contextlib
@@ -21,6 +21,7 @@ import torch
 
 from glassformer.practice.exercise import read_exercise
 from glassformer.practice.forbidden import stopped
+from glassformer.practice.isolation import readable_paths
 from glassformer.practice.trial import grade_here
 
 _PATIENCE = 60.0  # seconds, beyond the learner's own, before a judge is given up
@@ -34,6 +35,7 @@ def serve() -> None:
     os.dup2(2, 1)  # nothing that is printed may come among the answers
     with stopped(["softmax"]):
         torch.ones(2, 3).double()  # the first use of a mode imports half of torch
+    readable_paths()  # looked up once, not in every child
     gc.collect()
     gc.freeze()  # children share these pages as long as nobody touches them
     for line in sys.stdin:
@@ -89,7 +91,3 @@ def _read_all(read_end: int, pid: int) -> bytes:
 def _write(end: int, data: bytes) -> None:
     while data:
         data = data[os.write(end, data) :]
-
-
-if __name__ == "__main__":
-    serve()

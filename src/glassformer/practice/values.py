@@ -12,10 +12,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-_MOST_BYTES = 1 << 24
+MOST_BYTES = 1 << 22  # of numbers in one result
+MOST_TEXT = 500
 _MOST_DEPTH = 6
 _MOST_ITEMS = 10_000
-_MOST_TEXT = 500
+_MOST_RANK = 32
+# What numbers are sent as; no other dtype is ever read back.
+_DTYPES = ("<f8", "|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8")
+_KINDS = ("tensor", "array", "number", "bool", "text", "none", "empty", "other")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,56 +52,79 @@ class TooLarge(Exception):
     """A result with more numbers than a grading ever needs."""
 
 
-def taken_apart(value: Any, depth: int = 0) -> Value:
+def taken_apart(value: Any, most_bytes: int = MOST_BYTES) -> Value:
     """A result as leaves and groups.
 
     >>> taken_apart([1, 2.0]).parts["1"].kind
     'number'
     """
-    if isinstance(value, Tensor):
-        return _tensor(value)
-    if isinstance(value, np.ndarray):
-        if value.dtype.kind not in "biuf":
-            return Leaf("other", str(value.dtype), _NOTHING, f"ndarray of {value.dtype}")
-        return Leaf("array", str(value.dtype), _kept(np.array(value)))
-    if isinstance(value, bool | np.bool_):
-        return Leaf("bool", "bool", np.array(bool(value)))
-    if isinstance(value, int | float | np.integer | np.floating):
-        return Leaf("number", type(value).__name__, np.array(float(value)))
-    if isinstance(value, str):
-        return Leaf("text", "str", _NOTHING, value[:_MOST_TEXT])
-    if value is None or value is Ellipsis:
-        return Leaf("none" if value is None else "empty", "", _NOTHING)
-    if isinstance(value, tuple | list | dict) and depth < _MOST_DEPTH and len(value) <= _MOST_ITEMS:
-        pairs = value.items() if isinstance(value, dict) else enumerate(value)
-        parts = {str(name): taken_apart(part, depth + 1) for name, part in pairs}
+    return _Taking(most_bytes).value(value, 0)
+
+
+@dataclass(slots=True)
+class _Taking:
+    """How much of a result has been taken apart; all of it together is bounded."""
+
+    most_bytes: int
+    n_bytes: int = 0
+    n_items: int = 0
+
+    def value(self, value: Any, depth: int) -> Value:
+        if isinstance(value, Tensor):
+            return self._tensor(value)
+        if isinstance(value, np.ndarray):
+            if value.dtype.kind not in "biuf":
+                return Leaf("other", "", _NOTHING, f"ndarray of {value.dtype}"[:MOST_TEXT])
+            return Leaf("array", str(value.dtype), self._array(value))
+        if isinstance(value, bool | np.bool_):
+            return Leaf("bool", "bool", np.array(bool(value)))
+        if isinstance(value, int | float | np.integer | np.floating):
+            return Leaf("number", type(value).__name__[:MOST_TEXT], np.array(float(value)))
+        if isinstance(value, str):
+            return Leaf("text", "str", _NOTHING, str(value)[:MOST_TEXT])
+        if value is None or value is Ellipsis:
+            return Leaf("none" if value is None else "empty", "", _NOTHING)
+        if isinstance(value, tuple | list | dict) and depth < _MOST_DEPTH:
+            return self._group(value, depth)
+        return Leaf("other", "", _NOTHING, type(value).__name__[:MOST_TEXT])
+
+    def _group(self, value: Any, depth: int) -> Value:
         kind = next(k.__name__ for k in (tuple, list, dict) if isinstance(value, k))
+        parts: dict[str, Value] = {}
+        for name, part in value.items() if kind == "dict" else enumerate(value):
+            self.n_items += 1
+            if self.n_items > _MOST_ITEMS:
+                raise TooLarge
+            parts[str(name)[:MOST_TEXT]] = self.value(part, depth + 1)
         return Group(kind, parts)
-    return Leaf("other", "", _NOTHING, type(value).__name__)
 
-
-def _tensor(tensor: Tensor) -> Leaf:
-    dtype = str(tensor.dtype).removeprefix("torch.")
-    try:
-        return Leaf("tensor", dtype, _numbers(tensor))
-    except (RuntimeError, TypeError):  # sparse, nested, quantized, on the device meta
+    def _tensor(self, tensor: Tensor) -> Leaf:
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        try:
+            self._count(tensor.numel())
+            if not tensor.is_complex():
+                return Leaf("tensor", dtype, self._numbers(tensor))
+        except (RuntimeError, TypeError):  # sparse, nested, quantized, on the device meta
+            pass
         kind = f"{type(tensor).__name__} ({dtype}, {tensor.layout}, {tensor.device})"
-        return Leaf("other", dtype, _NOTHING, kind)
+        return Leaf("other", dtype, _NOTHING, kind[:MOST_TEXT])
 
+    def _numbers(self, tensor: Tensor) -> np.ndarray:
+        tensor = tensor.detach().to("cpu")
+        if tensor.is_floating_point():
+            tensor = tensor.to(torch.float64)
+        return tensor.resolve_conj().resolve_neg().contiguous().numpy().copy()
 
-def _numbers(tensor: Tensor) -> np.ndarray:
-    if tensor.numel() * 8 > _MOST_BYTES:
-        raise TooLarge
-    tensor = tensor.detach().to("cpu")
-    if tensor.is_floating_point():
-        tensor = tensor.to(torch.float64)
-    return tensor.resolve_conj().resolve_neg().contiguous().numpy().copy()
+    def _array(self, array: np.ndarray) -> np.ndarray:
+        self._count(array.size)
+        plain = np.array(array, subok=False)
+        little = plain.dtype.newbyteorder("<")
+        return plain.astype(np.float64 if plain.dtype.kind == "f" else little)
 
-
-def _kept(array: np.ndarray) -> np.ndarray:
-    if array.size * 8 > _MOST_BYTES:
-        raise TooLarge
-    return array.astype(np.float64) if array.dtype.kind == "f" else array
+    def _count(self, n_numbers: int) -> None:
+        self.n_bytes += 8 * n_numbers
+        if self.n_bytes > self.most_bytes:
+            raise TooLarge
 
 
 def as_data(value: Value) -> dict[str, Any]:
@@ -117,12 +144,28 @@ def as_data(value: Value) -> dict[str, Any]:
     }
 
 
-def from_data(data: dict[str, Any]) -> Value:
-    """The value again."""
+def from_data(data: dict[str, Any], depth: int = 0) -> Value:
+    """The value again; ValueError, TypeError or KeyError if it never was one."""
+    if depth > _MOST_DEPTH:
+        raise ValueError("too deep")
     if "parts" in data:
-        return Group(data["kind"], {name: from_data(part) for name, part in data["parts"].items()})
-    numbers = np.frombuffer(b64decode(data["bytes"]), dtype=np.dtype(data["numpy"]))
-    return Leaf(data["leaf"], data["dtype"], numbers.reshape(data["shape"]), data["text"])
+        kind, parts = data["kind"], data["parts"]
+        if kind not in ("tuple", "list", "dict") or len(parts) > _MOST_ITEMS:
+            raise ValueError("not a group")
+        inner = {printable(name): from_data(part, depth + 1) for name, part in parts.items()}
+        return Group(kind, inner)
+    kind, dtype, text, shape = (data[name] for name in ("leaf", "dtype", "text", "shape"))
+    if kind not in _KINDS or data["numpy"] not in _DTYPES or len(shape) > _MOST_RANK:
+        raise ValueError("not a leaf")
+    if any(len(said) > MOST_TEXT for said in (dtype, text)) or any(n < 0 for n in shape):
+        raise ValueError("not a leaf")
+    numbers = np.frombuffer(b64decode(data["bytes"], validate=True), np.dtype(data["numpy"]))
+    return Leaf(kind, printable(dtype), numbers.reshape(shape), printable(text))
+
+
+def printable(text: str) -> str:
+    """A text without anything that steers a terminal."""
+    return "".join(c if c.isprintable() else "·" for c in text[:MOST_TEXT])
 
 
 def flattened(value: Value) -> Leaf | None:
