@@ -255,7 +255,9 @@ class TooMuch(MemoryError):
 
 
 def out_of_memory(error: BaseException) -> bool:
-    return isinstance(error, MemoryError) or "can't allocate memory" in str(error)
+    said = str(error)
+    phrases = ("can't allocate memory", "not enough memory")  # torch has both
+    return isinstance(error, MemoryError) or any(phrase in said for phrase in phrases)
 
 
 def line_in(file: str, error: BaseException) -> int | None:

@@ -1,20 +1,13 @@
-"""Without a mask and with masks of three shapes; dropout without chance."""
+"""Without a mask and with masks of three shapes; dropout by what becomes of the weights."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from glassformer.practice.cases import Case, Draw, battery, raises
-
-
-class EveryThird(nn.Module):
-    """Dropout without chance: every third number goes, the others grow by a half."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        kept = torch.arange(x.numel()).reshape(x.shape) % 3 > 0
-        return x * kept * 1.5
+from glassformer.practice.dropout import CERTAIN, P, dropped_share, multiples
 
 
 def plain(draw: Draw) -> dict[str, Any]:
@@ -37,10 +30,20 @@ def causal(m: Any, x: Tensor, n_heads: int, mask: Tensor, key: int) -> Any:
     return Draw(key).weights(m.MultiHead(x.shape[-1], n_heads).double()).eval()(x, mask)
 
 
-def dropped(m: Any, x: Tensor, n_heads: int, key: int) -> Any:
-    model = Draw(key).weights(m.MultiHead(x.shape[-1], n_heads, 0.3).double())
-    model.dropout = EveryThird()
-    return model.train()(x)
+def nothing_left(m: Any, x: Tensor, n_heads: int, key: int) -> Any:
+    return Draw(key).weights(m.MultiHead(x.shape[-1], n_heads, CERTAIN).double()).train()(x)
+
+
+def dropped(m: Any, x: Tensor, n_heads: int) -> Any:
+    """One token, and layers that pass everything on: each head is its value times its weight."""
+    model = m.MultiHead(x.shape[-1], n_heads, P).double()
+    with torch.no_grad():
+        for layer in (model.q_proj, model.k_proj, model.v_proj, model.out_proj):
+            layer.weight.copy_(torch.eye(x.shape[-1]))
+            layer.bias.zero_()
+    out = model.train()(x)
+    share = dropped_share(out.unflatten(-1, (n_heads, -1))[..., 0])
+    return multiples(out, x), share, multiples(model.eval()(x), x)
 
 
 def cases(draw: Draw) -> Iterator[Case]:
@@ -56,7 +59,9 @@ def cases(draw: Draw) -> Iterator[Case]:
     given = {"x": draw.normal(B, L, H * D), "n_heads": H, "key": draw.key()}
     triangle = torch.ones(L, L, dtype=torch.bool).tril()
     yield Case("causal", causal, {**given, "mask": triangle}, ("out",))
-    yield Case("dropout", dropped, given, ("out",))
+    yield Case("dropout", nothing_left, given, ("out",))
+    alone = {"x": draw.normal(400, 1, H * D), "n_heads": H}
+    yield Case("dropout", dropped, alone, ("out / v", "P(0)", "eval: out / v"))
     yield Case(
         "error",
         lambda m, dim, n_heads: raises(lambda: m.MultiHead(dim, n_heads)),

@@ -4,21 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from glassformer.practice.cases import Case, Draw, battery, raises
-
-
-class Every(nn.Module):
-    """Dropout without chance: every n-th number goes."""
-
-    def __init__(self, n: int) -> None:
-        super().__init__()
-        self.n = n
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x * (torch.arange(x.numel()).reshape(x.shape) % self.n > 0)
+from glassformer.practice.dropout import P, dropped_share, multiples
 
 
 class Softmaxes(TorchDispatchMode):
@@ -65,11 +55,22 @@ def future(m: Any, x: Tensor, changed: Tensor, place: int, n_heads: int, key: in
     return (model(x, x, x) - model(changed, changed, changed))[:, :place]
 
 
-def dropped(m: Any, x: Tensor, n_heads: int, key: int, on_weights: bool) -> Any:
-    model = made(m, x, n_heads, key, dropout=0.3)
-    model.weights_dropout = Every(3) if on_weights else nn.Identity()
-    model.out_dropout = nn.Identity() if on_weights else Every(4)
-    return model.train()(x, x, x)
+def with_dropout(m: Any, x: Tensor, n_heads: int, out_weight: Tensor) -> Any:
+    """One token: a head is its value times its weight, and out_proj mixes them."""
+    model = m.MultiHeadAttention(x.shape[-1], n_heads, max_len=3, dropout=P).double()
+    with torch.no_grad():
+        model.v_proj.weight.copy_(torch.eye(x.shape[-1]))
+        model.out_proj.weight.copy_(out_weight)
+    return model
+
+
+def dropped(m: Any, x: Tensor, n_heads: int) -> Any:
+    model = with_dropout(m, x, n_heads, torch.eye(x.shape[-1]))
+    return multiples(model.train()(x, x, x), x), multiples(model.eval()(x, x, x), x)
+
+
+def dropped_at_the_end(m: Any, x: Tensor, n_heads: int, out_weight: Tensor) -> Any:
+    return dropped_share(with_dropout(m, x, n_heads, out_weight).train()(x, x, x))
 
 
 def precision(m: Any, x: Tensor, n_heads: int, key: int) -> Any:
@@ -89,8 +90,10 @@ def cases(draw: Draw) -> Iterator[Case]:
     changed = torch.cat([x[:, :place], draw.normal(B, L - place, H * D)], dim=1)
     given = {"x": x, "n_heads": H, "key": draw.key()}
     yield Case("future", future, {**given, "changed": changed, "place": place}, ("difference",))
-    yield Case("dropout", dropped, {**given, "on_weights": True}, ("out",))
-    yield Case("dropout", dropped, {**given, "on_weights": False}, ("out",))
+    alone = {"x": draw.normal(400, 1, H * D), "n_heads": H}
+    yield Case("dropout", dropped, alone, ("out / v", "eval: out / v"))
+    mixing = {"out_weight": draw.normal(H * D, H * D)}
+    yield Case("dropout", dropped_at_the_end, alone | mixing, ("P(out = 0)",))
     yield Case("precision", precision, {**given, "x": x.bfloat16()}, ("dtype",))
     wrong = {"dim": H * D + 1, "n_heads": H, "max_len": L}
     refused = lambda m, **sizes: raises(lambda: m.MultiHeadAttention(**sizes))  # noqa: E731
