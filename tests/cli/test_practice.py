@@ -88,6 +88,7 @@ def test_run_json_is_for_programs(run, folder):
     assert code == 1
     assert (data["kind"], data["passed"], data["file"]) == ("nothing", False, FIRST.file_name)
     assert HAN.search(data["sentences"][0]) and data["line"] > 1
+    assert set(data["isolation"]) <= {"landlock", "seccomp"}
 
 
 def test_hints_come_one_after_the_other(run, folder):
@@ -104,6 +105,19 @@ def test_hints_come_one_after_the_other(run, folder):
         "n": 1,
         "total": len(SECOND.task("zh").hints),
     }
+
+
+def test_a_progress_file_with_too_many_hints_is_no_obstacle(run, folder):
+    run("practice")
+    path = folder / "progress.json"
+    data = json.loads(path.read_text("utf-8"))
+    data["hints"] = {FIRST.name: 999}
+    path.write_text(json.dumps(data), "utf-8")
+    hints = FIRST.task("en").hints
+    code, out, err = run("practice", "hint", FIRST.name)
+    assert code == 0 and hints[-1][:20] in out and "no more hints" in err
+    rows = json.loads(run("practice", "list", "--json")[1])
+    assert rows[0]["hints"] == {"read": len(hints), "total": len(hints)}
 
 
 def test_reset_does_not_act_unasked(run, folder):

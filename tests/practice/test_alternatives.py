@@ -1,6 +1,10 @@
 """Every right answer passes, also one that no author foresaw."""
 
 import pytest
+
+from glassformer.languages import Language
+from glassformer.practice import find_exercise
+from glassformer.practice.telling import tell
 from practice.alternatives import (
     ALTERNATIVES,
     CONFIG,
@@ -11,10 +15,6 @@ from practice.alternatives import (
     PAIR,
     PAIR_DROPS,
 )
-
-from glassformer.languages import Language
-from glassformer.practice import find_exercise
-from glassformer.practice.telling import tell
 
 
 def passes(grader, name, source):

@@ -175,6 +175,12 @@ def test_a_function_of_ones_own_may_have_the_name(grader):
     assert grader.grade_source(SOFTMAX, inner).passed
 
 
+def test_an_attribute_of_ones_own_may_have_the_name():
+    tree = ast.parse("class A:\n    def f(self):\n        self.linear = 3\n        self.linear + 1")
+    assert found_in(tree, ["linear"]) is None
+    assert found_in(ast.parse("self.linear = nn.Linear(3, 3)"), ["linear"]) == ("Linear", 1)
+
+
 def test_what_is_not_forbidden_runs():
     with stopped(["attention"]) as stop:
         torch.ones(2, 3).softmax(-1)

@@ -14,7 +14,7 @@ from glassformer.practice import Report, find_exercise
 from glassformer.practice.drawing import draw_screen
 from glassformer.practice.progress import Progress, load
 from glassformer.practice.report import Checked, Finding
-from glassformer.practice.session import Graded, Key, Saved, Session
+from glassformer.practice.session import Graded, Key, Saved, Session, n_hints_read
 from glassformer.practice.workspace import Workspace
 
 EXERCISES = [find_exercise(name) for name in ("dot_product_scores", "scaling", "predict_width")]
@@ -80,6 +80,17 @@ def test_fail_hint_fix_pass_next(session, tmp_path):
     press(session, "n")
     assert (session.current.name, session.wanted) == (NAMES[1], EXERCISES[1])
     assert session.screen().hints == ()
+
+
+@pytest.mark.parametrize(("stored", "read"), [(999, -1), (10**400, -1), (-3, 0), (0, 0)])
+def test_a_stored_number_of_hints_is_no_more_than_there_are(session, stored, read):
+    session.progress.hints[NAMES[0]] = stored
+    task = EXERCISES[0].task("en")
+    n_read = len(task.hints) if read < 0 else read
+    assert len(session.screen().hints) == n_read
+    assert n_hints_read(session.progress, EXERCISES[0], task) == n_read
+    press(session, "h")
+    assert len(session.screen().hints) == min(n_read + 1, len(task.hints))
 
 
 def test_hints_make_way_for_the_good_news_but_can_be_had(session, tmp_path):

@@ -160,6 +160,8 @@ def _list(folder: Path, plain: bool, language: Language) -> None:
 
 
 def _row(exercise: "Exercise", progress: "Progress", language: Language) -> dict[str, Any]:
+    from glassformer.practice.session import n_hints_read
+
     task = exercise.task(language.code)
     return {
         "number": exercise.number,
@@ -169,7 +171,7 @@ def _row(exercise: "Exercise", progress: "Progress", language: Language) -> dict
         "minutes": exercise.minutes,
         "difficulty": exercise.difficulty,
         "passed": exercise.name in progress.passed,
-        "hints": {"read": progress.hints.get(exercise.name, 0), "total": len(task.hints)},
+        "hints": {"read": n_hints_read(progress, exercise, task), "total": len(task.hints)},
     }
 
 
@@ -214,7 +216,7 @@ def _once(
 
 def _hint(name: str, folder: Path, plain: bool, language: Language) -> None:
     from glassformer.practice.drawing import draw_prose
-    from glassformer.practice.session import Key, Session
+    from glassformer.practice.session import Key, Session, n_hints_read
 
     exercise, workspace = _found(name, folder, language, must_exist=False)
     progress, notice = _progress(folder, language)
@@ -222,12 +224,11 @@ def _hint(name: str, folder: Path, plain: bool, language: Language) -> None:
     session = Session(
         exercises=[exercise], workspace=workspace, progress=progress, language=language
     )
+    task = exercise.task(language.code)
+    hints, read = task.hints, 1  # without a folder, there is nobody to remember it for
     if folder.exists():
         session.handle(Key("h"))
-        read = progress.hints[exercise.name]
-    else:
-        read = 1  # nobody to remember it for
-    hints = exercise.task(language.code).hints
+        read = n_hints_read(progress, exercise, task)
     if plain:
         typer.echo(json.dumps({"hint": hints[read - 1], "n": read, "total": len(hints)}))
         return

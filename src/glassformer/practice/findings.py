@@ -35,6 +35,8 @@ def stop_finding(exercise: Exercise, stop: dict[str, Any]) -> Finding:
             return Finding("practice.found.forbidden", {"name": message})
         case "replaced":
             return Finding("practice.found.replaced", {"name": message})
+        case "switched":
+            return Finding("practice.found.switched", {"name": message})
         case "required":
             return Finding("practice.found.required", {"name": message})
         case "missing":

@@ -1,7 +1,8 @@
 """Calls that an exercise wants written by hand: found in the source, and stopped where they run.
 
 The source tells the line before anything runs. Two modes of torch stop what hides from it:
-functions under other names, methods, modules, `torch.ops`, `torch._C`, getattr.
+functions under other names, methods, modules, `torch.ops`, `torch._C`, getattr. A learning aid:
+whoever takes torch's modes apart by way of C gets around it, and has cheated himself alone.
 """
 
 import ast
@@ -74,6 +75,18 @@ GROUPS: dict[str, tuple[str, ...]] = {
 # Packages that a group refuses to import.
 PACKAGES: dict[str, tuple[str, ...]] = {"torch": ("torch",), "softmax": ("scipy",)}
 NEVER = ("glassformer",)
+# What would switch the modes below off; it belongs to no exercise.
+SWITCHES = (
+    "DisableTorchFunction",
+    "DisableTorchFunctionSubclass",
+    "DisableTorchDispatch",
+    "disable_current_modes",
+    "pop_mode",
+    "pop_mode_temporarily",
+    "pop_torch_function_stack",
+    "pop_torch_dispatch_stack",
+    "unset_dispatch_mode",
+)
 
 
 class Forbidden(BaseException):
@@ -103,6 +116,12 @@ def found_in(tree: ast.AST, forbid: Sequence[str]) -> tuple[str, int] | None:
     names, packages = names_of(forbid), packages_of(forbid)
     # A learner may call a function of his own softmax; what it calls is looked at where it runs.
     own = {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+    # And an attribute: self.linear = nn.Parameter(…).
+    own |= {
+        n.attr
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store) and _is_self(n.value)
+    }
     found = [
         (line, name)
         for node in ast.walk(tree)
@@ -110,6 +129,10 @@ def found_in(tree: ast.AST, forbid: Sequence[str]) -> tuple[str, int] | None:
     ]
     line, name = min(found, default=(0, ""))
     return (name, line) if found else None
+
+
+def _is_self(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and node.id == "self"
 
 
 def _mentioned(

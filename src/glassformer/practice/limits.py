@@ -4,10 +4,12 @@ The audit hook here says in a sentence what was tried. It is a learning aid, not
 boundary: code that calls C functions gets around it. What holds regardless is in `isolation`.
 """
 
+import _thread
 import os
 import resource
 import signal
 import sys
+import threading
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -39,10 +41,10 @@ _STARTING = (
     "os.kill",
     "subprocess.Popen",
     "signal.pthread_kill",
-    # A mode of torch that stops forbidden calls holds for its own thread alone.
-    "_thread.start_new_thread",
 )
-_NETWORK = ("socket.__new__", "socket.connect", "socket.bind", "socket.getaddrinfo", "urllib.Req")
+_NETWORK = ("socket.", "urllib.Request")
+# What starts a thread, in the versions of Python; only some of them are audited.
+_THREADS = ("start_new_thread", "start_new", "start_joinable_thread")
 
 
 class TimeUp(BaseException):
@@ -116,6 +118,14 @@ def limit(seconds: float, space: int) -> None:
     signal.signal(signal.SIGALRM, _time_is_up)
     # Again and again, in case the first is swallowed by an `except:`.
     signal.setitimer(signal.ITIMER_REAL, seconds, 0.5)
+
+
+def refuse_threads(watch: Watch) -> None:
+    """A mode of torch that stops forbidden calls holds for its own thread alone: so no others."""
+    for name in _THREADS:
+        for module, prefix in ((_thread, ""), (threading, "_")):
+            if hasattr(module, prefix + name):
+                setattr(module, prefix + name, lambda *_, **__: watch.refuse("processes"))
 
 
 def unlimited() -> None:

@@ -37,6 +37,7 @@ STOPS = (
     "memory",
     "blocked",
     "replaced",
+    "switched",
 )
 
 
@@ -91,7 +92,8 @@ def read_transcript(sent: bytes, n_cases: int) -> Transcript:
 
 def one_line(text: object) -> str:
     """One short line, as an error or a name is sent."""
-    return printable(" ".join(str(text).split())[:MOST_MESSAGE])
+    begin = str(text)[: 4 * MOST_MESSAGE]  # a hundred megabytes are not looked through
+    return printable(" ".join(begin.split())[:MOST_MESSAGE])
 
 
 def _refuse(why: str) -> NoReturn:

@@ -29,7 +29,14 @@ from torch import Tensor
 from glassformer.practice.cases import Case
 from glassformer.practice.draw import Draw
 from glassformer.practice.exercise import EXERCISES, Exercise
-from glassformer.practice.forbidden import Forbidden, found_in, missing_from, packages_of, stopped
+from glassformer.practice.forbidden import (
+    SWITCHES,
+    Forbidden,
+    found_in,
+    missing_from,
+    packages_of,
+    stopped,
+)
 from glassformer.practice.isolation import isolate
 from glassformer.practice.limits import (
     Blocked,
@@ -38,6 +45,7 @@ from glassformer.practice.limits import (
     address_space,
     forget,
     limit,
+    refuse_threads,
     unlimited,
 )
 from glassformer.practice.messages import MOST_NAMES, one_line
@@ -126,9 +134,10 @@ def run_learner(
     linecache.getlines(str(exercise.folder / "checks.py"))
     warnings.simplefilter("ignore")
     space = address_space()  # read from /proc, which is closed afterwards
-    send({"ready": list(isolate())})
+    layers = isolate()
     watch = Watch(closed=(EXERCISES,))
     sys.addaudithook(watch)
+    refuse_threads(watch)
     # torch.save writes past any audit.
     torch._C.__dict__["PyTorchFileWriter"] = lambda *_, **__: watch.refuse("files")
     ours = [vars(module) for name, module in sys.modules.items() if _is_ours(name)]
@@ -139,6 +148,7 @@ def run_learner(
     sys.meta_path.insert(0, _Finder(packages))
     limit(exercise.seconds, space)
     originals = Originals([*ours, cases.gi_frame.f_globals])
+    send({"ready": list(layers)})  # up to here nothing of the learner's has run
     try:
         _run(exercise, source, file, cases, watch, originals, send, traced)
     except TimeUp as error:
@@ -175,6 +185,8 @@ def _refused(exercise: Exercise, file: str, source: str) -> dict[str, Any] | Non
         return {"stop": "syntax", "message": message, "line": line or None}
     if forbidden := found_in(tree, exercise.forbid):
         return {"stop": "forbidden", "message": forbidden[0], "line": forbidden[1]}
+    if switch := found_in(tree, SWITCHES):
+        return {"stop": "switched", "message": switch[0], "line": switch[1]}
     if name := missing_from(tree, exercise.require):
         return {"stop": "required", "message": name}
     return None

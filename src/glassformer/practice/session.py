@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from glassformer.languages import Language
-from glassformer.practice.exercise import Exercise
+from glassformer.practice.exercise import Exercise, Task
 from glassformer.practice.progress import Progress
 from glassformer.practice.report import Report
 from glassformer.practice.workspace import Workspace
@@ -115,7 +115,7 @@ class Session:
     def screen(self) -> Screen:
         """What is to be seen now."""
         task = self.current.task(self.language.code)
-        n_read = min(self.progress.hints.get(self.current.name, 0), len(task.hints))
+        n_read = n_hints_read(self.progress, self.current, task)
         is_passed = self.current.name in self.progress.passed
         solution = self.workspace.solution_file(self.current)
         return Screen(
@@ -281,9 +281,9 @@ class Session:
 
     def _hint(self) -> None:
         self._hides_hints = False
-        total = len(self.current.task(self.language.code).hints)
-        read = self.progress.hints.get(self.current.name, 0)
-        if read >= total:
+        task = self.current.task(self.language.code)
+        read = n_hints_read(self.progress, self.current, task)
+        if read == len(task.hints):
             self._say("practice.hint.none")
             return
         self.progress.hints[self.current.name] = read + 1
@@ -312,3 +312,8 @@ class Session:
 
     def _say(self, key: str, **values: object) -> None:
         self.notice = self.language.say(key, **values)
+
+
+def n_hints_read(progress: Progress, exercise: Exercise, task: Task) -> int:
+    """How many hints were read; a file of progress may say more than there are."""
+    return min(max(progress.hints.get(exercise.name, 0), 0), len(task.hints))

@@ -7,6 +7,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -97,6 +98,8 @@ class Learner:
             transcript = read_transcript(sent, n_cases)
         except Interference:
             return Transcript(stop={"stop": "interfered"})
+        if not sent and not cut:
+            raise RuntimeError(f"The checks do not start: {self.printed}")
         if cut in ("output", "interfered"):
             transcript.stop = {"stop": cut}
         elif transcript.stop is None and not transcript.done:
@@ -194,9 +197,12 @@ def _be_learner(
             os.close(start_end)
             run_learner(exercise, path, source, seed, sender(send_end), traced=int(order))
         code = 0
-        sys.stdout.flush()
-        sys.stderr.flush()
+    except BaseException:
+        traceback.print_exc()  # nobody reads it but the judge
     finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
         os._exit(code)
 
 
