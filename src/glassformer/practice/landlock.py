@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Self
 
 # The same numbers on every architecture.
 _CREATE, _ADD_RULE, _RESTRICT = 444, 445, 446
@@ -100,7 +99,7 @@ class Ruleset:
     def close(self) -> None:
         os.close(self._descriptor)
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Ruleset":
         return self
 
     def __exit__(self, *_: object) -> None:

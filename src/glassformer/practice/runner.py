@@ -16,7 +16,7 @@ import sys
 import traceback
 import types
 import warnings
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -55,7 +55,7 @@ from glassformer.practice.trail import Trail
 from glassformer.practice.values import TooLarge, taken_apart
 
 
-def load_cases(exercise: Exercise, seed: int) -> Generator[Case, None, None]:
+def load_cases(exercise: Exercise, seed: int) -> types.GeneratorType:
     """The cases of an exercise, their inputs drawn from a seed."""
     path = exercise.folder / "checks.py"
     module = load_source(path.read_text("utf-8"), str(path), f"checks_{exercise.name}")
@@ -146,8 +146,9 @@ def run_learner(
     builtins.__import__ = _guarded(builtins.__import__, packages)
     importlib.import_module = _guarded(importlib.import_module, packages)
     sys.meta_path.insert(0, _Finder(packages))
-    limit(exercise.seconds, space)
+    assert cases.gi_frame is not None  # it has not begun yet
     originals = Originals([*ours, cases.gi_frame.f_globals])
+    limit(exercise.seconds, space)
     send({"ready": list(layers)})  # up to here nothing of the learner's has run
     try:
         _run(exercise, source, file, cases, watch, originals, send, traced)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from inspect import CO_GENERATOR
 from types import FrameType, TracebackType
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
@@ -59,7 +59,7 @@ class Trail:
         self._open: list[tuple[FrameType, tuple[Value, ...]]] = []
         self._n_calls = 0
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Trail":
         sys.settrace(self._look)
         return self
 

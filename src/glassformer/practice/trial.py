@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from glassformer.practice.exercise import Exercise
 from glassformer.practice.judge import Judge, halted
@@ -22,6 +22,7 @@ from glassformer.practice.report import Report
 from glassformer.practice.runner import run_learner, sender
 from glassformer.practice.trail import Step
 
+_PREPARING = 30.0  # seconds until learner's code begins to run
 _GRACE = 3.0  # seconds beyond the limit, for code that swallows the first alarm
 _MOST_OPEN = 1024  # descriptors
 _MOST_SHOWN = 4000  # characters of what was printed
@@ -84,7 +85,7 @@ class Learner:
 
     def start(self, traced: int | None = None) -> None:
         """Run the file; with a number, only up to that case, which is followed step by step."""
-        self._deadline = time.perf_counter() + self._seconds + _GRACE
+        self._deadline = time.perf_counter() + _PREPARING
         os.write(self._start_end, str(_UNTRACED if traced is None else traced).encode())
         os.close(self._start_end)
         self._start_end = -1
@@ -120,6 +121,9 @@ class Learner:
                     cut = "time"
                 for key, _ in ready:
                     data = os.read(key.fd, 1 << 16)
+                    if key.fd == self._message_end and not parts[key.fd]:
+                        # Now the learner's time begins, however busy the machine has been.
+                        self._deadline = time.perf_counter() + self._seconds + _GRACE
                     parts[key.fd] += data
                     if not data:
                         selector.unregister(key.fd)
@@ -155,7 +159,7 @@ class Learner:
         except PermissionError:
             os.kill(self._pid, signal.SIGKILL)
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Learner":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -190,6 +194,8 @@ def _be_learner(
         os.dup2(nothing, 0)
         os.dup2(output_end, 1)
         os.dup2(output_end, 2)
+        os.close(output_end)
+        os.close(nothing)
         sys.stdin = os.fdopen(0, "r", closefd=False)
         sys.stdout = os.fdopen(1, "w", encoding="utf-8", errors="replace", closefd=False)
         sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="replace", closefd=False)

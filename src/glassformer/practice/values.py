@@ -91,7 +91,7 @@ class _Taking:
     def _group(self, value: Any, depth: int) -> Value:
         kind = next(k.__name__ for k in (tuple, list, dict) if isinstance(value, k))
         parts: dict[str, Value] = {}
-        for name, part in value.items() if kind == "dict" else enumerate(value):
+        for name, part in value.items() if isinstance(value, dict) else enumerate(value):
             self.n_items += 1
             if self.n_items > _MOST_ITEMS:
                 raise TooLarge
