@@ -341,7 +341,7 @@ def test_the_watcher_outlives_its_folder(window, tmp_path):
     window.press("y")
     window.wait("returns nothing yet")
     (folder / FIRST.file_name).write_text("import os\nos.kill(os.getppid(), 9)\n", "utf-8")
-    window.wait("starts or ends other processes")
+    window.wait("starts or ends threads")
     shutil.rmtree(folder)
     window.wait("is not in the folder any more")
     window.press("h")
