@@ -62,7 +62,7 @@ def roles(
     first = min(2, L - 1)  # the first rows have no choice
     rows = torch.linspace(first, L - 1, n_rows).round().long().unique()
     weights = site.weights(rows=rows.tolist(), sequence=sequence).float().cpu()  # H R S
-    allowed = _allowed(site, rows, sequence).cpu()
+    allowed = site.allowed(rows=rows, sequence=sequence).cpu()
     stands = site.stands.cpu()[rows]
     marks = _marks(stands, S, tokens, delimiters)
     sink = weights[..., 0].mean(-1)
@@ -142,18 +142,6 @@ def _broad(
 
 def _mean(values: Tensor, counted: Tensor) -> Tensor:
     return (values * counted).sum(-1) / counted.sum(-1).clamp(min=1)
-
-
-def _allowed(site: Site, rows: Tensor, sequence: int) -> Bool[Tensor, "H R S"]:
-    from glassformer.attention.cells import Extent, Tile
-
-    H, _, S = site.shape[1:]
-    if site.mask is None:
-        return torch.ones(H, len(rows), S, dtype=torch.bool)
-    extent = Extent(*site.shape)
-    tile = Tile(extent, rows.to(site.q.device), slice(0, S), site.q.device)
-    cells = site.mask.fitted(extent, site.q.device).tile(tile)
-    return cells.expand(extent.B, H, len(rows), S)[sequence]
 
 
 def _role(site: str, head: int, sink: float, scores: dict[str, float]) -> Role:

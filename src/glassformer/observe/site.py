@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from glassformer.attention import Bias, Mask
@@ -20,7 +20,7 @@ from glassformer.attention.arithmetic import (
     row_arithmetic,
 )
 from glassformer.attention.backends import streaming
-from glassformer.attention.cells import Indices
+from glassformer.attention.cells import Extent, Indices, Tile, as_indices
 from glassformer.attention.checks import check_scoring
 from glassformer.attention.pooling import Map
 from glassformer.attention.statistics import (
@@ -30,6 +30,7 @@ from glassformer.attention.statistics import (
     attention_statistics,
     attention_tile,
 )
+from glassformer.attention.visible import visible_cells, visible_keys
 from glassformer.errors import TraceError
 
 Kind = Literal["self", "cross"]
@@ -168,6 +169,43 @@ class Site:
     def entropy(self, head: int | None = None, *, sequence: int = 0) -> Float[Tensor, "..."]:
         """How spread each query's attention is, in nats: 0 one key, log S all keys alike."""
         return self._chosen(self._any_statistics().entropy, head, sequence)
+
+    def allowed(
+        self,
+        head: int | None = None,
+        rows: Indices | None = None,
+        cols: Indices | None = None,
+        *,
+        sequence: int = 0,
+    ) -> Bool[Tensor, "... R C"]:
+        """Which of these rows may see which of these columns, (R, C), or (H, R, C)."""
+        extent, device = Extent(*self.shape), self.q.device
+        queries = as_indices(slice(None) if rows is None else rows, extent.L, "rows", device)
+        keys = as_indices(slice(None) if cols is None else cols, extent.S, "cols", device)
+        mask, bias = (p if p is None else p.fitted(extent, device) for p in (self.mask, self.bias))
+        cells = visible_cells(Tile(extent, queries, keys, device), mask, bias)
+        cells = cells.expand(*extent[:2], len(queries), len(keys))
+        return self._chosen(cells, head, sequence)
+
+    def visible(self, head: int | None = None, *, sequence: int = 0) -> Int[Tensor, "..."]:
+        """How many keys each query may see, by the mask and by biases of −∞."""
+        if "visible" not in self._kept:
+            self._kept["visible"] = visible_keys(
+                Extent(*self.shape), self.q.device, mask=self.mask, bias=self.bias
+            )
+        return self._chosen(self._kept["visible"], head, sequence)
+
+    def sharpness(self, head: int | None = None, *, sequence: int = 0) -> Float[Tensor, "..."]:
+        """How sharp each head is on average over its queries: 0 even attention, 1 a single key.
+
+        A query's sharpness is 1 − entropy / log n, where n is the number of keys that it may see;
+        queries that see fewer than two keys have no choice and are left out. NaN if all are.
+        """
+        n = self.visible(head, sequence=sequence)
+        counted = n > 1
+        share = self.entropy(head, sequence=sequence).float() / n.clamp(min=2).log()
+        each = (1 - share).clamp(0.0, 1.0).where(counted, 0.0)
+        return each.sum(-1) / counted.sum(-1)  # 0 / 0 is NaN
 
     def peak(self, head: int | None = None, *, sequence: int = 0) -> Float[Tensor, "..."]:
         """The largest weight of each query."""
