@@ -55,7 +55,7 @@ def test_a_long_one_is_shown_in_part(monkeypatch) -> None:
     words = [f"t{i}" for i in range(500)]
     trace = decoder(500, words=words)
     part = sampled(trace)
-    site, head = choose(part, site="decoder.1.self", head=2)
+    site, head, *_ = choose(part, site="decoder.1.self", head=2)
     assert n_queries(site) == (40, 500) and not crosses(site)
     queries, keys = names_of(part, site)
     assert queries == [f"t{row}" for row in site.rows] and keys == words

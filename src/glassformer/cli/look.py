@@ -77,7 +77,7 @@ def add(app: typer.Typer, language: Language) -> None:
         from glassformer.render.tokens import names_of
 
         glance = sampled(found)
-        chosen, number = choose(glance, site=site, layer=layer, head=head)
+        chosen, number, *_ = choose(glance, site=site, layer=layer, head=head)
         whole = found[chosen.name]
         row = None if word is None else place_of(word, names_of(found, whole)[0], language)
         for path in (png, svg):

@@ -134,7 +134,7 @@ def _show_recorded(
     from glassformer.render.tokens import names_of
 
     found = seen(wish, language)
-    some, number = choose(sampled(found), site=site, layer=layer, head=head)
+    some, number, *_ = choose(sampled(found), site=site, layer=layer, head=head)
     chosen = found[some.name]
     queries, keys = names_of(found, chosen)
     query = len(queries) - 1 if word is None else place_of(word, queries, language)

@@ -89,8 +89,11 @@ def traced(model: "Model", text: str, target: str | None = None, to: str | None 
     import torch
 
     from glassformer.generate import addressed, translations
+    from glassformer.generate.translating import MAX_NEW
+    from glassformer.generate.writing import tokenizer_of
     from glassformer.models import EncoderDecoder
     from glassformer.observe import observe
+    from glassformer.text.pieces import labels
 
     if isinstance(model, EncoderDecoder):
         text = addressed(model, text, to)
@@ -102,13 +105,18 @@ def traced(model: "Model", text: str, target: str | None = None, to: str | None 
         with observe(model, outputs=True) as trace, torch.no_grad():
             model(tokens)
         return trace
+    start = list(model.special.start) or [model.special.begin or 0]
+    most = max(1, min(MAX_NEW, model.config.max_len - len(start)))
     if target is None:
-        written = list(translations(model, [text])[0][0].tokens)
+        written = list(translations(model, [text], max_new=most)[0][0].tokens)
     else:
         written = _encoded(model, target, add_special=False)
-    start = list(model.special.start) or [model.special.begin or 0]
     with observe(model, outputs=True) as trace, torch.no_grad():
         model(tokens, torch.tensor([[*start, *written]], device=on))
+    if target is None and len(written) < most and len(model.special.end) == 1:
+        # A translation that ends before its limit has ended by its end token.
+        end = labels(tokenizer_of(model), model.special.end)
+        trace.run.texts["tokens"].following = end
     return trace
 
 

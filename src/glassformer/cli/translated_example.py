@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import torch
 from rich.console import Group, RenderableType
 from rich.text import Text
 
@@ -20,18 +19,18 @@ from glassformer.generate import translate
 from glassformer.languages import Language
 from glassformer.models.checkpoints import load
 from glassformer.models.shapes import ShapeTrace, shapes
-from glassformer.observe import Site, Trace
+from glassformer.observe import Trace
 from glassformer.render import Paragraph, draw_legend
 from glassformer.render.choice import choose
 from glassformer.render.difference import told_difference
 from glassformer.render.figure import draw_figure
-from glassformer.render.heat import draw_heat
+from glassformer.render.heat import ROW, WIDEST_ROW, draw_heat
 from glassformer.render.page import draw_page
 from glassformer.render.shapes import draw_shapes
-from glassformer.render.tokens import names_of
+from glassformer.render.telling import Telling
+from glassformer.render.tokens import names_of, next_tokens, row_labels
 
 SENTENCE = "The cat sat on the mat."
-SURE = 0.8  # of its attention
 FOLDER = Path("glassformer-demo")
 NAMES = {"fr": "français", "zh": "中文"}
 
@@ -50,11 +49,9 @@ class TranslatedExample:
         return traced(self.model, SENTENCE, to=self.to)
 
     @cached_property
-    def site(self) -> tuple[Site, int]:
-        """The sharpest head that looks from the translation to the sentence."""
-        cross = [site.name for site in self.trace if site.name.endswith(".cross")]
-        found = [choose(self.trace, site=name) for name in cross]
-        return min(found, key=lambda each: float(each[0].entropy(each[1]).mean()))
+    def telling(self) -> Telling:
+        """The most telling head between the translation and the sentence, and its clearest cell."""
+        return choose(self.trace)
 
     def translations(self) -> RenderableType:
         """The sentence in every language that the model writes."""
@@ -67,36 +64,29 @@ class TranslatedExample:
     def looked_at(self) -> RenderableType:
         """Cross-attention: rows write the translation, columns are the sentence."""
         say = self.language.say
-        site, head = self.site
-        queries, keys = names_of(self.trace, site)
+        site, head, row, col = self.telling
         weights = site.weights(head=head)
-        intro = say("demo.cross.intro", site=site.name, head=head)
-        return Group(
-            Paragraph(intro),
-            "",
-            draw_heat(weights, queries, keys),
-            "",
-            Paragraph(self._told(weights, queries, keys)),
-            Paragraph(told_difference([site], self.language), style="dim"),
-        )
-
-    def _told(self, weights: torch.Tensor, queries: list[str], keys: list[str]) -> str:
-        """The first row behind the start that is sure of a word, or else the surest, in words."""
-        words = torch.tensor([key.strip("␣").isalpha() for key in keys])
-        shares, columns = (weights * words)[1:-1].max(-1)
-        row = int((shares > SURE).int().argmax() if (shares > SURE).any() else shares.argmax())
-        seen, following = queries[1:][row], queries[2:][row]
-        return self.language.say(
+        read, keys = names_of(self.trace, site)
+        following = next_tokens(self.trace, site)
+        told = say(
             "demo.cross.row",
-            seen=seen.strip("␣"),
-            word=keys[int(columns[row])].strip("␣"),
-            share=f"{float(shares[row]):.0%}",
-            next=following.strip("␣"),
+            seen=read[row].strip("␣"),
+            word=keys[col].strip("␣"),
+            share=f"{float(weights[row, col]):.0%}",
+            next=(following[row] or "…").strip("␣"),
+        )
+        return Group(
+            Paragraph(say("demo.cross.intro", site=site.name, head=head)),
+            "",
+            draw_heat(weights, row_labels(self.trace, site, most=ROW), keys, most=WIDEST_ROW),
+            "",
+            Paragraph(told),
+            Paragraph(told_difference([site], self.language), style="dim"),
         )
 
     def shapes(self) -> RenderableType:
         """Every shape of one cross-attention, with this sentence's numbers."""
-        site, _ = self.site
+        site = self.telling.site
         whole = shapes(
             self.model.config,
             name="translator",
@@ -122,7 +112,7 @@ class TranslatedExample:
         try:
             FOLDER.mkdir(exist_ok=True)
             draw_page(self.trace, page, language=self.language)
-            site, _ = self.site
+            site = self.telling.site
             draw_figure(
                 self.trace, picture, kind="alignment", site=site.name, language=self.language
             )

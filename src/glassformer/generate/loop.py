@@ -129,10 +129,10 @@ def _steps(
         chosen = choose(adjust(logits, sampling, seen, mask=counts), sampling, generator)
         done = done | torch.isin(chosen, stops)
         log_probabilities = logits.float().log_softmax(-1).gather(1, chosen[:, None])[:, 0]
+        prompted.follow(None, chosen)  # before anybody stops reading: a trace wants the last one
         yield Step(chosen, log_probabilities, done)
         if bool(done.all()):
             return
-        prompted.follow(None, chosen)
         seen = torch.cat([seen, chosen[:, None]], dim=1)
         counts = torch.cat([counts, ~done[:, None]], dim=1)
 
@@ -181,6 +181,7 @@ class Prompted:
         n = self.fresh.shape[1]
         places = torch.arange(self.length, self.length + n, device=self.fresh.device)
         self.length += n
+        self.cache.next_tokens = None
         read = _compiled_read() if self.compiled and n == 1 else _read
         return read(
             self.model,
@@ -200,6 +201,8 @@ class Prompted:
         if rows is not None:
             self.cache.reorder(rows.to(self.fresh.device))
         self.fresh = tokens.to(self.fresh.device)[:, None]
+        # Beams that are over are continued by any token: what follows them says nothing.
+        self.cache.next_tokens = self.fresh[:, 0] if rows is None else None
 
 
 def _read(

@@ -49,6 +49,7 @@ class RecurrentConfig:
 class RecurrentLanguage(LSTMLanguageModel):
     """An LSTM language model with its tokenizer."""
 
+    name: str | None = None  # what it was loaded as
     tokenizer: Tokenizer | None = None  # this and the next come with saved weights
     special = SpecialTokens()
 
@@ -61,6 +62,7 @@ class RecurrentLanguage(LSTMLanguageModel):
 class RecurrentTranslator(LSTMSeq2Seq):
     """An LSTM that reads one text and writes another, with its tokenizer for both."""
 
+    name: str | None = None
     tokenizer: Tokenizer | None = None
     special = SpecialTokens()
 

@@ -14,7 +14,8 @@ class ModelCache:
     def __init__(self, n_layers: int, make: Callable[[], GrowingCache | StaticCache]) -> None:
         self.layers = [make() for _ in range(n_layers)]
         self.cross = [CrossCache() for _ in range(n_layers)]
-        self.listeners: list[Callable[[Tensor], None]] = []  # told when rows change places
+        self.listeners: list[Callable[[Tensor], None]] = []  # called when rows change places
+        self.next_tokens: Tensor | None = None  # (B,): chosen to follow, not read yet
 
     @property
     def length(self) -> int | Int[Tensor, ""]:

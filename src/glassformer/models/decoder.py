@@ -23,6 +23,7 @@ class Decoder(nn.Module):
     torch.Size([1, 3, 11])
     """
 
+    name: str | None = None  # what it was loaded as
     tokenizer: Tokenizer | None = None  # this and the next come with saved weights
     special = SpecialTokens()
 

@@ -22,6 +22,7 @@ class Encoder(nn.Module):
     torch.Size([1, 3, 8])
     """
 
+    name: str | None = None  # what it was loaded as
     tokenizer: Tokenizer | None = None  # this and the next come with saved weights
     special = SpecialTokens()
 

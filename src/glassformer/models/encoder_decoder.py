@@ -25,6 +25,7 @@ class EncoderDecoder(nn.Module):
     torch.Size([1, 2, 11])
     """
 
+    name: str | None = None  # what it was loaded as
     tokenizer: Tokenizer | None = None  # this and the next come with saved weights
     special = SpecialTokens()
 

@@ -43,7 +43,7 @@ def append_trace(trace: Trace, path: Path) -> None:
         return
     there = load_trace(path)
     ours = json.loads(json.dumps(trace.model))  # as a file would give it back
-    if there.model != ours:
+    if _flat(there.model) != _flat(ours):
         raise TraceError(
             f"Runs of one file must be of one model; {path} is of {_told(there.model, ours)}, "
             f"this trace of {_told(ours, there.model)}. Save it under another name."
@@ -61,7 +61,8 @@ def _told(model: dict[str, Any], other: dict[str, Any]) -> str:
 
 def _flat(model: dict[str, Any]) -> dict[str, Any]:
     config = model.get("config")
-    rest = {name: value for name, value in model.items() if name != "config"}
+    # A copy of a folder has another name, and is the same model.
+    rest = {name: value for name, value in model.items() if name not in ("config", "name")}
     return rest | (config if isinstance(config, dict) else {"config": config})
 
 
@@ -126,7 +127,8 @@ def _described(run: Run, where: str, tensors: dict[str, Tensor]) -> dict[str, An
     for name, words in run.texts.items():
         tensors[f"{where}/{name}"] = words.tokens
     labels = {name: words.labels for name, words in run.texts.items()}
-    return {"sites": sites, "labels": labels, "refusals": run.refusals}
+    following = {name: words.following for name, words in run.texts.items()}
+    return {"sites": sites, "labels": labels, "following": following, "refusals": run.refusals}
 
 
 def _run(described: dict[str, Any], where: str, tensors: dict[str, Tensor]) -> Run:
@@ -143,8 +145,9 @@ def _run(described: dict[str, Any], where: str, tensors: dict[str, Tensor]) -> R
             mask=put_together(plain["mask"], tensors),
             bias=put_together(plain["bias"], tensors),
         )
+    following = described.get("following", {})  # files before it was kept have none
     texts = {
-        name: _words(tensors[f"{where}/{name}"], labels)
+        name: _words(tensors[f"{where}/{name}"], labels, following.get(name, []))
         for name, labels in described["labels"].items()
     }
     return Run(sites, texts, dict(described["refusals"]))
@@ -155,9 +158,13 @@ def _chosen(plain: dict[str, Any]) -> dict[str, Any]:
     return {name: tuple(v) if isinstance(v, list) else v for name, v in found.items()}
 
 
-def _words(tokens: Tensor, labels: list[list[str]]) -> Words:
+def _words(tokens: Tensor, labels: list[list[str]], following: list[str]) -> Words:
     if labels and [len(row) for row in labels] != [tokens.shape[1]] * len(tokens):
         raise ValueError("a text must have one label for each token")
     if not all(isinstance(label, str) for row in labels for label in row):
         raise TypeError("labels must be texts")
-    return Words(tokens, labels)
+    if following and (
+        len(following) != len(tokens) or not all(isinstance(label, str) for label in following)
+    ):
+        raise ValueError("a text must have one following label for each sequence, or none")
+    return Words(tokens, labels, list(following))

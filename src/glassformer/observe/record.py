@@ -104,7 +104,7 @@ class _Recorder:
     ) -> None:
         self.model, self.choice, self.outputs, self.keeper = model, choice, outputs, keeper
         self.thread = threading.get_ident()
-        self.trace = LiveTrace(self.finish, model=_described(model.config))
+        self.trace = LiveTrace(self.finish, model=_described(model.config, model.name))
         self.parts: dict[str, _Parts] = {}
         self.tokens: dict[str, list[Tensor]] = {}
         self.order: list[Tensor] = []  # which rows the beams were, before each step of the decoder
@@ -249,9 +249,20 @@ class _Recorder:
             tokens = torch.cat(self._in_order(chunks, text == "tokens"), dim=1).cpu()
             tokenizer = self.model.tokenizer
             shown = [] if tokenizer is None else [labels(tokenizer, row) for row in tokens.tolist()]
-            run.texts[text] = Words(tokens, shown)
+            run.texts[text] = Words(tokens, shown, self._following(text, tokens))
         without_empty(run)
         name_rows(run)
+
+    def _following(self, text: str, tokens: Tensor) -> list[str]:
+        """How the token reads that was chosen after the last one, where there is a choice."""
+        chosen = None if self.cache is None or text != "tokens" else self.cache.next_tokens
+        tokenizer = self.model.tokenizer
+        if chosen is None or len(chosen) != len(tokens):
+            return []
+        if tokenizer is None:
+            return [str(token) for token in chosen.tolist()]
+        rows = torch.cat([tokens, chosen.cpu()[:, None]], dim=1).tolist()
+        return [labels(tokenizer, row)[-1] for row in rows]
 
     def _site(self, name: str, parts: _Parts) -> Site:
         is_writer = name.startswith("decoder.") or not isinstance(self.model, EncoderDecoder)
@@ -322,6 +333,7 @@ def _standing(part: Any, aligned: int) -> Any:
     return replace(part, **changes)
 
 
-def _described(config: Config) -> dict[str, Any]:
+def _described(config: Config, name: str | None) -> dict[str, Any]:
     plain = json.loads(json.dumps(config.as_dict()))  # as a file will give it back
-    return {"library": "glassformer", "config": plain}
+    named = {} if name is None else {"name": name}
+    return {"library": "glassformer", **named, "config": plain}

@@ -21,6 +21,8 @@ class Words:
 
     tokens: Int[Tensor, "B L"]
     labels: list[list[str]]  # one for each token; empty where nobody can read them
+    # The token written after the last one, for each sequence; empty where none is known.
+    following: list[str] = field(default_factory=list)
 
 
 @dataclass(eq=False)

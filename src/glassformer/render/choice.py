@@ -4,7 +4,8 @@ from glassformer.errors import TraceError
 from glassformer.languages import Language
 from glassformer.observe import Site, Trace
 from glassformer.render.marks import shown
-from glassformer.render.overview import layer_of, sharpness
+from glassformer.render.overview import layer_of
+from glassformer.render.telling import Telling, most_telling
 from glassformer.render.tokens import crosses
 
 _MOST_TOKENS = 12  # that a sentence lists
@@ -17,8 +18,8 @@ def choose(
     layer: int | None = None,
     head: int | None = None,
     sequence: int = 0,
-) -> tuple[Site, int]:
-    """The site and head asked for; where nothing was, the ones that look most sharply.
+) -> Telling:
+    """The site and head asked for, else the most telling, and the cell of it to begin with.
 
     Attention to another text goes first: it is what one wants to see of a translation.
     """
@@ -28,15 +29,8 @@ def choose(
     sites = [trace[site]] if site is not None else _of_layer(trace, layer)
     sites = [each for each in sites if crosses(each)] or sites
     having = sites if head is None else [s for s in sites if head in s.head_numbers]
-    (having or sites)[0].entropy(head, sequence=sequence)  # says so if there is no such head
-    sharp = [
-        (value, s, h)
-        for s in having
-        for h, value in zip(s.head_numbers, sharpness(s, sequence=sequence), strict=True)
-        if head is None or h == head
-    ]
-    _, best, number = max(sharp, key=lambda each: each[0])
-    return best, number
+    (having or sites)[0].visible(head, sequence=sequence)  # says so if there is no such head
+    return most_telling(trace, having, head=head, sequence=sequence)
 
 
 def _of_layer(trace: Trace, layer: int | None) -> list[Site]:

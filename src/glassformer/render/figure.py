@@ -72,7 +72,7 @@ def _drawn(
             )
         site = choose(_part(trace, crossing), site=site, head=head, sequence=sequence)[0].name
         return _alignment(trace, trace[site], head, sequence, language)
-    chosen, number = choose(trace, site=site, head=head, sequence=sequence)
+    chosen, number, *_ = choose(trace, site=site, head=head, sequence=sequence)
     if kind == "heads":
         return _grid(trace, chosen, sequence, language)
     title = f"{_plain(chosen.name)} · {language.say('figure.head', n=number)}"

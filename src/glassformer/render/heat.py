@@ -10,10 +10,18 @@ from torch import Tensor
 from glassformer.render.marks import HIDDEN, in_place, shade, shown, signs
 
 _MOST_LABEL = 14  # cells of a row's token
+ROW = 11  # cells of each of two tokens, "Le → chat"
+WIDEST_ROW = 2 * ROW + 3
 _MOST_HEIGHT = 8  # characters of a column's token, written downwards
 
 
-def draw_heat(weights: Float[Tensor, "L S"], queries: Sequence[str], keys: Sequence[str]) -> Text:
+def draw_heat(
+    weights: Float[Tensor, "L S"],
+    queries: Sequence[str],
+    keys: Sequence[str],
+    *,
+    most: int = _MOST_LABEL,
+) -> Text:
     """Each weight as a shade two cells wide, · for none; the keys' tokens run downwards.
 
     >>> import torch
@@ -23,7 +31,7 @@ def draw_heat(weights: Float[Tensor, "L S"], queries: Sequence[str], keys: Seque
     我  ██ ·
     go  ▒▒ ▓▓
     """
-    names = [shown(token, _MOST_LABEL) for token in queries]
+    names = [shown(token, most) for token in queries]
     side = max(map(cell_len, names), default=0)
     drawing = Text(no_wrap=True, overflow="crop")
     for line in _downwards(keys):
@@ -37,9 +45,9 @@ def draw_heat(weights: Float[Tensor, "L S"], queries: Sequence[str], keys: Seque
     return drawing
 
 
-def widest_heat(width: int, queries: Sequence[str]) -> int:
+def widest_heat(width: int, queries: Sequence[str], *, most: int = _MOST_LABEL) -> int:
     """How many keys a heat map can show in a window of this width."""
-    side = max((cell_len(shown(token, _MOST_LABEL)) for token in queries), default=0)
+    side = max((cell_len(shown(token, most)) for token in queries), default=0)
     return max(0, (width - side - 1) // 3)
 
 

@@ -11,10 +11,11 @@ from rich.text import Text
 from glassformer.languages import Language
 from glassformer.observe import Site, Trace
 from glassformer.observe.roles import Role, roles
-from glassformer.render.marks import shade, shown
+from glassformer.render.marks import HIDDEN, shade, shown
 from glassformer.render.paragraph import Paragraph
 from glassformer.render.tokens import crosses
 
+_LIGHTEST = 1e-9  # even attention has a mark too: blank would be no head at all
 _MANY = 20  # heads of a layer that still have room for two cells each
 
 
@@ -34,8 +35,8 @@ def draw_overview(trace: Trace, *, language: Language, sequence: int = 0) -> Ren
         many = len(heads) > _MANY
         table.add_row(Text(title, style="bold"), Text(_numbers(heads, many), style="dim"))
         for site in sites:
-            levels = sharpness(site, sequence=sequence)
-            marks = "".join(map(shade, levels)) if many else " ".join(shade(x) * 2 for x in levels)
+            levels = site.sharpness(sequence=sequence).tolist()
+            marks = "".join(map(_mark, levels)) if many else " ".join(_mark(x) * 2 for x in levels)
             layer = layer_of(site.name)
             name = shown(site.name) if layer is None else str(layer)
             table.add_row(name, Text(marks, style="cyan"))
@@ -44,18 +45,16 @@ def draw_overview(trace: Trace, *, language: Language, sequence: int = 0) -> Ren
     return Group(*blocks)
 
 
+def _mark(sharpness: float) -> str:
+    """A shade, the lightest for even attention; a dot where no query has a choice."""
+    return HIDDEN if math.isnan(sharpness) else shade(max(sharpness, _LIGHTEST))
+
+
 def _numbers(heads: Sequence[int], many: bool) -> str:
     """The heads' numbers above their marks; where these stand close, every eighth."""
     if many:
         return "".join(str(head).ljust(8) for head in heads[::8])
     return " ".join(str(head).rjust(2) for head in heads)
-
-
-def sharpness(site: Site, *, sequence: int = 0) -> list[float]:
-    """How sharply each head looks, on average: 0 at all keys alike, 1 at a single one."""
-    most = math.log(max(2, site.shape[3]))
-    mean = site.entropy(sequence=sequence).float().mean(-1)
-    return [max(0.0, 1 - float(h) / most) for h in mean]
 
 
 def draw_heads(trace: Trace, site: Site, *, language: Language, sequence: int = 0) -> Table:

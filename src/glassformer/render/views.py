@@ -25,7 +25,7 @@ def show(trace: Trace, *, site: str | None, head: int | None, sequence: int) -> 
     console = Console(markup=False, emoji=False, highlight=False)
     console.width = max(_LEAST_COLUMNS, min(console.width, _MOST_COLUMNS))
     trace = sampled(trace)
-    chosen, number = choose(trace, site=site, head=head, sequence=sequence)
+    chosen, number, *_ = choose(trace, site=site, head=head, sequence=sequence)
     picture = draw_picture(
         trace, chosen, number, width=console.width, language=_language(), sequence=sequence
     )

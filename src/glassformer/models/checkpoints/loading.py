@@ -37,6 +37,13 @@ def load(
     path = _path(source)
     if dtype is None and str(source) in shipped():
         dtype = torch.float32
+    model = _load(path, dtype, device)
+    is_address = str(source) in shipped() or str(source).startswith("hf://")
+    model.name = str(source).removeprefix("hf://") if is_address else path.resolve().name
+    return model
+
+
+def _load(path: Path, dtype: torch.dtype | None, device: torch.device | str | None) -> Saved:
     if path.is_file():
         from glassformer.models.checkpoints.gguf import GGUFFile
 
