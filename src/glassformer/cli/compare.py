@@ -4,7 +4,6 @@ import json
 from typing import Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from glassformer.cli import saved
@@ -12,8 +11,9 @@ from glassformer.cli.help import Command
 from glassformer.cli.terminal import terminal
 from glassformer.languages import Language
 from glassformer.render import Paragraph
-from glassformer.render.marks import label, shade, shown
-from glassformer.render.tokens import names_of
+from glassformer.render.head_marks import draw_marks
+from glassformer.render.marks import label, shown
+from glassformer.render.tokens import row_labels
 
 _MOST = 8  # queries that are listed
 _MOST_LABEL = 24  # cells of a token
@@ -48,19 +48,14 @@ def add(app: typer.Typer, language: Language) -> None:
             typer.echo(json.dumps(plain))
             return
         console = terminal()
-        table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
-        table.add_column("", no_wrap=True)
-        for head in range(max(len(rows) for rows in found.sites.values())):
-            table.add_column(str(head), justify="right", no_wrap=True)
-        for name in found.sites:
-            marks = [Text(shade(x) * 2 or "  ", style="cyan") for x in found.by_head(name).tolist()]
-            table.add_row(label(name), *marks)
-        console.print(table)
+        rows = {name: found.by_head(name).tolist() for name in found.sites}
+        heads = range(max(map(len, rows.values())))
+        console.print(draw_marks("", rows, heads, width=console.width))
         console.print(Paragraph(say("compare.legend"), style="dim"))
         console.print()
         console.print(Text(say("compare.changed"), style="bold"))
         for site, head, query, distance in changed:
-            token = label(names_of(a, a[site])[0][query], _MOST_LABEL).plain
+            token = label(row_labels(a, a[site])[query], _MOST_LABEL).plain
             line = say("compare.row", site=shown(site), head=head, query=query, token=token)
             console.print(Text.assemble((f"{distance:.3f}  ", "cyan"), line))
         for names, key in ((found.only_first, "first"), (found.only_second, "second")):

@@ -1,5 +1,6 @@
 """`glassformer look`: what attends to what in a text, on a real model or in a saved trace."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -40,12 +41,24 @@ def add(app: typer.Typer, language: Language) -> None:
         svg: Annotated[
             str | None, typer.Option("--svg", metavar="FILE", help=say("look.svg"))
         ] = None,
+        pdf: Annotated[
+            str | None, typer.Option("--pdf", metavar="FILE", help=say("look.pdf"))
+        ] = None,
         figure: Annotated[
             str,
             typer.Option(
                 "--figure", metavar="head|heads|alignment|entropy", help=say("look.figure")
             ),
         ] = "head",
+        pool: Annotated[
+            str, typer.Option("--pool", metavar="max|mean", help=say("look.pool"))
+        ] = "max",
+        scale: Annotated[
+            str, typer.Option("--scale", metavar="quantile|row", help=say("look.scale"))
+        ] = "quantile",
+        no_first_key: Annotated[
+            bool, typer.Option("--no-first-key", help=say("look.no_first_key"))
+        ] = False,
         html: Annotated[
             str | None, typer.Option("--html", metavar="FILE", help=say("look.html"))
         ] = None,
@@ -56,7 +69,7 @@ def add(app: typer.Typer, language: Language) -> None:
         dtype: Annotated[str | None, saved.dtype_option(language)] = None,
         plain: Annotated[bool, saved.json_option(language)] = False,
     ) -> None:
-        for path, suffix in ((png, ".png"), (svg, ".svg"), (html, ".html")):
+        for path, suffix in ((png, ".png"), (svg, ".svg"), (pdf, ".pdf"), (html, ".html")):
             if path is not None and Path(path).suffix != suffix:
                 raise TraceError(say("look.error.suffix", suffix=suffix, got=repr(path)))
         wish = Wish(
@@ -72,20 +85,31 @@ def add(app: typer.Typer, language: Language) -> None:
         found = seen(wish, language, append=append)
         # Imported here: other commands need nothing that draws.
         from glassformer.render.choice import choose, place_of
+        from glassformer.render.head_cells import Drawing
         from glassformer.render.picture import draw_picture, draw_row
         from glassformer.render.sampled import sampled
         from glassformer.render.tokens import names_of
 
+        how: Any = {"pool": pool, "scale": scale, "first_key": not no_first_key}
+        drawing = Drawing(**how)  # rejects what it does not know
         glance = sampled(found)
         chosen, number, *_ = choose(glance, site=site, layer=layer, head=head)
         whole = found[chosen.name]
         row = None if word is None else place_of(word, names_of(found, whole)[0], language)
-        for path in (png, svg):
+        for path in (png, svg, pdf):
             if path is not None:
                 from glassformer.render.figure import draw_figure
 
                 one = number if figure == "head" else head
-                draw_figure(found, path, kind=figure, site=chosen.name, head=one, language=language)
+                draw_figure(
+                    found,
+                    path,
+                    kind=figure,
+                    site=chosen.name,
+                    head=one,
+                    drawing=drawing,
+                    language=language,
+                )
         if html is not None:
             from glassformer.render.page import draw_page
 
@@ -97,22 +121,32 @@ def add(app: typer.Typer, language: Language) -> None:
             console.print(draw_row(found, whole, number, row, language=language))
         else:
             console.print(
-                draw_picture(glance, chosen, number, width=console.width, language=language)
+                draw_picture(
+                    glance,
+                    chosen,
+                    number,
+                    width=console.width,
+                    drawing=drawing,
+                    language=language,
+                )
             )
 
 
 def _as_dict(trace: "Trace", site: "Site", head: int) -> dict[str, Any]:
     from glassformer.render.difference import difference
-    from glassformer.render.tokens import names_of
+    from glassformer.render.tokens import names_of, row_labels
 
     queries, keys = names_of(trace, site)
+    sharpness = float(site.sharpness(head))
     few = site.shape[2] * site.shape[3] <= _MOST_WEIGHTS
     return {
         "site": site.name,
         "head": head,
         "queries": queries,
+        "rows": row_labels(trace, site),
         "keys": keys,
         "entropy": site.entropy(head).tolist(),
+        "sharpness": None if math.isnan(sharpness) else sharpness,
         "received": site.received(head).tolist(),
         "weights": site.weights(head=head).tolist() if few else None,
         "difference": difference(site),

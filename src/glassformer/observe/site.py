@@ -182,7 +182,8 @@ class Site:
         extent, device = Extent(*self.shape), self.q.device
         queries = as_indices(slice(None) if rows is None else rows, extent.L, "rows", device)
         keys = as_indices(slice(None) if cols is None else cols, extent.S, "cols", device)
-        mask, bias = (p if p is None else p.fitted(extent, device) for p in (self.mask, self.bias))
+        mask = None if self.mask is None else self.mask.fitted(extent, device)
+        bias = None if self.bias is None else self.bias.fitted(extent, device)
         cells = visible_cells(Tile(extent, queries, keys, device), mask, bias)
         cells = cells.expand(*extent[:2], len(queries), len(keys))
         return self._chosen(cells, head, sequence)

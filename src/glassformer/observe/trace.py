@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Int
@@ -126,9 +126,16 @@ class Trace:
         head: int | None = None,
         run: int | None = None,
         sequence: int = 0,
+        pool: Literal["max", "mean"] = "max",
+        scale: Literal["quantile", "row"] = "quantile",
+        first_key: bool = True,
     ) -> None:
-        """Print a picture: of the last run, and of the head that looks most sharply unless told."""
-        views().show(self._chosen(run), site=site, head=head, sequence=sequence)
+        """Print a picture of a run and one of its heads (default: the last, the most telling).
+
+        `pool`, `scale` and `first_key` are those of `figure`.
+        """
+        how: Any = {"pool": pool, "scale": scale, "first_key": first_key}
+        views().show(self._chosen(run), site=site, head=head, sequence=sequence, **how)
 
     def figure(
         self,
@@ -139,9 +146,20 @@ class Trace:
         head: int | None = None,
         run: int | None = None,
         sequence: int = 0,
+        pool: Literal["max", "mean"] = "max",
+        scale: Literal["quantile", "row"] = "quantile",
+        first_key: bool = True,
     ) -> None:
-        """Write a picture, PNG or SVG; `kind` is head, heads, alignment or entropy."""
-        views().figure(self._chosen(run), path, kind=kind, site=site, head=head, sequence=sequence)
+        """Write a picture, PNG, SVG or PDF; `kind` is head, heads, alignment or entropy.
+
+        Blocks of a long text show their largest weight, or with pool="mean" their mean. Colours
+        reach up to the 99.5th percentile of a long text, or with scale="row" to the largest weight
+        of each row. first_key=False leaves out the first key, on which many heads rest.
+        """
+        how: Any = {"pool": pool, "scale": scale, "first_key": first_key}
+        views().figure(
+            self._chosen(run), path, kind=kind, site=site, head=head, sequence=sequence, **how
+        )
 
     def page(self, path: str | Path, *, run: int | None = None) -> None:
         """Write one HTML file with every head of every run, or of one; it needs no network."""

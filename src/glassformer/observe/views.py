@@ -2,14 +2,24 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 
 @runtime_checkable
 class Views(Protocol):
     """What can be made of a trace for people to see; the first argument is the trace."""
 
-    def show(self, trace: Any, *, site: str | None, head: int | None, sequence: int) -> None: ...
+    def show(
+        self,
+        trace: Any,
+        *,
+        site: str | None,
+        head: int | None,
+        sequence: int,
+        pool: Literal["max", "mean"],
+        scale: Literal["quantile", "row"],
+        first_key: bool,
+    ) -> None: ...
 
     def figure(
         self,
@@ -20,6 +30,9 @@ class Views(Protocol):
         site: str | None,
         head: int | None,
         sequence: int,
+        pool: Literal["max", "mean"],
+        scale: Literal["quantile", "row"],
+        first_key: bool,
     ) -> None: ...
 
     def page(self, trace: Any, path: str | Path) -> None: ...

@@ -10,6 +10,7 @@ from glassformer.render.marks import label
 from glassformer.render.numbers import written_weights
 
 _MOST_LABEL = 14  # cells of a token
+_MOST_ROW = 25  # and of the two beside a row, "Le → chat"
 
 
 def draw_attended(
@@ -43,5 +44,5 @@ def draw_attended(
             if int(place) >= 0
         ]
         place = row if site.rows is None else site.rows[row]
-        table.add_row(str(place), label(queries[row], _MOST_LABEL), *cells)
+        table.add_row(str(place), label(queries[row], _MOST_ROW), *cells)
     return table

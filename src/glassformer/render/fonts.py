@@ -51,6 +51,13 @@ def _looked_up() -> list[str]:
     return _known()
 
 
+def with_fallbacks(svg: str) -> str:
+    """An SVG whose text names a font that every reader's system has, Chinese ones included."""
+    own = ", ".join(f"'{name}'" for name in families())
+    others = ", ".join(f"'{name}'" for name in _CHINESE if name not in families())
+    return svg.replace(own, f"{own}, {others}, sans-serif")
+
+
 def has_chinese() -> bool:
     return len(families()) > 1
 

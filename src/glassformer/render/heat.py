@@ -1,5 +1,6 @@
 """A heat map with tokens along its sides: as many as the window has room for."""
 
+import math
 from collections.abc import Sequence
 
 from jaxtyping import Float
@@ -7,7 +8,9 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 from torch import Tensor
 
+from glassformer.render.head_cells import Scale
 from glassformer.render.marks import HIDDEN, in_place, shade, shown, signs
+from glassformer.render.shades import shade_of
 
 _MOST_LABEL = 14  # cells of a row's token
 ROW = 11  # cells of each of two tokens, "Le → chat"
@@ -21,8 +24,11 @@ def draw_heat(
     keys: Sequence[str],
     *,
     most: int = _MOST_LABEL,
+    scale: Scale | None = None,
 ) -> Text:
-    """Each weight as a shade two cells wide, · for none; the keys' tokens run downwards.
+    """Each weight as a shade two cells wide, · where a key is hidden (0 or NaN).
+
+    The keys' tokens run downwards. Shades are in proportion up to 1 unless a scale is given.
 
     >>> import torch
     >>> print(draw_heat(torch.tensor([[1.0, 0.0], [0.4, 0.6]]), ["我", "go"], ["我", "go"]))
@@ -38,7 +44,7 @@ def draw_heat(
         drawing.append(f"{' ' * (side + 2)}{line}".rstrip() + "\n")
     for name, row in zip(names, weights.tolist(), strict=True):
         drawing.append(in_place(name) + " " * (side - cell_len(name) + 2))
-        cells = [shade(weight) * 2 if weight > 0 else f"{HIDDEN} " for weight in row]
+        cells = [f"{HIDDEN} " if _is_hidden(w, scale) else _shade(w, scale) * 2 for w in row]
         drawing.append(" ".join(cells).rstrip(), style="cyan")
         drawing.append("\n")
     drawing.right_crop(1)
@@ -49,6 +55,14 @@ def widest_heat(width: int, queries: Sequence[str], *, most: int = _MOST_LABEL) 
     """How many keys a heat map can show in a window of this width."""
     side = max((cell_len(shown(token, most)) for token in queries), default=0)
     return max(0, (width - side - 1) // 3)
+
+
+def _is_hidden(weight: float, scale: Scale | None) -> bool:
+    return math.isnan(weight) or (scale is None and not weight > 0)
+
+
+def _shade(weight: float, scale: Scale | None) -> str:
+    return shade(weight) if scale is None else shade_of(weight, scale)
 
 
 def _downwards(tokens: Sequence[str]) -> list[str]:

@@ -1,60 +1,47 @@
 """All heads of a trace at a glance: one mark for each, by how sharply it looks."""
 
-import math
 import re
-from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from glassformer.languages import Language
 from glassformer.observe import Site, Trace
 from glassformer.observe.roles import Role, roles
-from glassformer.render.marks import HIDDEN, shade, shown
+from glassformer.render.head_marks import draw_marks
+from glassformer.render.marks import shown
 from glassformer.render.paragraph import Paragraph
 from glassformer.render.tokens import crosses
 
-_LIGHTEST = 1e-9  # even attention has a mark too: blank would be no head at all
-_MANY = 20  # heads of a layer that still have room for two cells each
 
-
-def draw_overview(trace: Trace, *, language: Language, sequence: int = 0) -> RenderableType:
+def draw_overview(
+    trace: Trace, *, language: Language, width: int = 80, sequence: int = 0
+) -> RenderableType:
     """A block for each kind of attention: layers downwards, heads across.
 
-    decoder · self   0  1  2
-                 0  ▓▓ ░░ ██
-                 1  ██ ▒▒ ▓▓
+    decoder · self   0  1  2  3
+                     └───┘ └───┘
+                 0  ▓▓ ░░ ██ ▒▒
+                 1  ██ ▒▒ ▓▓ ░░
     """
     blocks: list[RenderableType] = []
+    is_grouped = False
     for title, sites in _groups(trace).items():
-        table = Table.grid(padding=(0, 2, 0, 0))
-        table.add_column(justify="right", no_wrap=True)
-        table.add_column(no_wrap=True)
+        rows = {_name(site): site.sharpness(sequence=sequence).tolist() for site in sites}
+        group = max(site.n_heads // site.k.shape[1] for site in sites)
         heads = max((site.head_numbers for site in sites), key=len)
-        many = len(heads) > _MANY
-        table.add_row(Text(title, style="bold"), Text(_numbers(heads, many), style="dim"))
-        for site in sites:
-            levels = site.sharpness(sequence=sequence).tolist()
-            marks = "".join(map(_mark, levels)) if many else " ".join(_mark(x) * 2 for x in levels)
-            layer = layer_of(site.name)
-            name = shown(site.name) if layer is None else str(layer)
-            table.add_row(name, Text(marks, style="cyan"))
-        blocks += [table, ""]
-    blocks.append(Paragraph(language.say("look.overview.legend"), style="dim"))
+        blocks += [draw_marks(title, rows, heads, width=width, group=group), ""]
+        is_grouped |= group > 1
+    legend = language.say("look.overview.legend")
+    blocks.append(Paragraph(legend, style="dim"))
+    if is_grouped:
+        blocks.append(Paragraph(language.say("look.grouped"), style="dim"))
     return Group(*blocks)
 
 
-def _mark(sharpness: float) -> str:
-    """A shade, the lightest for even attention; a dot where no query has a choice."""
-    return HIDDEN if math.isnan(sharpness) else shade(max(sharpness, _LIGHTEST))
-
-
-def _numbers(heads: Sequence[int], many: bool) -> str:
-    """The heads' numbers above their marks; where these stand close, every eighth."""
-    if many:
-        return "".join(str(head).ljust(8) for head in heads[::8])
-    return " ".join(str(head).rjust(2) for head in heads)
+def _name(site: Site) -> str:
+    layer = layer_of(site.name)
+    return shown(site.name) if layer is None else str(layer)
 
 
 def draw_heads(trace: Trace, site: Site, *, language: Language, sequence: int = 0) -> Table:

@@ -8,15 +8,18 @@ from glassformer.languages import Language
 from glassformer.observe import Site, Trace
 from glassformer.render.attended import draw_attended
 from glassformer.render.difference import told_difference
-from glassformer.render.heat import draw_heat, widest_heat
+from glassformer.render.head_cells import Drawing, head_cells, scale_of
+from glassformer.render.heading import heading
+from glassformer.render.heat import ROW, WIDEST_ROW, draw_heat, widest_heat
 from glassformer.render.map import draw_map
-from glassformer.render.marks import label, shown
+from glassformer.render.marks import HIDDEN, label, shown
 from glassformer.render.matrix import draw_weights
 from glassformer.render.overview import draw_heads, draw_overview
 from glassformer.render.paragraph import Paragraph
 from glassformer.render.sampled import n_queries
+from glassformer.render.shades import shade_legend
 from glassformer.render.steps import draw_steps
-from glassformer.render.tokens import names_of
+from glassformer.render.tokens import names_of, row_labels, row_title
 
 _FEW = 12  # tokens whose weights can be shown as numbers
 _ROWS = 40  # rows of a list
@@ -29,22 +32,29 @@ def draw_picture(
     *,
     width: int,
     language: Language,
+    drawing: Drawing | None = None,
     sequence: int = 0,
 ) -> RenderableType:
-    """The heads of a trace, the weights of one, what its tokens attend to, and in numbers."""
+    """The model and the text; its heads, the weights of one, what tokens attend to, in numbers."""
     say = language.say
-    queries, keys = names_of(trace, site, sequence)
+    drawing = drawing or Drawing()
+    queries = row_labels(trace, site, sequence, most=ROW)
+    keys = names_of(trace, site, sequence)[1]
     S = site.shape[3]
     some, all_ = n_queries(site)
     title = say("look.title", site=shown(site.name), head=head, queries=all_, keys=S)
     note = [] if some == all_ else [Paragraph(say("look.sampled", n=some, all=all_), style="dim")]
+    above = heading(trace, site, language, sequence=sequence)
+    rows = Paragraph(say("look.rows", rows=row_title(trace, site, language)), style="dim")
     return Group(
-        draw_overview(trace, language=language, sequence=sequence),
+        *([Paragraph(above), ""] if above else []),
+        draw_overview(trace, language=language, width=width, sequence=sequence),
         "",
         Text(title, style="bold"),
+        rows,
         *note,
         "",
-        _weights(site, head, queries, keys, width, language, sequence),
+        *_weights(site, head, queries, keys, width, drawing, language, sequence),
         "",
         Text(say("look.attended"), style="bold"),
         _attended(site, head, queries, keys, width, sequence),
@@ -67,7 +77,7 @@ def draw_row(
     sequence: int = 0,
 ) -> RenderableType:
     """One query's attention in five steps, with the numbers of the model."""
-    queries, keys = names_of(trace, site, sequence)
+    queries, keys = row_labels(trace, site, sequence), names_of(trace, site, sequence)[1]
     row = site.row(head, query, sequence=sequence)
     told = language.say("look.row", site=shown(site.name), head=head, query=query)
     return Group(
@@ -85,21 +95,35 @@ def _weights(
     queries: list[str],
     keys: list[str],
     width: int,
+    drawing: Drawing,
     language: Language,
     sequence: int,
-) -> RenderableType:
+) -> list[RenderableType]:
     """Numbers where they have room, else shades, else a map of many weights to a mark."""
     L, S = site.shape[2:]
-    if max(L, S) <= _FEW:
-        numbers = draw_weights(site.weights(head, sequence=sequence).cpu(), queries, keys)
+    if max(L, S) <= _FEW and drawing == Drawing():
+        weights, seen = (
+            part(head, sequence=sequence).cpu() for part in (site.weights, site.allowed)
+        )
+        numbers = draw_weights(weights, queries, keys, allowed=seen)
         if _wide(numbers) <= width:
-            return numbers
-    if L <= _ROWS and widest_heat(width, queries) >= S:
-        return draw_heat(site.weights(head, sequence=sequence).cpu(), queries, keys)
-    rows, cols = min(L, 32), min(S, width - 2)
-    pooled = site.map(head, (rows, cols), sequence=sequence).share.cpu()
-    note = Paragraph(language.say("look.pooled", rows=rows, cols=cols), style="dim")
-    return Group(draw_map(pooled), note)
+            return [numbers]
+    whole = L <= _ROWS and widest_heat(width, queries, most=WIDEST_ROW) >= S
+    most = (L, S) if whole else (32, width - 2)
+    cells = head_cells(site, head, most, drawing, sequence=sequence)
+    scale = scale_of([cells], site, drawing)
+    has_hidden = bool(cells.isnan().any())
+    if whole:
+        legend = shade_legend(scale, drawing, language, hidden=HIDDEN if has_hidden else None)
+        heat = draw_heat(cells, queries, keys, most=WIDEST_ROW, scale=scale)
+        return [heat, "", Paragraph(legend, style="dim")]
+    say, (rows, cols) = language.say, cells.shape
+    pooled = {"max": say("look.pooled", rows=rows, cols=cols)}
+    pooled["mean"] = say("look.pooled.mean", rows=rows, cols=cols)
+    blank = say("look.blank") if has_hidden else None
+    legend = shade_legend(scale, drawing, language, hidden=blank)
+    notes = [Paragraph(text, style="dim") for text in (pooled[drawing.pool], legend)]
+    return [draw_map(cells, scale), "", *notes]
 
 
 def _attended(

@@ -12,6 +12,7 @@ from glassformer.languages import Language, detect
 from glassformer.observe import Trace
 from glassformer.render.choice import choose
 from glassformer.render.figure import draw_figure
+from glassformer.render.head_cells import Drawing, Pool, ScaleBy
 from glassformer.render.inline import inline_html
 from glassformer.render.page import draw_page
 from glassformer.render.picture import draw_picture
@@ -20,14 +21,29 @@ from glassformer.render.sampled import sampled
 _LEAST_COLUMNS, _MOST_COLUMNS = 48, 100  # below the least, numbers would lose their digits
 
 
-def show(trace: Trace, *, site: str | None, head: int | None, sequence: int) -> None:
+def show(
+    trace: Trace,
+    *,
+    site: str | None,
+    head: int | None,
+    sequence: int,
+    pool: Pool,
+    scale: ScaleBy,
+    first_key: bool,
+) -> None:
     """Print the picture of one head, and all heads at a glance."""
     console = Console(markup=False, emoji=False, highlight=False)
     console.width = max(_LEAST_COLUMNS, min(console.width, _MOST_COLUMNS))
     trace = sampled(trace)
     chosen, number, *_ = choose(trace, site=site, head=head, sequence=sequence)
     picture = draw_picture(
-        trace, chosen, number, width=console.width, language=_language(), sequence=sequence
+        trace,
+        chosen,
+        number,
+        width=console.width,
+        drawing=Drawing(pool=pool, scale=scale, first_key=first_key),
+        language=_language(),
+        sequence=sequence,
     )
     console.print(picture)
 
@@ -40,10 +56,20 @@ def figure(
     site: str | None,
     head: int | None,
     sequence: int,
+    pool: Pool,
+    scale: ScaleBy,
+    first_key: bool,
 ) -> None:
-    """Write a picture, PNG or SVG."""
+    """Write a picture, PNG, SVG or PDF."""
     draw_figure(
-        trace, path, kind=kind, site=site, head=head, sequence=sequence, language=_language()
+        trace,
+        path,
+        kind=kind,
+        site=site,
+        head=head,
+        sequence=sequence,
+        drawing=Drawing(pool=pool, scale=scale, first_key=first_key),
+        language=_language(),
     )
 
 

@@ -1,0 +1,95 @@
+"""Which model read which text: what stands above every picture."""
+
+import unicodedata
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import Any
+
+from glassformer.languages import Language
+from glassformer.observe import Site, Trace
+from glassformer.render.marks import shown
+from glassformer.render.tokens import text_name
+
+_MOST = 60  # characters of a text
+_ENDS = "…"  # a token that finishes the character before it
+
+
+def heading(trace: Trace, site: Site, language: Language, *, sequence: int = 0) -> str:
+    """The model, and the texts of a site; what is not known is left out.
+
+    translator: “The cat sat on the mat.” → “Le chat s'assit sur le tapis.”
+    """
+    names = dict.fromkeys(text_name(text) for text in (site.keys, site.queries))
+    if len(names) == 1 and "source" in trace.run.texts and "tokens" in names:
+        names = dict.fromkeys(("source", "tokens"))  # of a translation, both
+    found = [shorten(text) for name in names if (text := sentence(trace, name, sequence))]
+    quoted = [language.say("figure.quote", text=text) for text in dict.fromkeys(found)]
+    model = model_name(trace)
+    parts = [part for part in (model, " → ".join(quoted)) if part]
+    return language.say("list.colon").join(parts)
+
+
+def model_name(trace: Trace) -> str:
+    """What the model was loaded as, else its kind; empty where nothing is known of it."""
+    config = trace.model.get("config")
+    config = config if isinstance(config, dict) else {}
+    for given in (trace.model.get("name"), config.get("_name_or_path")):
+        if isinstance(given, str) and given.strip():
+            path = PurePath(given)  # a folder's own name: where it lies is nobody's concern
+            return shown(path.name if path.is_absolute() or given[0] in "~." else given, _MOST)
+    kinds: list[Any] = [config.get("model_type"), config.get("family")]
+    return next((shown(kind, _MOST) for kind in kinds if isinstance(kind, str) and kind), "")
+
+
+def sentence(trace: Trace, text: str, sequence: int = 0) -> str:
+    """The text that tokens make together, without special ones; empty where nobody can read them.
+
+    A batch of several sequences may share one text.
+    """
+    words = trace.run.texts.get(text)
+    if words is None or not words.labels:
+        return ""
+    row = 0 if len(words.labels) == 1 else sequence
+    return join_labels(words.labels[row]) if row < len(words.labels) else ""
+
+
+def join_labels(labels: Sequence[str]) -> str:
+    """Labels of tokens as running text.
+
+    >>> join_labels(["<s>", "The", "␣cat", ".", "</s>"]), join_labels(["[CLS]", "un", "##til", "."])
+    ('The cat.', 'until.')
+    """
+    plain = [label for label in labels if not is_special(label) and label != _ENDS]
+    if any("␣" in label for label in plain) or all(len(label) == 1 for label in plain):
+        return " ".join("".join(plain).replace("␣", " ").replace("⏎", " ").split())
+    text = ""
+    for label in plain:  # words without blanks: WordPiece
+        glued = label.startswith("##") or not (label[0].isalnum() and text[-1:].isalnum())
+        glued = glued or _is_wide(label[0]) or _is_wide(text[-1:])
+        spaced = glued and not label.startswith("##") and text[-1:] in tuple(".,;:!?")
+        text += (" " if not glued or spaced else "") + label.removeprefix("##")
+    return text.strip()
+
+
+def is_special(label: str) -> bool:
+    """Whether a token is a sign of the model's own: <s>, [CLS], <|end|>, (sink)."""
+    return (len(label) > 2 and label[0] + label[-1] in ("<>", "[]")) or label == "(sink)"
+
+
+def shorten(text: str, most: int = _MOST) -> str:
+    """A text with its middle left out where it is long, between words where there are any.
+
+    >>> shorten("once upon a time there was a princess", 24)
+    'once upon a … a princess'
+    """
+    if len(text) <= most:
+        return text
+    half = (most - 3) // 2
+    start, end = text[:half], text[len(text) - half :]
+    start = start.rpartition(" ")[0] or start
+    end = end.partition(" ")[2] or end
+    return f"{start} … {end}"
+
+
+def _is_wide(character: str) -> bool:
+    return bool(character) and unicodedata.east_asian_width(character) in "WF"

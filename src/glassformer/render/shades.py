@@ -1,0 +1,33 @@
+"""Weights as shades on a scale, and the line that says which shade is which weight."""
+
+import math
+
+from glassformer.languages import Language
+from glassformer.render.head_cells import Drawing, Scale
+from glassformer.render.marks import SHADES, shade
+from glassformer.render.numbers import brief
+
+_LEAST = 1e-9  # a weight that may be seen has a mark, however small it is
+
+
+def shade_of(weight: float, scale: Scale) -> str:
+    """The shade of a weight, the lightest even for 0; a blank where it is hidden (NaN)."""
+    return " " if math.isnan(weight) else shade(max(scale.share(weight), _LEAST))
+
+
+def shade_legend(
+    scale: Scale, drawing: Drawing, language: Language, *, hidden: str | None = None
+) -> str:
+    """Weights: ░ < 0.0021 ≤ ▒ < 0.0085 ≤ ▓ < 0.0191 ≤ █. ·: hidden by the mask.
+
+    `hidden` is the mark of cells that are; None where there are none.
+    """
+    say, n = language.say, len(SHADES)
+    levels = SHADES[0]
+    for i in range(1, n):
+        levels += f" < {brief(scale.value(i / n))} ≤ {SHADES[i]}"
+    by_row = drawing.scale == "row"
+    told = say("look.shades.row", levels=levels) if by_row else say("look.shades", levels=levels)
+    if hidden is None:
+        return told
+    return f"{told}{say('list.sentence')}{say('look.shades.hidden', mark=hidden)}"
