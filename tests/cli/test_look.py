@@ -1,6 +1,7 @@
 """`glassformer look`: on a text, on a saved trace, in both languages, and what it refuses."""
 
 import json
+from itertools import pairwise
 
 import pytest
 from rich.cells import cell_len
@@ -47,7 +48,9 @@ def test_a_translation_is_written_and_looked_at(run, folders):
     text = gf.translate(letter_model("encoder_decoder"), "hello")
     assert plain["site"].endswith(".cross")
     assert plain["keys"] == [*"hello"]
-    assert plain["queries"] == ["<s>", *text.replace(" ", "␣")]
+    written = ["<s>", *text.replace(" ", "␣")]
+    assert plain["queries"] == written
+    assert plain["rows"][:-1] == [f"{a} → {b}" for a, b in pairwise(written)]
     given = json.loads(run(*words, "--target", "abc")[1])
     assert given["queries"] == ["<s>", *"abc"]
 
@@ -86,15 +89,25 @@ def test_long_texts_are_pooled(run, folders, tmp_path):
     gf.save(built, tmp_path / "long")
     code, out, _ = run("look", "ab cd " * 50, "-m", tmp_path / "long", "--layer", "0")
     assert code == 0
-    assert "Too long to show every weight: 32 × 78 cells" in out
+    assert "Too long to show every weight: 32 × 78 blocks, each showing its largest" in out
+    assert "Blank: hidden by the mask." in " ".join(out.split())
     assert max(map(cell_len, out.splitlines())) <= 80
+    options = ("--pool", "mean", "--scale", "row", "--no-first-key")
+    flat = " ".join(
+        run("look", "ab cd " * 50, "-m", tmp_path / "long", "--layer", "0", *options)[1].split()
+    )
+    assert "each showing its mean weight" in flat
+    assert "Share of the row's largest weight: ░ < 0.25" in flat
+    assert "The first key is not drawn" in flat
 
 
 def test_pictures(run, folders, tmp_path):
     words = ("look", "hello", "-m", folders / "decoder", "--layer", "0", "--head", "1")
     pytest.importorskip("matplotlib")
-    code, _, err = run(*words, "--png", tmp_path / "a.png", "--svg", tmp_path / "a.svg")
+    files = [arg for form in ("png", "svg", "pdf") for arg in (f"--{form}", tmp_path / f"a.{form}")]
+    code, _, err = run(*words, *files)
     assert (code, err) == (0, "")
+    assert (tmp_path / "a.pdf").read_bytes()[:4] == b"%PDF"
     assert (tmp_path / "a.png").read_bytes()[:4] == b"\x89PNG"
     assert "<svg" in (tmp_path / "a.svg").read_text()
 
@@ -113,6 +126,15 @@ def test_help_tells_of_figures_and_runs_in_both_languages(run):
         out = run("look", "--help", "--lang", code)[1]
         assert words in out.replace("\n", "").replace("  ", "") or words in " ".join(out.split())
         assert "--figure head|heads|alignment|entropy" in out and "--run N" in out
+
+
+def test_the_model_and_the_text_are_named(run, folders):
+    code, out, _ = run("look", "hello", "-m", folders / "decoder")
+    assert code == 0 and out.startswith("decoder: “hello”\n")
+    assert "Rows: token read → next token (query)." in out and "h → e" in out
+    out = run("look", "hello", "-m", folders / "encoder", "--lang", "zh")[1]
+    assert out.startswith("encoder：“hello”\n")
+    assert "行：词元（查询）。" in out and "→" not in out
 
 
 def test_the_difference_is_stated(run, folders):
@@ -148,6 +170,9 @@ def test_a_page(run, folders, tmp_path):
         (("look", "abc", "-m", "DIR/decoder", "--word", "z"), "--word must be one of the tokens"),
         (("look", "abc", "-m", "DIR/decoder", "--png", "a.jpg"), "must end in .png; got 'a.jpg'"),
         (("look", "abc", "-m", "DIR/decoder", "--html", "a.htm"), "must end in .html; got"),
+        (("look", "abc", "-m", "DIR/decoder", "--pdf", "a.ps"), "must end in .pdf; got 'a.ps'"),
+        (("look", "abc", "-m", "DIR/decoder", "--pool", "sum"), "pool must be max or mean"),
+        (("look", "abc", "-m", "DIR/decoder", "--scale", "log"), "scale must be quantile or row"),
         (("look", "", "-m", "DIR/decoder"), "must have at least one token"),
         (("look", "--trace", "nowhere"), "nowhere is not there"),
         (("look", "ab", "-m", "DIR/decoder", "--append"), "give a text and --trace"),

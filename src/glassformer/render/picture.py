@@ -113,17 +113,21 @@ def _weights(
     cells = head_cells(site, head, most, drawing, sequence=sequence)
     scale = scale_of([cells], site, drawing)
     has_hidden = bool(cells.isnan().any())
+    without = [] if drawing.first_key else [_note(language.say("figure.no_first_key"))]
     if whole:
         legend = shade_legend(scale, drawing, language, hidden=HIDDEN if has_hidden else None)
         heat = draw_heat(cells, queries, keys, most=WIDEST_ROW, scale=scale)
-        return [heat, "", Paragraph(legend, style="dim")]
+        return [heat, "", _note(legend), *without]
     say, (rows, cols) = language.say, cells.shape
     pooled = {"max": say("look.pooled", rows=rows, cols=cols)}
     pooled["mean"] = say("look.pooled.mean", rows=rows, cols=cols)
     blank = say("look.blank") if has_hidden else None
     legend = shade_legend(scale, drawing, language, hidden=blank)
-    notes = [Paragraph(text, style="dim") for text in (pooled[drawing.pool], legend)]
-    return [draw_map(cells, scale), "", *notes]
+    return [draw_map(cells, scale), "", _note(pooled[drawing.pool]), _note(legend), *without]
+
+
+def _note(text: str) -> Paragraph:
+    return Paragraph(text, style="dim")
 
 
 def _attended(
