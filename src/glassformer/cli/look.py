@@ -57,7 +57,7 @@ def add(app: typer.Typer, language: Language) -> None:
             str, typer.Option("--scale", metavar="quantile|row", help=say("look.scale"))
         ] = "quantile",
         no_first_key: Annotated[
-            bool, typer.Option("--no-first-key", help=say("look.no_first_key"))
+            bool, typer.Option("--no-first-key", help=say("look.first.key"))
         ] = False,
         html: Annotated[
             str | None, typer.Option("--html", metavar="FILE", help=say("look.html"))

@@ -24,7 +24,7 @@ from glassformer.render.head_cells import Drawing, Scale, head_cells, scale_of
 from glassformer.render.heading import heading
 from glassformer.render.numbers import brief
 from glassformer.render.overview import layer_of
-from glassformer.render.paragraph import wrapped
+from glassformer.render.paragraph import join_sentences, wrapped
 from glassformer.render.sampled import n_queries, sampled
 from glassformer.render.tokens import crosses, names_of, row_labels, row_title
 from glassformer.storage import whole_file
@@ -237,10 +237,10 @@ class _Drawn:
     ) -> None:
         say = self.say
         is_pooled = max(site.shape[2:]) > _MOST_CELLS
-        by_pool = {"max": say("figure.largest"), "mean": say("figure.pooled_mean")}
+        by_pool = {"max": say("figure.largest"), "mean": say("figure.pooled.mean")}
         told = by_pool[self.drawing.pool] if is_pooled else say("figure.weight")
         if self.drawing.scale == "row":
-            told = say("figure.by_row", what=told)
+            told = say("figure.row.share", what=told)
         told = say("figure.root", what=told) if scale.is_rooted else told
         beyond = any(bool((each > scale.largest * (1 + 1e-6)).any()) for each in cells)
         bar = figure.colorbar(
@@ -266,10 +266,10 @@ class _Drawn:
         parts = [
             "" if some == passed else say("look.sampled", n=some, all=passed),
             say("figure.hidden") if any(bool(each.isnan().any()) for each in cells) else "",
-            "" if self.drawing.first_key or not cells else say("figure.no_first_key"),
+            "" if self.drawing.first_key or not cells else say("figure.first.key"),
             told_difference(sites, self.language),
         ]
-        lines = wrapped(say("list.sentence").join(part for part in parts if part), width)
+        lines = wrapped(join_sentences(parts, self.language), width)
         figure.supxlabel("\n".join(lines), fontsize=7, color="#666666", x=0.01, ha="left")
 
 

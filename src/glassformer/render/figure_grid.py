@@ -43,7 +43,7 @@ def draw_brackets(
             line = Line2D(*ends, color=_LINE, lw=1, transform=figure.transFigure)
             line.set_in_layout(False)
             figure.add_artist(line)
-            told = language.say("figure.kv_head", n=start // group)
+            told = language.say("figure.kv.head", n=start // group)
             where = {"ha": "center", "va": "bottom", "fontsize": 7, "color": "#666666"}
             figure.text((left + right) / 2, high, told, in_layout=False, **where)
 

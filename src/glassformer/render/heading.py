@@ -23,7 +23,7 @@ def heading(trace: Trace, site: Site, language: Language, *, sequence: int = 0) 
     if len(names) == 1 and "source" in trace.run.texts and "tokens" in names:
         names = dict.fromkeys(("source", "tokens"))  # of a translation, both
     found = [shorten(text) for name in names if (text := sentence(trace, name, sequence))]
-    quoted = [language.say("figure.quote", text=text) for text in dict.fromkeys(found)]
+    quoted = [f"“{text}”" for text in dict.fromkeys(found)]
     model = model_name(trace)
     parts = [part for part in (model, " → ".join(quoted)) if part]
     return language.say("list.colon").join(parts)
@@ -80,7 +80,7 @@ def shorten(text: str, most: int = _MOST) -> str:
     """A text with its middle left out where it is long, between words where there are any.
 
     >>> shorten("once upon a time there was a princess", 24)
-    'once upon a … a princess'
+    'once upon … princess'
     """
     if len(text) <= most:
         return text

@@ -1,12 +1,14 @@
 """Running text in either language, broken where a reader of it would break it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.measure import Measurement
 from rich.text import Text
+
+from glassformer.languages import Language
 
 # Chinese has no spaces to break at: a line may end after any character, but not before a closing
 # mark nor after an opening one.
@@ -30,6 +32,12 @@ class Paragraph:
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         widest = max((cell_len(piece.strip()) for piece in _pieces(self.text)), default=1)
         return Measurement(widest, max(cell_len(self.text), 1)).with_maximum(options.max_width)
+
+
+def join_sentences(sentences: Iterable[str], language: Language) -> str:
+    """Sentences that are not empty, one after the other; Chinese has no blank between them."""
+    between = "" if language.code == "zh" else " "
+    return between.join(sentence for sentence in sentences if sentence)
 
 
 def wrapped(text: str, width: int) -> list[str]:

@@ -113,7 +113,7 @@ def _weights(
     cells = head_cells(site, head, most, drawing, sequence=sequence)
     scale = scale_of([cells], site, drawing)
     has_hidden = bool(cells.isnan().any())
-    without = [] if drawing.first_key else [_note(language.say("figure.no_first_key"))]
+    without = [] if drawing.first_key else [_note(language.say("figure.first.key"))]
     if whole:
         legend = shade_legend(scale, drawing, language, hidden=HIDDEN if has_hidden else None)
         heat = draw_heat(cells, queries, keys, most=WIDEST_ROW, scale=scale)

@@ -6,6 +6,7 @@ from glassformer.languages import Language
 from glassformer.render.head_cells import Drawing, Scale
 from glassformer.render.marks import SHADES, shade
 from glassformer.render.numbers import brief
+from glassformer.render.paragraph import join_sentences
 
 _LEAST = 1e-9  # a weight that may be seen has a mark, however small it is
 
@@ -30,4 +31,4 @@ def shade_legend(
     told = say("look.shades.row", levels=levels) if by_row else say("look.shades", levels=levels)
     if hidden is None:
         return told
-    return f"{told}{say('list.sentence')}{say('look.shades.hidden', mark=hidden)}"
+    return join_sentences([told, say("look.shades.hidden", mark=hidden)], language)

@@ -101,7 +101,7 @@ def _is_causal(site: Site) -> bool | None:
 def row_title(trace: Trace, site: Site, language: Language) -> str:
     """What the rows are: tokens that are read, the next one beside them, or plain queries."""
     say = language.say
-    return say("figure.read_next") if predicts_next(trace, site) else say("figure.query")
+    return say("figure.read.next") if predicts_next(trace, site) else say("figure.query")
 
 
 def crosses(site: Site) -> bool:
