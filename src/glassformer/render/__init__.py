@@ -2,11 +2,12 @@
 
 What is for the terminal is something that rich can print, reads well without colour, and keeps
 columns in line where characters are two cells wide, or none.
-Reading order: numbers, marks, paragraph, legend, beside; then matrix, steps, mask, map, heat,
-attended, overview; tokens, choice and difference, which know traces; picture puts them together.
-figure (with fonts), page (with packing) and inline are for files and notebooks; views is what a
-trace calls; shapes. chart is a figure of measured numbers as data, chart_terminal and chart_figure
-draw it. Imports observe, languages, errors, and rich.
+Reading order: numbers, marks, paragraph, legend, beside; then matrix, steps, mask; tokens, telling,
+choice, heading and difference, which know traces; head_cells and shades (what is shown of a head),
+heat, map, attended, head_marks, overview; picture puts them together.
+figure (with figure_grid and fonts), page (with packing) and inline are for files and notebooks;
+views is what a trace calls; shapes. chart is a figure of measured numbers as data, chart_terminal
+and chart_figure draw it. Imports observe, languages, errors, and rich.
 """
 
 from glassformer.render.beside import Beside
