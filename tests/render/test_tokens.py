@@ -138,4 +138,9 @@ def test_what_the_rows_are_in_both_languages():
         for code in ("en", "zh")
         for trace in (causal, plain)
     ]
-    assert titles == ["token read → next token", "query", "读入的词元 → 下一个词元", "查询"]
+    assert titles == [
+        "token read → next token (query)",
+        "token (query)",
+        "读入的词元 → 下一个词元（查询）",
+        "词元（查询）",
+    ]
