@@ -1,9 +1,13 @@
 """Files and folders that are written whole or not at all."""
 
 import contextlib
+import errno
 import hashlib
+import json
 import os
+import re
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +15,24 @@ from pathlib import Path
 from safetensors import SafetensorError
 
 from glassformer.errors import CheckpointError, GlassformerError
+
+UNFINISHED = ".unfinished"  # ends the name of what is being written: a killed process leaves it
+_HEAD = 1 << 16  # bytes in which a file says who wrote it
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+# The files of a model as transformers saves it.
+_FOREIGN = re.compile(
+    r"(generation_)?config\.json|model.*\.safetensors(\.index\.json)?|(source|target)\.spm"
+    r"|(tokenizer|vocab|merges|special_tokens_map|added_tokens|chat_template|spiece)\b.*"
+    r"|tokenizer_config\.json"
+)
 
 
 @contextlib.contextmanager
@@ -21,19 +43,22 @@ def whole_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     until then it stays as it is.
     """
     folder = folder.absolute()
-    if folder.exists() and not overwrite:
+    if os.path.lexists(folder) and not overwrite:
         raise CheckpointError(
             f"{folder} exists already. Save under another name, or with overwrite=True."
         )
-    if folder.exists() and not _is_checkpoint(folder):
+    stranger = _not_saved_by_us(folder) if os.path.lexists(folder) else ""
+    if stranger:
         raise CheckpointError(
-            f"overwrite=True replaces a saved model; {folder} holds something else. "
+            f"overwrite=True replaces a saved model and nothing else; {folder} {stranger}. "
             "Save under another name."
         )
     unfinished: Path | None = None
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+        unfinished = Path(
+            tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=UNFINISHED, dir=folder.parent)
+        )
         unfinished.chmod(0o755)  # mkdtemp makes it private
         yield unfinished
         for path in unfinished.rglob("*"):
@@ -50,16 +75,62 @@ def whole_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def whole_file(path: Path, error: type[GlassformerError] = CheckpointError) -> Iterator[Path]:
+def whole_file(
+    path: Path, error: type[GlassformerError] = CheckpointError, *, mark: bytes = b""
+) -> Iterator[Path]:
     """A file beside `path` to write into; it takes that name once all is on the disk.
 
-    What goes wrong is told as an `error`.
+    Only a regular file is ever replaced, and with a `mark` only one that carries it near its
+    beginning: what somebody else wrote stays. Whatever goes wrong is raised as an `error`.
     """
-    path = path.absolute()
+    try:
+        with _beside(path, mark) as unfinished:
+            yield unfinished
+    except (OSError, SafetensorError) as wrong:
+        why = (wrong.strerror or wrong) if isinstance(wrong, OSError) else wrong
+        raise error(f"{path.absolute()} could not be written: {why}.") from None
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a small text beside its place and put it there: a crash leaves all of it, or nothing.
+
+    An OSError is passed on, for callers that report it in the reader's language.
+    """
+    with _beside(path) as unfinished:
+        unfinished.write_text(text, "utf-8")
+
+
+def special_kind(path: Path) -> str | None:
+    """What a path leads to, where that is neither a regular file nor free; links are followed.
+
+    >>> special_kind(Path("/")), special_kind(Path("/no such file"))
+    ('a folder', None)
+    """
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if stat.S_ISREG(mode):
+        return None
+    return next((name for is_kind, name in _KINDS if is_kind(mode)), "a special file")
+
+
+@contextlib.contextmanager
+def _beside(path: Path, mark: bytes = b"") -> Iterator[Path]:
+    # A link stays a link: what it leads to is written.
+    path = Path(os.path.realpath(path)) if path.is_symlink() else path.absolute()
+    kind = special_kind(path)
+    if kind is not None:
+        raise OSError(errno.EEXIST, f"it is {kind}, not a regular file")
+    if mark and not _carries(path, mark):
+        raise OSError(
+            errno.EEXIST,
+            "it exists and glassformer did not write it; choose another name, or move it away",
+        )
     unfinished: Path | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=UNFINISHED, dir=path.parent)
         os.close(handle)
         unfinished = Path(name)
         yield unfinished
@@ -67,22 +138,26 @@ def whole_file(path: Path, error: type[GlassformerError] = CheckpointError) -> I
         to_disk(unfinished)
         unfinished.replace(path)
         to_disk(path.parent)
-    except (OSError, SafetensorError) as wrong:
-        why = (wrong.strerror or wrong) if isinstance(wrong, OSError) else wrong
-        raise error(f"{path} could not be written: {why}.") from None
     finally:
         if unfinished is not None:
             unfinished.unlink(missing_ok=True)
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a small text beside its place and put it there: a crash leaves all of it, or nothing.
+def _carries(path: Path, mark: bytes) -> bool:
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    return not head or mark in head
 
-    OSError comes as it is, for those who tell it in the reader's language.
-    """
-    new = path.with_name(f".{path.name}.new")
-    new.write_text(text, "utf-8")
-    new.replace(path)
+
+def rename_free(path: Path, reason: str) -> Path:
+    """Give a file or folder the first name like it that nothing has yet."""
+    n = 1
+    while os.path.lexists(free := path.with_name(f"{path.name}.{reason}-{n}")):
+        n += 1
+    return path.rename(free)
 
 
 def sha256(path: Path) -> str:
@@ -94,15 +169,34 @@ def sha256(path: Path) -> str:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def _is_checkpoint(folder: Path) -> bool:
-    return folder.is_dir() and ((folder / "config.json").is_file() or not any(folder.iterdir()))
+def _not_saved_by_us(folder: Path) -> str:
+    """Why a folder is no saved model: the words that follow its name; "" where it is one."""
+    if not folder.is_dir():
+        return "is not a folder"
+    try:
+        entries = list(folder.iterdir())
+        if not entries:
+            return ""
+        described = json.loads((folder / "config.json").read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return "holds something else"
+    if not isinstance(described, dict) or not {"glassformer", "model_type"} & described.keys():
+        return "holds something else"
+    files = described.get("files")
+    own = {"config.json", *(files if isinstance(files, dict) else ())}
+    for entry in sorted(entries):
+        is_theirs = "glassformer" not in described and _FOREIGN.fullmatch(entry.name)
+        if entry.is_dir() or not (entry.name in own or is_theirs):
+            return f"also holds {entry.name}"
+    return ""
 
 
 def _replace(new: Path, folder: Path) -> None:
     if not folder.exists():
         new.rename(folder)
         return
-    old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.old.", dir=folder.parent)) / folder.name
+    aside = tempfile.mkdtemp(prefix=f".{folder.name}.old.", suffix=UNFINISHED, dir=folder.parent)
+    old = Path(aside) / folder.name
     folder.rename(old)
     try:
         new.rename(folder)

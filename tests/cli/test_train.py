@@ -118,7 +118,7 @@ def test_ctrl_c_leaves_with_130(run, tmp_path, recipe, monkeypatch):
     out = tmp_path / "run"
     code, _, told = run("train", recipe, "--out", out, "--device", "cpu", "--set", "show.every=2")
     assert code == 130
-    assert f"after step 2 of 6. Go on with: glassformer train --resume --out {out}" in told
+    assert f"after step 2 of 6. Continue with: glassformer train --resume --out {out}" in told
 
 
 @pytest.mark.plain
@@ -129,7 +129,7 @@ def test_ctrl_c_leaves_with_130(run, tmp_path, recipe, monkeypatch):
         (("--source", "a"), "Two files make a translator"),
         (("--text", "a", "--source", "b"), "One thing is trained at a time"),
         (("none.toml", "--out", "x"), "cannot be read: No such file"),
-        (("RECIPE",), "must have a folder; give out, or --out"),
+        (("RECIPE",), "needs a folder; give out, or --out"),
         (("RECIPE", "--out", "OUT", "--set", "schedul.lr=1"), "Did you mean schedule?"),
         (("RECIPE", "--out", "OUT", "--device", "moon"), "must be cpu, or cuda"),
         (("--source", "no.en", "--target", "no.de", "--out", "OUT"), "no.en"),

@@ -110,6 +110,7 @@ def _recipe(
     language: Language,
 ) -> "Recipe":
     from glassformer.train import Recipe
+    from glassformer.train.recipe_files import read_recipe
 
     pair = own.source is not None or own.target is not None
     if sum([path is not None, pair, own.text is not None]) > 1:
@@ -124,7 +125,7 @@ def _recipe(
     if path is not None:
         return Recipe.from_toml(path, changes)
     if resume and out is not None:
-        return Recipe.from_toml(out / "recipe.toml", changes)
+        return read_recipe(out.expanduser(), changes)
     raise ConfigError(language.say("train.error.nothing"))
 
 

@@ -3,7 +3,8 @@
     files ─ examples ─┬─ tokenizer/                      learned, or copied
                       └─ tokens/train, valid ─ report.json
 
-A resumed run reads what is there; the files themselves are looked at once.
+Both folders end with a list of hashes. A resumed run checks them and reads what is there; the files
+themselves are read once.
 """
 
 import hashlib
@@ -13,13 +14,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from glassformer.errors import ConfigError, DataError
+from glassformer.errors import CheckpointError, ConfigError, DataError
 from glassformer.storage import whole_file
 from glassformer.text import SpecialTokens, Tokenizer, read_tokenizer
 from glassformer.text.learning import learn_tokenizer
 from glassformer.text.report import Report
 from glassformer.text.store import TokenTable, write_table
 from glassformer.train.beginning import origin_of
+from glassformer.train.checksums import checksum_lines, find_damage, write_checksums
 from glassformer.train.config import Recipe
 
 TOGETHER = 1000  # texts that are tokenised at once
@@ -51,11 +53,21 @@ class Text:
     place: tuple[str, int]  # file and line
 
 
-def prepare(recipe: Recipe, folder: Path) -> None:
-    """Fill the run folder with a tokenizer, tokens and a report, where they are not there yet."""
-    if not (folder / "tokenizer" / "special.json").is_file():
+def prepare(recipe: Recipe, folder: Path, *, has_begun: bool = False) -> None:
+    """Fill the run folder with a tokenizer, tokens and a report, where they are not there yet.
+
+    Once training has begun nothing is made anew: the files may have changed since.
+    """
+    damage = {name: find_damage(folder / name, alone=True) for name in ("tokenizer", "tokens")}
+    for name, why in damage.items():
+        if has_begun and why is not None:
+            raise CheckpointError(
+                f"{folder / name} is damaged: {why}. Restore it from a copy, or start a new run "
+                "with another --out."
+            )
+    if damage["tokenizer"] is not None:
         _write_tokenizer(folder / "tokenizer", *_tokenizer(recipe))
-    if (folder / "report.json").is_file():  # written last
+    elif damage["tokens"] is None:
         return
     tokenizer, special = read_saved_tokenizer(folder / "tokenizer")
     reports, skipped = {}, {}
@@ -70,6 +82,8 @@ def prepare(recipe: Recipe, folder: Path) -> None:
     }
     with whole_file(folder / "report.json") as new:
         new.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    files = [f"{part}.safetensors" for part in reports]
+    write_checksums(folder / "tokens", checksum_lines(folder / "tokens", files))
 
 
 def prepared(folder: Path) -> Prepared:
@@ -146,11 +160,11 @@ def _tokenizer(recipe: Recipe) -> tuple[Tokenizer, SpecialTokens]:
 
 
 def _write_tokenizer(folder: Path, tokenizer: Tokenizer, special: SpecialTokens) -> None:
-    for name, content in tokenizer.files().items():
+    files = tokenizer.files() | {"special.json": (json.dumps(asdict(special)) + "\n").encode()}
+    for name, content in files.items():
         with whole_file(folder / name) as new:
             new.write_bytes(content)
-    with whole_file(folder / "special.json") as new:  # last: its presence says that all is there
-        new.write_text(json.dumps(asdict(special)) + "\n", encoding="utf-8")
+    write_checksums(folder, checksum_lines(folder, files))
 
 
 def read_saved_tokenizer(folder: Path) -> tuple[Tokenizer, SpecialTokens]:
@@ -158,16 +172,27 @@ def read_saved_tokenizer(folder: Path) -> tuple[Tokenizer, SpecialTokens]:
     tokenizer = read_tokenizer(folder) if folder.is_dir() else None
     if tokenizer is None:
         raise ConfigError(f"tokenizer.path must be a folder with a tokenizer; {folder} is none.")
-    if (folder / "special.json").is_file():
-        plain = json.loads((folder / "special.json").read_text(encoding="utf-8"))
-    elif (folder / "config.json").is_file():
-        plain = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("special", {})
-    else:
-        raise ConfigError(
-            f"{folder} must say which tokens begin and end a text; it has neither special.json nor "
-            "glassformer's config.json. Save the tokenizer with a model of glassformer."
-        )
-    return tokenizer, SpecialTokens.from_dict(plain)
+    for name in ("special.json", "config.json"):
+        if (folder / name).is_file():
+            return tokenizer, _read_special(folder / name)
+    raise ConfigError(
+        f"{folder} must say which tokens begin and end a text; it has neither special.json nor "
+        "glassformer's config.json. Save the tokenizer with a model of glassformer."
+    )
+
+
+def _read_special(path: Path) -> SpecialTokens:
+    try:
+        plain = json.loads(path.read_bytes())
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from None
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path} is not JSON: {error}.") from None
+    if isinstance(plain, dict) and path.name == "config.json":
+        plain = plain.get("special", {})
+    if not isinstance(plain, dict):
+        raise CheckpointError(f"{path} must hold the special tokens; it holds {plain!r:.80}.")
+    return SpecialTokens.from_dict(plain)
 
 
 def _write_tokens(

@@ -13,7 +13,10 @@ import torch
 from glassformer.errors import GlassformerError
 from glassformer.models import Decoder, Encoder, EncoderDecoder
 from glassformer.observe import observe
+from glassformer.train.metrics import read_lines, write_lines
 from glassformer.train.tasks import Task
+
+SAMPLES = "samples.jsonl"
 
 
 def take_picture(folder: Path, model: Any, task: Task, text: str, step: int) -> str:
@@ -33,6 +36,13 @@ def take_picture(folder: Path, model: Any, task: Task, text: str, step: int) -> 
     finally:
         model.train(was_training)
     line = json.dumps({"step": step, "text": text, "sample": sample}, ensure_ascii=False)
-    with (folder / "samples.jsonl").open("a", encoding="utf-8") as file:
+    with (folder / SAMPLES).open("a", encoding="utf-8") as file:
         file.write(line + "\n")
     return sample
+
+
+def forget_samples(folder: Path, step: int) -> None:
+    """Drop the samples from after a step: a resumed run takes them again."""
+    path = folder / SAMPLES
+    if path.is_file():
+        write_lines(path, read_lines(path.read_bytes(), step)[0])

@@ -7,26 +7,28 @@
 Losses stay on the device until somebody looks, and nothing is saved before they were looked at.
 """
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from glassformer.errors import TrainingError
+from glassformer.errors import CheckpointError
 from glassformer.layers import Block
+from glassformer.storage import rename_free
 from glassformer.train.ahead import Ahead
 from glassformer.train.averaging import MovingAverage, mean_weights
+from glassformer.train.checkpoints import Selected, step_of
 from glassformer.train.config import Recipe, Save
-from glassformer.train.film import take_picture
+from glassformer.train.film import forget_samples, take_picture
 from glassformer.train.folder import RunFolder, explain_stop, whole_state
 from glassformer.train.interruption import Bell, Interrupted
 from glassformer.train.losses import Bad, Losses
+from glassformer.train.metrics import FILE as METRICS
 from glassformer.train.metrics import Metrics
 from glassformer.train.optimizer import clip_gradients
 from glassformer.train.parallel import Parallel
@@ -40,24 +42,13 @@ from glassformer.train.saving import (
     restore_weights,
     write_checkpoint,
 )
+from glassformer.train.state import Progress, Seal, State
 from glassformer.train.steps import Work, seed_step, steps_from
 from glassformer.train.tasks import Objective, Task
 from glassformer.train.tasks.task import validate
 
 AHEAD = 4  # steps whose batches are made beforehand
 SAVED_EVERY = 1000  # steps, unless a recipe says otherwise
-
-
-@dataclass
-class Progress:
-    """Where a run is, and how it has gone: all that a checkpoint holds beside tensors."""
-
-    step: int = 0  # updates made
-    epoch: int = 0
-    index: int = 0  # steps of this epoch made
-    best: float | None = None
-    stale: int = 0  # evaluations since the best
-    scaler: dict[str, Any] = field(default_factory=dict)
 
 
 class Trainer:
@@ -86,34 +77,53 @@ class Trainer:
         self.scaler = gradient_scaler(recipe.compute.precision, parallel.device)
         self.compute = torch.compile(self.objective) if recipe.compute.compile else self.objective
         self.progress = Progress()
+        self.selected = Selected()
         self.schedule = recipe.full_schedule
         self.losses = Losses(parallel)
 
     def restore(self) -> None:
-        """Go on from the latest checkpoint, where there is one."""
-        latest = self.folder.checkpoints.latest()
-        if latest is None:
+        """Continue from the newest whole checkpoint, where there is one."""
+        found = self.folder.checkpoints.select(self.parallel)
+        self.selected = found
+        if found.path is None or found.state is None:
             return
-        state = json.loads((latest / "state.json").read_text(encoding="utf-8"))
-        self.progress = Progress(**state["progress"])
-        restore_weights(self.model, SavedTensors(latest, "model").get)
-        restore_optimizer(self.model, self.optimizer, SavedTensors(latest, "optimizer"))
+        self.progress = found.state.progress
+        restore_weights(self.model, SavedTensors(found.path, "model").get)
+        restore_optimizer(self.model, self.optimizer, SavedTensors(found.path, "optimizer"))
         if self.average is not None:
-            saved = SavedTensors(latest, "average")
+            saved = SavedTensors(found.path, "average")
             self.average.weights = {
-                name: like(saved.get(name), place) for name, place in self.average.weights.items()
+                name: like(saved.get(name), place, name)
+                for name, place in self.average.weights.items()
             }
         if self.progress.scaler:
             self.scaler.load_state_dict(self.progress.scaler)
+
+    def _clear_up(self) -> None:
+        """Put away what was left after the checkpoint from which the run continues."""
+        p, checkpoints, state = self.progress, self.folder.checkpoints, self.selected.state
+        for path, why in self.selected.damaged:
+            kept = rename_free(path, "damaged")
+            self.display.tell(
+                f"Checkpoint {path.name} is damaged: {why}. It is kept as {kept.name}; the run "
+                f"continues from step {p.step}."
+            )
+        checkpoints.remove_unfinished()
+        if state is None and (self.folder.path / METRICS).exists():
+            self.display.tell("There is no checkpoint yet: the run starts again at step 0.")
+        seal = None if state is None else state.metrics
+        self.metrics = Metrics(
+            self.folder.path, step=p.step, seal=seal, tensorboard=self.recipe.show.tensorboard
+        )
+        if self.metrics.problem:
+            self.display.tell(self.metrics.problem)
+        forget_samples(self.folder.film, p.step)
 
     def run(self) -> None:
         """Train until the recipe's end; Ctrl-C saves first, and raises Interrupted."""
         p, until = self.progress, self.recipe.until
         if self.parallel.is_main:
-            self.folder.checkpoints.forget_after(p.step)
-            self.metrics = Metrics(
-                self.folder.path, step=p.step, tensorboard=self.recipe.show.tensorboard
-            )
+            self._clear_up()
         self.display.tell(self.task.described())
         self.display.start(step=p.step, steps=self._expected_steps())
         n = self.recipe.batches.accumulate
@@ -130,28 +140,23 @@ class Trainer:
                         p.epoch, p.index = each.epoch + 1, 0
                     self._between(each.is_last)
                     if self._is_rung(bell):
-                        self._save(regular=False)
+                        self._save_last()
                         raise Interrupted(
                             f"Stopped and saved after step {p.step} of {until.steps or '?'}. "
-                            f"Go on with: glassformer train --resume --out {self.folder.path}"
+                            f"Continue with: glassformer train --resume --out {self.folder.path}"
                         )
-        except OSError as error:
-            raise TrainingError(
-                f"{self.folder.path} cannot be written: {error.strerror}. Its checkpoints are "
-                "whole: make room, then go on with --resume."
-            ) from None
         finally:
             self.display.stop()
 
     def finish(self) -> dict[str, float]:
         """Save the last state, make model/ of it, and score that."""
-        if self.progress.step and self.folder.checkpoints.latest() != self._path(regular=True):
-            self._save(regular=False)
+        if self.progress.step:
+            self._save_last()
         recipe, state = self.recipe, None
         if self.average is not None:
             self.average.swap(self.model)
         elif recipe.save.average > 1:
-            paths = self.folder.checkpoints.regular(recipe.save.average)
+            paths = self._averaged_paths()
             states = [SavedTensors(path, "model").all() for path in paths]
             if states:
                 state = mean_weights(states)
@@ -287,24 +292,43 @@ class Trainer:
         if sample:
             self.display.tell(f"step {self.progress.step}  {sample}")
 
+    def _save_last(self) -> None:
+        """Save where the run ends, unless a checkpoint of this step is there."""
+        latest = self.folder.checkpoints.latest()
+        if latest is None or step_of(latest) != self.progress.step:
+            self._save(regular=False)
+
     def _save(self, *, regular: bool) -> None:
         self._look()
-        self.progress.scaler = self.scaler.state_dict()
+        p, save = self.progress, self.recipe.save
+        p.scaler = self.scaler.state_dict()
+        if regular:
+            p.regular = [*p.regular, p.step][-save.average :]
         groups = {
             "model": dict(self.model.state_dict()),
             "optimizer": optimizer_tensors(self.model, self.optimizer),
         }
         if self.average is not None:
             groups["average"] = self.average.weights
-        path = self._path(regular=regular)
-        write_checkpoint(path, groups, {"progress": vars(self.progress)}, self.parallel)
+        path = self.folder.checkpoints.path(p.step, regular=regular)
+        seal = self.metrics.seal() if self.parallel.is_main else Seal(size=0, sha256="")
+        write_checkpoint(path, groups, State(progress=p, metrics=seal), self.parallel)
         if self.parallel.is_main:
-            save = self.recipe.save
-            self.folder.checkpoints.tidy(keep=save.keep, average=save.average)
+            self.folder.checkpoints.tidy(keep=save.keep, averaged=p.regular)
         self.losses.rest()
 
-    def _path(self, *, regular: bool) -> Any:
-        return self.folder.checkpoints.path(self.progress.step, regular=regular)
+    def _averaged_paths(self) -> list[Path]:
+        """The checkpoints that model/ is the mean of; the main process checks them for all."""
+        steps, problem, checkpoints = self.progress.regular, "", self.folder.checkpoints
+        if self.parallel.is_main:
+            try:
+                checkpoints.check_weights(steps)
+            except CheckpointError as error:
+                problem = str(error)
+        failed = torch.tensor(float(bool(problem)), device=self.parallel.device)
+        if self.parallel.sum(failed):
+            raise CheckpointError(problem or "A checkpoint to average is damaged.")
+        return [checkpoints.path(step, regular=True) for step in steps]
 
     @contextmanager
     def _averaged(self) -> Iterator[None]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from glassformer.errors import ConfigError
+from glassformer.errors import ConfigError, TrainingError
 from glassformer.train.building import build_model
 from glassformer.train.config import Recipe
 from glassformer.train.data import prepare, prepared
@@ -48,13 +48,13 @@ def train(
         result = gf.train("recipes/shakespeare.toml", out="run")
         gf.generate(gf.load(result.model), "ROMEO:")
 
-    With `resume` a run that was stopped or killed goes on as if nothing had been.
+    With `resume` a run that was stopped or killed continues, and ends with the same weights.
     """
     if not isinstance(recipe, Recipe):
         recipe = Recipe.from_toml(recipe)
     place = out or recipe.out
     if place is None:
-        raise ConfigError("A run must have a folder; give out, or --out.")
+        raise ConfigError("A run needs a folder; give out, or --out.")
     folder = RunFolder(Path(place))
     processes = parallel(recipe.compute.parallel, device)
     told = (display() if show is None else show) if processes.is_main else Silence()
@@ -63,6 +63,12 @@ def train(
     try:
         with folder.alone() if processes.is_main else nullcontext():
             return _run(recipe, folder, processes, told, resume=resume)
+    except OSError as error:
+        place = error.filename or folder.path
+        raise TrainingError(
+            f"{place} could not be read or written: {error.strerror or error}. The checkpoints in "
+            f"{folder.path} are whole: remove the cause, then continue with --resume."
+        ) from None
     finally:
         processes.close()
 
@@ -71,8 +77,9 @@ def _run(
     recipe: Recipe, folder: RunFolder, processes: Parallel, told: Display, *, resume: bool
 ) -> Result:
     if processes.is_main:
-        folder.begin(recipe, resume=resume)
-        prepare(recipe, folder.path)
+        for sentence in folder.begin(recipe, resume=resume):
+            told.tell(sentence)
+        prepare(recipe, folder.path, has_begun=folder.has_begun)
     processes.barrier()
     data = prepared(folder.path)
     if recipe.evaluate.bleu and not has_sacrebleu():

@@ -1,13 +1,15 @@
 """Checkpoints of a run: written whole, read on any number of processes, never pickled.
 
-    checkpoints/00000250/     model-0.safetensors  optimizer-0.safetensors  state.json
+    checkpoints/00000250/     model-0.safetensors  optimizer-0.safetensors  state.json  SHA256SUMS
     checkpoints/00000313-stop the same, from between two regular ones: a run that was interrupted
 
-Each process writes the rows it owns, `-0`, `-1`, …; a reader takes the rows it needs. The folder
-gets its name when all is on the disk. Of older checkpoints only the weights stay, for averaging.
+Each process writes the rows it owns, `-0`, `-1`, …, and their hashes; a reader takes the rows it
+needs. The folder gets its name when all is on the disk. Of older checkpoints only the weights stay,
+for averaging.
 """
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,57 +21,61 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from glassformer.errors import CheckpointError
-from glassformer.storage import to_disk
+from glassformer.storage import UNFINISHED, to_disk
+from glassformer.train.checksums import checksum_lines, read_checksums, write_checksums
 from glassformer.train.parallel import Parallel
+from glassformer.train.state import STATE, State
 
-STATE = "state.json"
-STOP = "-stop"
 Group = Mapping[str, Tensor]
 
 
 def write_checkpoint(
-    folder: Path, groups: Mapping[str, Group], state: dict[str, Any], parallel: Parallel
+    folder: Path, groups: Mapping[str, Group], state: State, parallel: Parallel
 ) -> None:
-    """Groups of tensors, such as "model" and "optimizer", and plain values, under one name."""
-    new = folder.parent / f".{folder.name}.unfinished"
+    """Groups of tensors, such as "model" and "optimizer", and the state, under one name."""
+    new = folder.parent / f".{folder.name}{UNFINISHED}"
     problem = ""
     try:
         if parallel.is_main:
             shutil.rmtree(new, ignore_errors=True)
             new.mkdir(parents=True)
         parallel.barrier()
-        for name, group in groups.items():
-            _write_part(new / f"{name}-{parallel.rank}.safetensors", group, parallel)
-    except (OSError, SafetensorError) as error:
+        names = [name for name in groups if _write_part(new, name, groups[name], parallel)]
+        files = [f"{name}-{parallel.rank}.safetensors" for name in names]
+        (new / f"hashes-{parallel.rank}").write_text(checksum_lines(new, files), "utf-8")
+    except (OSError, SafetensorError, CheckpointError) as error:
         problem = str(error)
     n_failed = int(parallel.sum(torch.tensor(float(bool(problem)), device=parallel.device)))
     if parallel.is_main and not n_failed:
         try:
-            _finish(new, folder, state)
-        except OSError as error:
+            _finish(new, folder, state, parallel.world_size)
+        except (OSError, CheckpointError) as error:
             problem = str(error)
     if n_failed or problem:
         if parallel.is_main:
             shutil.rmtree(new, ignore_errors=True)
         raise CheckpointError(
             f"{folder} could not be written: {problem or 'another process failed'}. The "
-            "checkpoints before it are whole: make room, then go on with --resume."
+            "checkpoints before it are whole: free some space, then continue with --resume."
         )
     parallel.barrier()
 
 
-def _write_part(path: Path, group: Group, parallel: Parallel) -> None:
+def _write_part(folder: Path, group: str, tensors: Group, parallel: Parallel) -> bool:
     owned, rows = {}, {}
-    for name, tensor in group.items():
+    for name, tensor in tensors.items():
         local, first = _owned(tensor, parallel)
         if local is None:
             continue
         owned[name] = local.detach().contiguous()
         if first is not None:
             rows[name] = [first, tensor.shape[0]]
-    if owned or parallel.is_main:
-        save_file(owned, path, metadata={"rows": json.dumps(rows)})
-        to_disk(path)
+    if not owned and not parallel.is_main:
+        return False
+    path = folder / f"{group}-{parallel.rank}.safetensors"
+    save_file(owned, path, metadata={"rows": json.dumps(rows)})
+    to_disk(path)
+    return True
 
 
 def _owned(tensor: Tensor, parallel: Parallel) -> tuple[Tensor | None, int | None]:
@@ -87,15 +93,22 @@ def _owned(tensor: Tensor, parallel: Parallel) -> tuple[Tensor | None, int | Non
     return (local, int(offset[0])) if len(shape) and shape[0] else (None, None)
 
 
-def _finish(new: Path, folder: Path, state: dict[str, Any]) -> None:
-    text = json.dumps(state, indent=1, ensure_ascii=False)
-    (new / STATE).write_text(text + "\n", encoding="utf-8")
+def _finish(new: Path, folder: Path, state: State, n_writers: int) -> None:
+    (new / STATE).write_text(state.as_json(), "utf-8")
     to_disk(new / STATE)
+    parts = [new / f"hashes-{rank}" for rank in range(n_writers)]
+    lines = "".join(part.read_text("utf-8") for part in parts)
+    write_checksums(new, lines + checksum_lines(new, [STATE]))
+    for part in parts:
+        part.unlink()
     to_disk(new)
+    old = folder.parent / f".{folder.name}.old{UNFINISHED}"
     if folder.exists():  # the same step, from a run that was stopped there
-        shutil.rmtree(folder)
+        shutil.rmtree(old, ignore_errors=True)
+        folder.rename(old)
     new.rename(folder)
     to_disk(folder.parent)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 class SavedTensors:
@@ -104,18 +117,23 @@ class SavedTensors:
     def __init__(self, folder: Path, group: str) -> None:
         self.folder, self.group = folder, group
         self._parts: dict[str, list[tuple[int, Any]]] = {}
-        paths = sorted(folder.glob(f"{group}-*.safetensors"))
-        if not paths:
+        pattern = re.compile(rf"{re.escape(group)}-\d+\.safetensors")
+        names = [name for name in read_checksums(folder) if pattern.fullmatch(name)]
+        if not names:
             raise CheckpointError(f"{folder} must hold {group}-0.safetensors; it does not.")
-        for path in paths:
-            try:
-                opened = safe_open(path, framework="pt", device="cpu").__enter__()
-            except (SafetensorError, OSError) as error:
-                raise CheckpointError(f"{path} is damaged: {error}.") from None
+        for name in names:
+            self._open(folder / name)
+
+    def _open(self, path: Path) -> None:
+        try:
+            opened = safe_open(path, framework="pt", device="cpu").__enter__()
             rows = json.loads((opened.metadata() or {}).get("rows", "{}"))
             for name in opened.keys():  # noqa: SIM118
-                first = rows.get(name, [0])[0]
-                self._parts.setdefault(name, []).append((first, opened))
+                self._parts.setdefault(name, []).append((int(rows.get(name, [0])[0]), opened))
+        except (SafetensorError, OSError) as error:
+            raise CheckpointError(f"{path} is damaged: {error}.") from None
+        except (ValueError, TypeError, AttributeError, IndexError, KeyError, RecursionError):
+            raise CheckpointError(f"{path} does not say which rows it holds.") from None
 
     @property
     def names(self) -> set[str]:
@@ -129,70 +147,15 @@ class SavedTensors:
                 "another model?"
             )
         parts = sorted(self._parts[name], key=lambda part: part[0])
-        tensors = [opened.get_tensor(name) for _, opened in parts]
-        return tensors[0] if len(tensors) == 1 else torch.cat(tensors)
+        try:
+            tensors = [opened.get_tensor(name) for _, opened in parts]
+            return tensors[0] if len(tensors) == 1 else torch.cat(tensors)
+        except (SafetensorError, RuntimeError) as error:
+            raise CheckpointError(f"{self.folder}: {name} is damaged: {error}.") from None
 
     def all(self) -> dict[str, Tensor]:
         """Every tensor, whole."""
         return {name: self.get(name) for name in sorted(self._parts)}
-
-
-class Checkpoints:
-    """The checkpoints of a run, oldest first."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def path(self, step: int, *, regular: bool) -> Path:
-        """Where the checkpoint of a step is, or will be."""
-        return self.folder / f"{step:08d}{'' if regular else STOP}"
-
-    def all(self) -> list[Path]:
-        """What can be resumed from."""
-        return [p for p in self._folders() if (p / STATE).is_file()]
-
-    def latest(self) -> Path | None:
-        """The last one."""
-        return max(self.all(), key=_step, default=None)
-
-    def regular(self, n: int) -> list[Path]:
-        """The last n that were due: those that a run without interruption has, too."""
-        return [p for p in self._folders() if not p.name.endswith(STOP)][-n:]
-
-    def tidy(self, *, keep: int, average: int) -> None:
-        """Remove what is not needed any more; the latest always stays."""
-        latest = self.latest()
-        needed = set(self.regular(average)) if average > 1 else set()
-        kept = {latest, *[p for p in self.all() if not p.name.endswith(STOP)][-keep:]}
-        for path in self._folders():
-            if path in kept:
-                continue
-            (path / STATE).unlink(missing_ok=True)  # first: nobody resumes from the rest
-            if path not in needed:
-                shutil.rmtree(path, ignore_errors=True)
-                continue
-            for file in path.iterdir():
-                if not file.name.startswith("model-"):
-                    file.unlink()
-
-    def forget_after(self, step: int) -> None:
-        """Remove what a killed run left unfinished, and weights from beyond a step."""
-        if not self.folder.is_dir():
-            return
-        for path in self.folder.glob(".*.unfinished"):
-            shutil.rmtree(path, ignore_errors=True)
-        for path in self._folders():
-            if _step(path) > step:
-                shutil.rmtree(path, ignore_errors=True)
-
-    def _folders(self) -> list[Path]:
-        if not self.folder.is_dir():
-            return []
-        return sorted((p for p in self.folder.iterdir() if p.name[:8].isdigit()), key=_step)
-
-
-def _step(folder: Path) -> int:
-    return int(folder.name[:8])
 
 
 def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -208,7 +171,7 @@ def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dic
 def restore_weights(model: nn.Module, get: Callable[[str], Tensor]) -> None:
     """Weights by name into a model, whichever rows this process has of them."""
     for name, place in model.state_dict().items():
-        place.copy_(like(get(name), place))
+        place.copy_(like(get(name), place, name))
 
 
 def restore_optimizer(
@@ -223,12 +186,17 @@ def restore_optimizer(
         # Fused kernels count steps on the device, the others on the CPU.
         fused = any(group.get("fused") for group in optimizer.param_groups)
         step = found.pop("step").to(parameter.device if fused else "cpu")
-        moments = {kind: like(value, parameter) for kind, value in found.items()}
+        moments = {kind: like(value, parameter, f"{name}.{kind}") for kind, value in found.items()}
         optimizer.state[parameter] = {"step": step, **moments}
 
 
-def like(whole: Tensor, place: Tensor) -> Tensor:
+def like(whole: Tensor, place: Tensor, name: str) -> Tensor:
     """A whole tensor where another is: on its device, or its rows of it in this process."""
+    if whole.shape != place.shape:  # copying would repeat a single row without a word
+        raise CheckpointError(
+            f"{name} must be of shape {tuple(place.shape)}; the checkpoint holds "
+            f"{tuple(whole.shape)}. Was it saved by another model?"
+        )
     whole = whole.to(place.device)
     if not hasattr(place, "to_local"):
         return whole

@@ -1,0 +1,70 @@
+"""SHA256SUMS: the hash of every file in a folder, as `sha256sum --check` reads it.
+
+    9f86d081884c7d65…  model-0.safetensors
+    2c26b46b68ffc68f…  state.json
+
+A reader takes only what the list names, so that a flipped bit is found wherever it is: in a file,
+in its name, in its hash.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from glassformer.errors import CheckpointError
+from glassformer.storage import sha256, whole_file
+
+SUMS = "SHA256SUMS"
+_LINE = re.compile(r"([0-9a-f]{64})  ([^\n\r\0]+)")
+
+
+def checksum_lines(folder: Path, names: Iterable[str]) -> str:
+    """The lines of these files."""
+    return "".join(f"{sha256(folder / name)}  {name}\n" for name in names)
+
+
+def write_checksums(folder: Path, lines: str) -> None:
+    """The list of a folder, from the lines of its files."""
+    with whole_file(folder / SUMS) as new:
+        new.write_text(lines, "utf-8", newline="")
+
+
+def find_damage(
+    folder: Path, *, concerns: Callable[[str], bool] = lambda _: True, alone: bool = False
+) -> str | None:
+    """What is wrong with the files that somebody asks about; None where they are as written.
+
+    With `alone` there must be no other files: for readers that take what they find.
+    """
+    try:
+        sums = read_checksums(folder)
+        for name in filter(concerns, sums):
+            path = folder / name
+            if not path.is_file():
+                return f"{name} is not a file" if path.exists() else f"{name} is missing"
+            if sha256(path) != sums[name]:
+                return f"{name} does not match its hash in {SUMS}"
+        if alone:
+            there = {p.name for p in folder.iterdir() if not p.name.startswith(".")}
+            for name in sorted(there - sums.keys() - {SUMS}):
+                return f"{name} does not belong there"
+    except CheckpointError as error:
+        return str(error).removesuffix(".")
+    except OSError as error:
+        return f"it cannot be read ({error.strerror})"
+    return None
+
+
+def read_checksums(folder: Path) -> dict[str, str]:
+    """The hashes by the names of the files."""
+    path = folder / SUMS
+    if not path.is_file():
+        raise CheckpointError(f"{SUMS} is missing.")
+    try:
+        lines = path.read_bytes().decode("utf-8").split("\n")
+    except UnicodeDecodeError:
+        raise CheckpointError(f"{SUMS} is not text.") from None
+    found = [_LINE.fullmatch(line) for line in lines[:-1]]
+    if lines[-1] or not all(found):
+        raise CheckpointError(f"{SUMS} is not a list of hashes.")
+    return {match[2]: match[1] for match in found if match}
