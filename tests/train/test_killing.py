@@ -1,83 +1,66 @@
-"""A run that is killed at any moment goes on to the same bits."""
+"""A cut of benchmarks/kills.py: killed and damaged runs end in the same model, or say why not."""
 
-import multiprocessing
 import random
 import shutil
 from pathlib import Path
 
 import pytest
-import torch
-from safetensors.torch import load_file
 
-from glassformer.train import Recipe, train
-from glassformer.train.progress import Silence
-from train import small_runs
-
-KILLS = 20
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
-def go_on(recipe: Recipe, out: Path) -> None:
-    torch.set_num_threads(1)
-    train(recipe, out=out, resume=True, device="cpu", show=Silence())
+@pytest.fixture
+def kills(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))  # the processes that it starts find it there, too
+    import kills
 
-
-@pytest.fixture(scope="module")
-def processes():
-    """Processes that start with everything imported, as children of one that has done nothing."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["glassformer.train", "glassformer.generate"])
-    return context
+    return kills
 
 
 @pytest.mark.plain
-def test_killed_at_twenty_random_moments(tmp_path, processes):
-    recipe = small_runs.translation(
-        tmp_path,
-        seed=11,
-        model={"n_layers": 1, "dropout": {"residual": 0.2, "embedding": 0.1}},
-        batches={"max_tokens": 200, "accumulate": 2},
-        until={"steps": 240},
-        evaluate={"every_epochs": 1},
-        save={"every_steps": 3, "keep": 2, "average": 3, "ema": 0.0},
-        show={"every": 2},
-    )
-    whole = processes.Process(target=go_on, args=(recipe, tmp_path / "whole"))
-    whole.start()
-    whole.join()
-    assert whole.exitcode == 0
-
-    rng, kills, lives = random.Random(5), 0, 0
-    out = tmp_path / "killed"
-    while kills < KILLS:
-        lives += 1
-        life = processes.Process(target=go_on, args=(recipe, out))
-        life.start()
-        life.join(timeout=rng.uniform(0.02, 1.2))
-        if life.is_alive():
-            life.kill()
-            kills += 1
-            life.join()
-        elif (out / "model").is_dir():  # it came to its end: the rest of the kills hit another
-            assert_same(tmp_path / "whole", out)
-            shutil.rmtree(out)
-    last = processes.Process(target=go_on, args=(recipe, out))
-    last.start()
-    last.join()
-    assert last.exitcode == 0
-    assert_same(tmp_path / "whole", out)
+def test_killed_and_damaged_runs(kills, tmp_path):
+    lines, breaches = kills.hurt(tmp_path, kills=5, damages=6, seed=5)
+    assert not breaches, "\n".join(lines)
+    assert "DIFFERENTLY" not in lines[0] and "identically" in lines[0]
 
 
-def assert_same(expected: Path, found: Path) -> None:
-    for name in ("model", "best"):
-        theirs = load_file(expected / name / "model.safetensors")
-        ours = load_file(found / name / "model.safetensors")
-        assert theirs.keys() == ours.keys()
-        for key, tensor in theirs.items():
-            assert torch.equal(tensor, ours[key]), (name, key)
-    last = {p.name for p in (expected / "checkpoints").iterdir()}
-    assert {p.name for p in (found / "checkpoints").iterdir()} == last
-    for group in ("model", "optimizer"):
-        newest = max(last)
-        theirs = load_file(expected / "checkpoints" / newest / f"{group}-0.safetensors")
-        ours = load_file(found / "checkpoints" / newest / f"{group}-0.safetensors")
-        assert all(torch.equal(tensor, ours[key]) for key, tensor in theirs.items())
+@pytest.mark.plain
+def test_the_judge_can_fail(kills, tmp_path):
+    """Another model, a traceback, silence about damage, two sentences, no end: all are breaches."""
+    bench = kills.Bench(tmp_path)
+    out = tmp_path / "run"
+    code, _ = bench.finish(out, str(bench.recipe), "--set", "until.steps=5")
+    assert code == 0
+    expected = kills.result(out)
+    harmless = kills.Damage("nothing", (), must_notice=False)
+    serious = kills.Damage("something", (Path("essence.json"),))
+
+    def judged(code, log, damage=harmless):
+        return kills.judge(out, damage, code, log, expected, is_named=False)
+
+    assert judged(0, "") == "identical"
+    assert judged(0, "metrics.jsonl is damaged: …", serious) == "said so, and identical"
+    assert judged(2, "glassformer: a sentence\n") == "refused"
+    assert judged(0, "", serious) == "BREACH"
+    assert judged(None, "") == judged(0, "Traceback …") == judged(1, "glassformer: x") == "BREACH"
+    assert judged(2, "") == judged(2, "glassformer: a\nglassformer: b\n") == "BREACH"
+    shutil.copyfile(out / "best" / "config.json", out / "model" / "model.safetensors")
+    assert judged(0, "") == "BREACH"
+
+
+@pytest.mark.plain
+def test_damage_can_be_undone(kills, tmp_path):
+    import run_damage
+
+    bench = kills.Bench(tmp_path)
+    stopped = tmp_path / "stopped"
+    bench.finish(stopped, str(bench.recipe), "--set", f"until.steps={kills.STOPPED}")
+
+    def content(folder):
+        return {p.relative_to(folder): p.is_file() and p.read_bytes() for p in folder.rglob("*")}
+
+    for name, kind in run_damage.KINDS.items():
+        out = Path(shutil.copytree(stopped, tmp_path / name))
+        damage = kind(out, random.Random(3))
+        run_damage.undo(out, stopped, damage)
+        assert content(out) == content(stopped), name

@@ -7,7 +7,7 @@
 
 import re
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,12 +73,21 @@ class Checkpoints:
         return Selected(path=path, state=read_state(path))
 
     def _newest_whole(self) -> Selected:
+        """Where the weights of an older checkpoint are damaged that the mean needs, one before it
+        is better: from there the older one is made again."""
         damaged: list[tuple[Path, str]] = []
+        second = None
         for path in reversed(self._entries()):
             try:
-                return Selected(path=path, state=read_whole(path), damaged=tuple(damaged))
+                state = read_whole(path)
+                found = Selected(path=path, state=state, damaged=tuple(damaged))
+                second = second or found
+                self.check_weights(step for step in state.progress.regular if step != step_of(path))
+                return found
             except CheckpointError as error:
                 damaged.append((path, str(error).removesuffix(".")))
+        if second is not None:
+            return second
         if damaged:
             reasons = "; ".join(f"{path.name}: {why}" for path, why in damaged)
             raise CheckpointError(
@@ -87,16 +96,14 @@ class Checkpoints:
             )
         return Selected()
 
-    def check_weights(self, steps: Collection[int]) -> None:
+    def check_weights(self, steps: Iterable[int]) -> None:
         """The weights of these regular checkpoints must be as they were written."""
         for step in steps:
             path = self.path(step, regular=True)
             why = find_damage(path, concerns=is_weights)
             if why is not None:
                 raise CheckpointError(
-                    f"model/ is the mean of the last {len(steps)} regular checkpoints, but {path} "
-                    f"is damaged: {why}. Restore it, or use the last weights alone: --resume --set "
-                    "save.average=1."
+                    f"the mean that becomes model/ needs {path.name}, which is damaged: {why}."
                 )
 
     def tidy(self, *, keep: int, averaged: Collection[int]) -> None:
@@ -140,9 +147,7 @@ def read_whole(path: Path) -> State:
     """The state of a checkpoint all of whose files are as they were written."""
     if not path.is_dir():
         raise CheckpointError("it is not a folder.")
-    if not (path / STATE).exists() and (path / SUMS).is_file():
-        raise CheckpointError(f"{STATE} is missing.")
-    why = find_damage(path)
+    why = find_damage(path, concerns=_is_part)
     if why is not None:
         raise CheckpointError(f"{why}.")
     state = read_state(path)
@@ -153,7 +158,11 @@ def read_whole(path: Path) -> State:
 
 def is_weights(name: str) -> bool:
     """Whether a file of a checkpoint holds weights of the model."""
-    return name.startswith("model-")
+    return bool(re.fullmatch(r"model-\d+\.safetensors", name))
+
+
+def _is_part(name: str) -> bool:
+    return name == STATE or bool(re.fullmatch(r"[a-z]+-\d+\.safetensors", name))
 
 
 def step_of(path: Path) -> int:

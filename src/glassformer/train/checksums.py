@@ -29,30 +29,28 @@ def write_checksums(folder: Path, lines: str) -> None:
         new.write_text(lines, "utf-8", newline="")
 
 
-def find_damage(
-    folder: Path, *, concerns: Callable[[str], bool] = lambda _: True, alone: bool = False
-) -> str | None:
-    """What is wrong with the files that somebody asks about; None where they are as written.
+def find_damage(folder: Path, concerns: Callable[[str], bool] = lambda _: True) -> str | None:
+    """What is wrong with the files that a reader is concerned with; None where nothing is.
 
-    With `alone` there must be no other files: for readers that take what they find.
+    They must be there, as they were written, and no others of that kind beside them.
     """
     try:
-        sums = read_checksums(folder)
-        for name in filter(concerns, sums):
+        sums = {name: digest for name, digest in read_checksums(folder).items() if concerns(name)}
+        if not sums:
+            return f"{SUMS} lists no files"
+        for name, digest in sums.items():
             path = folder / name
             if not path.is_file():
                 return f"{name} is not a file" if path.exists() else f"{name} is missing"
-            if sha256(path) != sums[name]:
+            if sha256(path) != digest:
                 return f"{name} does not match its hash in {SUMS}"
-        if alone:
-            there = {p.name for p in folder.iterdir() if not p.name.startswith(".")}
-            for name in sorted(there - sums.keys() - {SUMS}):
-                return f"{name} does not belong there"
+        there = {p.name for p in folder.iterdir() if not p.name.startswith(".")}
     except CheckpointError as error:
         return str(error).removesuffix(".")
     except OSError as error:
         return f"it cannot be read ({error.strerror})"
-    return None
+    strange = sorted(name for name in there - sums.keys() - {SUMS} if concerns(name))
+    return f"{strange[0]} is not listed in {SUMS}" if strange else None
 
 
 def read_checksums(folder: Path) -> dict[str, str]:

@@ -58,7 +58,7 @@ def prepare(recipe: Recipe, folder: Path, *, has_begun: bool = False) -> None:
 
     Once training has begun nothing is made anew: the files may have changed since.
     """
-    damage = {name: find_damage(folder / name, alone=True) for name in ("tokenizer", "tokens")}
+    damage = {name: find_damage(folder / name) for name in ("tokenizer", "tokens")}
     for name, why in damage.items():
         if has_begun and why is not None:
             raise CheckpointError(

@@ -105,10 +105,12 @@ class Trainer:
         for path, why in self.selected.damaged:
             kept = rename_free(path, "damaged")
             self.display.tell(
-                f"Checkpoint {path.name} is damaged: {why}. It is kept as {kept.name}; the run "
-                f"continues from step {p.step}."
+                f"Checkpoint {path.name} cannot be used: {why}. It is kept as {kept.name}; the "
+                f"run continues from step {p.step}."
             )
         checkpoints.remove_unfinished()
+        if p.best is not None and not (self.folder.path / "best").exists():
+            self.display.tell("best/ is missing: the next evaluation that is better saves it.")
         if state is None and (self.folder.path / METRICS).exists():
             self.display.tell("There is no checkpoint yet: the run starts again at step 0.")
         seal = None if state is None else state.metrics
@@ -303,7 +305,7 @@ class Trainer:
         p, save = self.progress, self.recipe.save
         p.scaler = self.scaler.state_dict()
         if regular:
-            p.regular = [*p.regular, p.step][-save.average :]
+            p.regular = [*p.regular, p.step][-save.average :] if save.average > 1 else []
         groups = {
             "model": dict(self.model.state_dict()),
             "optimizer": optimizer_tensors(self.model, self.optimizer),
@@ -324,7 +326,10 @@ class Trainer:
             try:
                 checkpoints.check_weights(steps)
             except CheckpointError as error:
-                problem = str(error)
+                problem = (
+                    f"{self.folder.path} has no model yet: {error} Restore it, or use the last "
+                    "weights alone: --resume --set save.average=1."
+                )
         failed = torch.tensor(float(bool(problem)), device=self.parallel.device)
         if self.parallel.sum(failed):
             raise CheckpointError(problem or "A checkpoint to average is damaged.")

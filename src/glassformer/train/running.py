@@ -66,8 +66,8 @@ def train(
     except OSError as error:
         place = error.filename or folder.path
         raise TrainingError(
-            f"{place} could not be read or written: {error.strerror or error}. The checkpoints in "
-            f"{folder.path} are whole: remove the cause, then continue with --resume."
+            f"{place} could not be read or written: {error.strerror or error}. What was saved in "
+            f"{folder.path} stays there; continue with --resume once this is mended."
         ) from None
     finally:
         processes.close()
