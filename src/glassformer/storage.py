@@ -81,9 +81,10 @@ def whole_file(
     """A file beside `path` to write into; it takes that name once all is on the disk.
 
     Only a regular file is ever replaced, and with a `mark` only one that carries it near its
-    beginning: what somebody else wrote stays. Whatever goes wrong is raised as an `error`.
+    beginning or end: what somebody else wrote stays. Whatever goes wrong is raised as an `error`.
     """
     try:
+        path.absolute().parent.mkdir(parents=True, exist_ok=True)
         with _beside(path, mark) as unfinished:
             yield unfinished
     except (OSError, SafetensorError) as wrong:
@@ -129,7 +130,6 @@ def _beside(path: Path, mark: bytes = b"") -> Iterator[Path]:
         )
     unfinished: Path | None = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=UNFINISHED, dir=path.parent)
         os.close(handle)
         unfinished = Path(name)
@@ -147,9 +147,11 @@ def _carries(path: Path, mark: bytes) -> bool:
     try:
         with path.open("rb") as file:
             head = file.read(_HEAD)
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _HEAD))
+            tail = file.read()  # a PDF says it at its end
     except (FileNotFoundError, NotADirectoryError):
         return True
-    return not head or mark in head
+    return not head or mark in head or mark in tail
 
 
 def rename_free(path: Path, reason: str) -> Path:

@@ -1,6 +1,7 @@
 """`glassformer learn`."""
 
 import json
+import os
 import re
 
 import pytest
@@ -99,6 +100,25 @@ def test_a_damaged_file_is_told_of_and_kept(run, tmp_path):
     assert code == 0 and "why" in out
     assert "p.json.damaged-1" in err and err.count("\n") == 1
     assert (tmp_path / "p.json.damaged-1").read_text() == "{"
+
+
+@pytest.mark.parametrize("lang", CODES)
+@pytest.mark.parametrize("command", ["learn", "quiz"])
+@pytest.mark.parametrize("kind", ["pipe", "diary"])
+def test_what_is_not_ours_is_refused_and_left_alone(run, tmp_path, command, kind, lang):
+    path = tmp_path / "mine"
+    os.mkfifo(path) if kind == "pipe" else path.write_text("Dear diary")
+    before = os.lstat(path)
+    code, out, err = run(command, "--progress", path, "--lang", lang)
+    assert (code, out) == (2, "") and err.count("\n") == 1
+    said = {
+        "pipe": {"en": "is kept in a regular file; ", "zh": "不是普通文件，没有改动它"},
+        "diary": {"en": "was not written by glassformer", "zh": "不是 glassformer 写的文件"},
+    }[kind][lang]
+    assert said in err
+    assert os.lstat(path)[:2] == before[:2] and list(tmp_path.glob("mine*")) == [path]
+    if kind == "diary":
+        assert path.read_text() == "Dear diary"
 
 
 def test_a_chapter_is_shown_even_if_nothing_can_be_kept(run, tmp_path):

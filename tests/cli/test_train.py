@@ -85,6 +85,8 @@ def test_evaluate_prints_scores(run, tmp_path, recipe):
         "chrf",
     ]
     assert len((tmp_path / "found").read_text().splitlines()) == 12
+    code, _, err = run(*words, "--write", target)
+    assert code == 2 and f"{target} exists already. Write the translations to another" in err
     scores = json.loads(run(*words, "--json", "--beams", "1")[1])
     assert scores["texts"] == 12 and scores["left_out"] == 0
     code, _, err = run(*words, "--to", "fr")
@@ -125,9 +127,9 @@ def test_ctrl_c_leaves_with_130(run, tmp_path, recipe, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ((), "There must be something to train"),
-        (("--source", "a"), "Two files make a translator"),
-        (("--text", "a", "--source", "b"), "One thing is trained at a time"),
+        ((), "Nothing to train: give a recipe"),
+        (("--source", "a"), "needs both --source and --target; only one"),
+        (("--text", "a", "--source", "b"), "Train one thing at a time"),
         (("none.toml", "--out", "x"), "cannot be read: No such file"),
         (("RECIPE",), "needs a folder; give out, or --out"),
         (("RECIPE", "--out", "OUT", "--set", "schedul.lr=1"), "Did you mean schedule?"),
@@ -170,7 +172,7 @@ def test_a_saved_model_learns_more(run, tmp_path):
         (("--from", "reader"), "--from needs texts to learn from"),
         (("--from", "reader", "--text", "x", "--to", "fr"), "--to goes with --from"),
         (("--source", "a", "--target", "b", "--to", "fr"), "--to goes with --from"),
-        (("--source", "a", "--from", "reader"), "Two files make a translator"),
+        (("--source", "a", "--from", "reader"), "needs both --source and --target; only one"),
     ],
 )
 def test_what_does_not_go_together(run, tmp_path, words, sentence):

@@ -2,13 +2,15 @@
 
 import json
 import os
+import socket
+import stat
 from datetime import date
 from pathlib import Path
 
 import pytest
 
-from glassformer.errors import ConfigError, DataError
-from glassformer.learn.progress import default_path, load_progress
+from glassformer.errors import DataError
+from glassformer.learn.progress import NotProgress, default_path, load_progress
 from glassformer.learn.repetition import answered
 
 TODAY = date(2026, 5, 1)
@@ -28,40 +30,140 @@ def test_what_is_saved_comes_back(tmp_path):
     assert sorted(p.name for p in path.parent.iterdir()) == ["learning.json"]
 
 
+OURS = '{\n "format": "glassformer learning progress",\n'
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "damaged"),
-        (b"{", "damaged"),
-        (b"\xff\xfe", "damaged"),
-        (b"[]", "damaged"),
-        (b"null", "damaged"),
-        (b'{"version": 1}', "damaged"),
-        (b'{"version": 1, "read": {}, "cards": {"a": {"due": "soon"}}}', "damaged"),
-        (b'{"version": 1, "read": {"masks": "when"}, "cards": {}}', "damaged"),
-        (b'{"version": 1, "read": {"masks": 3}, "cards": {}}', "damaged"),
-        (b'{"version": 1, "read": [], "cards": {}}', "damaged"),
-        (b"[" * 100_000, "damaged"),
-        (b'{"version": 2, "new": true}', "other-version"),
-        (b'{"version": "1"}', "other-version"),
+        ("{", "damaged"),
+        (OURS, "damaged"),
+        (OURS[:20], "damaged"),
+        (OURS + ' "version": 1}', "damaged"),
+        (OURS + ' "version": 1, "read": {}, "cards": {"a": {"due": "soon"}}}', "damaged"),
+        (OURS + ' "version": 1, "read": {"masks": "when"}, "cards": {}}', "damaged"),
+        (OURS + ' "version": 1, "read": {"masks": 3}, "cards": {}}', "damaged"),
+        (OURS + ' "version": 1, "read": [], "cards": {}}', "damaged"),
+        (OURS + ' "version": ' + "[" * 100_000, "damaged"),
+        ('{\n "version": 1,\n "read": {\n  "masks": "2026-0', "damaged"),
+        (OURS + ' "version": 2, "new": true}', "other-version"),
+        (OURS + ' "version": "1"}', "other-version"),
     ],
 )
 def test_what_cannot_be_read_is_kept_aside(tmp_path, content, reason):
     path = tmp_path / "learning.json"
-    path.write_bytes(content)
+    path.write_text(content, "utf-8")
     progress = load_progress(path)
     assert progress.kept_aside == tmp_path / f"learning.json.{reason}-1"
-    assert progress.kept_aside.read_bytes() == content
+    assert progress.kept_aside.read_text("utf-8") == content
     assert not path.exists()
     progress.save()
-    path.write_bytes(content)
+    path.write_text(content, "utf-8")
     assert load_progress(path).kept_aside == tmp_path / f"learning.json.{reason}-2"
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"Dear diary\n",
+        b"\xff\xfe\x00",
+        b"[]",
+        b"null",
+        b"[" * 100_000,
+        b'{"name": "mine", "version": "1.0.0"}',
+        b'{"version": 1}',
+        b'{"version": 2, "read": {}, "cards": {}}',
+        b'{"format": "another", "version": 1, "read": {}, "cards": {}}',
+    ],
+)
+def test_a_file_of_somebody_else_is_left_alone(tmp_path, content):
+    path = tmp_path / "mine.json"
+    path.write_bytes(content)
+    with pytest.raises(NotProgress, match=r"mine.json was not written by glassformer, and was"):
+        load_progress(path)
+    assert [p.name for p in tmp_path.iterdir()] == ["mine.json"]
+    assert path.read_bytes() == content
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("through", ["itself", "link"])
+@pytest.mark.parametrize("kind", ["a folder", "a named pipe", "a socket", "a device"])
+def test_what_is_no_file_is_left_alone(tmp_path, monkeypatch, kind, through):
+    monkeypatch.chdir(tmp_path)  # names of sockets are short
+    path = tmp_path / "thing"
+    if kind == "a folder":
+        path.mkdir()
+    elif kind == "a named pipe":
+        os.mkfifo(path)
+    elif kind == "a socket":
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind("thing")
+    else:
+        # Only its kind is pretended: no test goes near a device.
+        path.write_text("a device\n")
+        real = Path.stat
+
+        def pretended(self, **options):
+            found = real(self, **options)
+            is_it = os.path.realpath(self) == str(path)
+            return os.stat_result((stat.S_IFCHR | 0o666, *found[1:])) if is_it else found
+
+        monkeypatch.setattr(Path, "stat", pretended)
+    named = path
+    if through == "link":
+        named = tmp_path / "link"
+        named.symlink_to(path)
+    before = os.lstat(path)
+    with pytest.raises(NotProgress, match=rf"{named.name} is {kind}, and was left as it is"):
+        load_progress(named)
+    monkeypatch.undo()
+    after = os.lstat(path)
+    assert (before.st_ino, before.st_mode) == (after.st_ino, after.st_mode)
+    assert len(list(tmp_path.iterdir())) == (2 if through == "link" else 1)
+
+
+def test_an_empty_file_is_taken(tmp_path):
+    path = tmp_path / "p.json"
+    path.touch()
+    load_progress(path).save()
+    assert load_progress(path).kept_aside is None
+
+
+def test_a_file_from_before_formats_had_names(tmp_path):
+    path = tmp_path / "p.json"
+    path.write_text('{"version": 1, "read": {"masks": "2026-05-01"}, "cards": {}}')
+    assert load_progress(path).read == {"masks": "2026-05-01"}
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "real.json").touch()
+    (tmp_path / "link.json").symlink_to(tmp_path / "real.json")
+    progress = load_progress(tmp_path / "link.json")
+    progress.mark_read("masks", TODAY)
+    progress.save()
+    assert (tmp_path / "link.json").is_symlink()
+    assert load_progress(tmp_path / "real.json").read == {"masks": "2026-05-01"}
+
+
+def test_what_lies_at_the_usual_place_is_ours(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setattr("sys.platform", "linux")
+    path = default_path(os.environ, "linux")
+    path.parent.mkdir()
+    path.write_bytes(b"\xff\xfe")
+    assert load_progress(path).kept_aside == path.with_name("learning.json.damaged-1")
 
 
 def test_a_file_is_readable_json(tmp_path):
     progress = load_progress(tmp_path / "p.json")
     progress.save()
-    assert json.loads((tmp_path / "p.json").read_text()) == {"version": 1, "read": {}, "cards": {}}
+    assert json.loads((tmp_path / "p.json").read_text()) == {
+        "format": "glassformer learning progress",
+        "version": 1,
+        "read": {},
+        "cards": {},
+    }
 
 
 @pytest.mark.parametrize(
@@ -87,12 +189,6 @@ def test_the_place_is_the_platforms(environ, platform, path):
 
 
 @pytest.mark.plain
-def test_a_folder_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match=r"kept in a file; .* is a folder"):
-        load_progress(tmp_path)
-
-
-@pytest.mark.plain
 def test_a_place_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     progress = load_progress(tmp_path / "other.json")
@@ -106,7 +202,8 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path, monkeypatch):
     def refused(*_):
         raise PermissionError(13, os.strerror(13))
 
-    monkeypatch.setattr(Path, "read_text", refused)
+    (tmp_path / "learning.json").touch()
+    monkeypatch.setattr(Path, "read_bytes", refused)
     with pytest.raises(DataError, match=r"can be read; .*Permission denied. Use --progress"):
         load_progress(tmp_path / "learning.json")
 

@@ -1,6 +1,7 @@
 """A sitting without a terminal: keys, saves and reports go in, screens come out."""
 
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -12,7 +13,7 @@ from glassformer.errors import ConfigError
 from glassformer.languages import Language
 from glassformer.practice import Report, find_exercise
 from glassformer.practice.drawing import draw_screen
-from glassformer.practice.progress import Progress, load
+from glassformer.practice.progress import NotProgress, Progress, load
 from glassformer.practice.report import Checked, Finding
 from glassformer.practice.session import Graded, Key, Saved, Session, n_hints_read
 from glassformer.practice.workspace import Workspace
@@ -251,18 +252,21 @@ def test_readme_is_in_the_language(session, tmp_path, language):
     assert ("练习" in text) == (language.code == "zh")
 
 
+OURS = '{\n  "format": "glassformer practice progress",\n'
+
+
 @pytest.mark.parametrize(
     "content",
     [
-        "",
         "{",
-        "[]",
-        "\x00",
-        '{"version": 2}',
-        '{"version": 1, "current": 3, "passed": [], "hints": {}}',
-        '{"version": 1, "current": null, "passed": [1], "hints": {}}',
-        '{"version": 1, "current": null, "passed": [], "hints": {"a": -1}}',
-        '{"version": 1, "current": null, "passed": "all", "hints": {}}',
+        OURS,
+        OURS + '"version": 2}',
+        OURS + '"version": 1, "current": 3, "passed": [], "hints": {}}',
+        OURS + '"version": 1, "current": null, "passed": [1], "hints": {}}',
+        OURS + '"version": 1, "current": null, "passed": [], "hints": {"a": -1}}',
+        OURS + '"version": 1, "current": null, "passed": "all", "hints": {}}',
+        OURS + '"version": ' + "[" * 100_000,
+        '{\n  "version": 1,\n  "current": "dot',
     ],
 )
 def test_a_damaged_progress_file_is_kept_aside(tmp_path, content):
@@ -273,6 +277,29 @@ def test_a_damaged_progress_file_is_kept_aside(tmp_path, content):
     assert aside == tmp_path / "progress.kept-2.json"
     assert aside.read_text("utf-8") == content
     progress.save(tmp_path)
+    assert load(tmp_path) == (Progress(), None)
+
+
+@pytest.mark.parametrize(
+    "content", ["\x00", "[]", '{"done": 0.4}', '{"version": 2}', "folder", "pipe"]
+)
+def test_a_progress_file_of_somebody_else_is_left_alone(tmp_path, content):
+    path = tmp_path / "progress.json"
+    if content == "folder":
+        path.mkdir()
+    elif content == "pipe":
+        os.mkfifo(path)
+    else:
+        path.write_text(content, "utf-8")
+    with pytest.raises(NotProgress, match=r"progress.json, but that is no file of glassformer's"):
+        load(tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["progress.json"]
+    if path.is_file():
+        assert path.read_text("utf-8") == content
+
+
+def test_an_empty_progress_file_is_taken(tmp_path):
+    (tmp_path / "progress.json").touch()
     assert load(tmp_path) == (Progress(), None)
 
 

@@ -41,6 +41,7 @@ def run(command):
     environ = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, env=environ, check=False)
     assert done.returncode == 0, done.stderr
+    return done.stderr
 
 
 def many(n, *words):
@@ -77,6 +78,21 @@ def test_rows_written_by_two_are_read_by_three(recipe, alone, tmp_path):
     assert len(list(last.glob("model-*.safetensors"))) == 2
     run(many(3, *words(recipe, out, "compute.parallel=fsdp", "until.steps=18")))
     assert losses(out) == pytest.approx(losses(alone), abs=1e-5)
+
+
+@pytest.mark.plain
+def test_a_flipped_bit_in_the_part_of_another_process(recipe, alone, tmp_path):
+    """Both, which read their rows of all parts, go back to the same checkpoint."""
+    out = tmp_path / "run"
+    run(many(2, *words(recipe, out, "compute.parallel=fsdp")))
+    part = out / "checkpoints" / "00000012" / "model-1.safetensors"
+    data = bytearray(part.read_bytes())
+    data[-1] ^= 1
+    part.write_bytes(data)
+    said = run(many(2, *words(recipe, out, "compute.parallel=fsdp", "until.steps=18")))
+    assert "Checkpoint 00000012 cannot be used: model-1.safetensors does not match" in said
+    assert said.count("the run continues from step 6") == 1
+    assert losses(out)[-3:] == pytest.approx(losses(alone)[-3:], abs=1e-5)
 
 
 @pytest.mark.plain

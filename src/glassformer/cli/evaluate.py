@@ -48,6 +48,8 @@ def add(app: typer.Typer, language: Language) -> None:
         from glassformer.text.corpus import read_pairs
         from glassformer.train.evaluating import evaluate_translation
 
+        if write is not None and write.is_file() and write.stat().st_size:
+            raise ConfigError(say("evaluate.error.exists", path=write))
         pairs, report = read_pairs(source, target)
         loaded = saved.load_saved(model, device, dtype, language)
         scores, found = evaluate_translation(

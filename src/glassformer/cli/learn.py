@@ -58,10 +58,14 @@ def add(app: typer.Typer, language: Language) -> None:
 
 
 def opened(path: str | None, language: Language) -> "Progress":
-    """The learner's progress; a file that could not be used is told of, and kept."""
-    from glassformer.learn.progress import default_path, load_progress
+    """The learner's progress; a file that could not be used is kept, and named."""
+    from glassformer.learn.progress import NotProgress, default_path, load_progress
 
-    found = load_progress(default_path() if path is None else Path(path).expanduser())
+    try:
+        found = load_progress(default_path() if path is None else Path(path).expanduser())
+    except NotProgress as error:
+        key = "learn.error.special" if error.is_special else "learn.error.foreign"
+        raise ConfigError(language.say(key, path=error.path)) from None
     if found.kept_aside is not None:
         complain(ConfigError(language.say("learn.aside", path=found.kept_aside)))
     return found

@@ -135,9 +135,12 @@ def _practise(name: str | None, folder: Path, language: Language) -> None:
 
 
 def _progress(folder: Path, language: Language) -> tuple["Progress", str]:
-    from glassformer.practice.progress import load
+    from glassformer.practice.progress import NotProgress, load
 
-    progress, aside = load(folder)
+    try:
+        progress, aside = load(folder)
+    except NotProgress as error:
+        raise ConfigError(language.say("practice.error.progress", path=error.path)) from None
     if aside is None:
         return progress, ""
     return progress, language.say("practice.notice.aside", file=aside.name)

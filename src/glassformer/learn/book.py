@@ -10,13 +10,14 @@ from glassformer.learn.markup import chapter_markup, highlighting, line_markup
 from glassformer.learn.references import Known
 from glassformer.storage import whole_file
 
+_GENERATOR = '<meta name="generator" content="glassformer">'  # only a book of ours is replaced
 _LANGUAGES = {"en": "en", "zh": "zh-Hans"}
 
 
 def write_book(path: Path, *, known: Known, language: Language) -> None:
     """The book in one language, written whole or not at all."""
     text = book_markup(known=known, language=language)
-    with whole_file(path) as unfinished:
+    with whole_file(path, mark=_GENERATOR.encode()) as unfinished:
         unfinished.write_text(text, "utf-8")
 
 
@@ -35,6 +36,7 @@ def book_markup(*, known: Known, language: Language) -> str:
 <html lang="{_LANGUAGES[language.code]}">
 <head>
 <meta charset="utf-8">
+{_GENERATOR}
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>{escape(say("learn.book.title"))}</title>

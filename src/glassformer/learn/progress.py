@@ -7,12 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from glassformer.errors import ConfigError, DataError, GlassformerError
 from glassformer.learn.repetition import Card
-from glassformer.storage import whole_file
+from glassformer.storage import rename_free, special_kind, whole_file
 
 VERSION = 1
+FORMAT = "glassformer learning progress"
+# How files of ours begin: those of today, and those from before they named their format.
+_BEGINNINGS = (f'{{\n "format": "{FORMAT}"', f'{{\n "version": {VERSION},\n "read": {{')
 
 
 class Unsaved(DataError):
@@ -24,6 +28,18 @@ class Unsaved(DataError):
         )
         self.path = path
         self.reason = getattr(error.__context__, "strerror", None) or str(error)
+
+
+class NotProgress(ConfigError):
+    """A path that is no place for progress: a device, a folder, somebody else's file."""
+
+    def __init__(self, path: Path, kind: str | None) -> None:
+        is_what = f"is {kind}" if kind else "was not written by glassformer"
+        super().__init__(
+            f"Progress is kept in a file of its own; {path} {is_what}, and was left as it is. "
+            "Choose another with --progress FILE."
+        )
+        self.path, self.is_special = path, kind is not None
 
 
 @dataclass
@@ -41,6 +57,7 @@ class Progress:
     def save(self) -> None:
         """Onto the disk, whole or not at all."""
         plain = {
+            "format": FORMAT,
             "version": VERSION,
             "read": self.read,
             "cards": {name: card.as_dict() for name, card in self.cards.items()},
@@ -55,35 +72,55 @@ class Progress:
 def load_progress(path: Path) -> Progress:
     """The progress in a file; a new one where there is none, or none that can be read.
 
-    A damaged file, or one of another version, is kept beside it under another name.
+    A damaged file, or one of another version, is kept beside it under another name. Only a regular
+    file that we wrote is ever renamed or replaced: anything else is refused.
     """
-    if path.is_dir():
-        raise ConfigError(
-            f"Progress must be kept in a file; {path} is a folder. Name a file in it."
-        )
     try:
-        text = path.read_text("utf-8")
+        kind = special_kind(path)
+        if kind is not None:
+            raise NotProgress(path, kind)
+        path = path.resolve()  # a link to a file of ours stays a link
+        text = path.read_bytes().decode("utf-8", errors="replace")
     except (FileNotFoundError, NotADirectoryError):
         return Progress(path)
-    except UnicodeDecodeError:
-        text = ""
     except OSError as error:
         raise DataError(
             f"Progress must be in a file that can be read; {path}: {error.strerror}. "
             "Use --progress FILE."
         ) from None
+    plain = _parsed(text)
+    try:
+        return _read(path, plain)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        pass
+    if not text.strip():
+        return Progress(path)  # an empty file has nothing to lose
+    if not _is_ours(path, text, plain):
+        raise NotProgress(path, None)
+    is_other = plain.get("format") == FORMAT and plain.get("version") != VERSION
+    return Progress(path, kept_aside=_aside(path, "other-version" if is_other else "damaged"))
+
+
+def _parsed(text: str) -> dict[str, Any]:
     try:
         plain = json.loads(text)
-        version = plain["version"]
-        if version != VERSION:
-            return Progress(path, kept_aside=_aside(path, "other-version"))
-        cards = {str(name): Card.from_dict(card) for name, card in plain["cards"].items()}
-        read = {
-            str(name): date.fromisoformat(day).isoformat() for name, day in plain["read"].items()
-        }
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return Progress(path, kept_aside=_aside(path, "damaged"))
+    except (ValueError, RecursionError):
+        return {}
+    return plain if isinstance(plain, dict) else {}
+
+
+def _read(path: Path, plain: dict[str, Any]) -> Progress:
+    if plain.get("format", FORMAT) != FORMAT or plain["version"] != VERSION:
+        raise ValueError(plain["version"])
+    cards = {str(name): Card.from_dict(card) for name, card in plain["cards"].items()}
+    read = {str(name): date.fromisoformat(day).isoformat() for name, day in plain["read"].items()}
     return Progress(path, read, cards)
+
+
+def _is_ours(path: Path, text: str, plain: dict[str, Any]) -> bool:
+    """Whether a file that cannot be used is one of ours: by what it says, or by its place."""
+    begins = any(text.startswith(each) or each.startswith(text) for each in _BEGINNINGS)
+    return begins or plain.get("format") == FORMAT or path == default_path().resolve()
 
 
 def default_path(environ: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
@@ -104,12 +141,8 @@ def default_path(environ: Mapping[str, str] = os.environ, platform: str = sys.pl
 
 
 def _aside(path: Path, reason: str) -> Path:
-    """Give a file another name that nothing has yet."""
-    n = 1
-    while (aside := path.with_name(f"{path.name}.{reason}-{n}")).exists():
-        n += 1
     try:
-        return path.rename(aside)
+        return rename_free(path, reason)
     except OSError as error:
         raise DataError(
             f"Progress that cannot be used must be put aside; {path}: {error.strerror}. "

@@ -21,11 +21,11 @@ CHOSEN = ("heads", "rows", "n_rows")  # where not all was recorded
 
 
 def save_trace(trace: Trace, path: Path) -> None:
-    """Write a trace whole or not at all; a file of that name is replaced."""
+    """Write a trace whole or not at all; a trace of that name is replaced, no other file."""
     tensors: dict[str, Tensor] = {}
     runs = [_described(run, f"{i}", tensors) for i, run in enumerate(trace.runs)]
     header = {"version": VERSION, "model": trace.model, "runs": runs}
-    with whole_file(path, TraceError) as unfinished:
+    with whole_file(path, TraceError, mark=b'"glassformer.trace"') as unfinished:
         save_file(
             _apart(tensors),
             unfinished,

@@ -5,9 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from glassformer.storage import write_whole
+from glassformer.errors import ConfigError
+from glassformer.storage import special_kind, write_whole
 
 VERSION = 1
+FORMAT = "glassformer practice progress"
+# How files of ours begin: those of today, and those from before they named their format.
+_BEGINNINGS = (f'{{\n  "format": "{FORMAT}"', f'{{\n  "version": {VERSION},\n  "current": ')
 FILE = "progress.json"
 
 
@@ -22,6 +26,7 @@ class Progress:
     def save(self, folder: Path) -> None:
         """Write the file beside the old one and put it in its place: a crash leaves one of them."""
         data = {
+            "format": FORMAT,
             "version": VERSION,
             "current": self.current,
             "passed": sorted(self.passed),
@@ -30,20 +35,44 @@ class Progress:
         write_whole(folder / FILE, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
 
 
+class NotProgress(ConfigError):
+    """A progress.json that somebody else wrote, or that is no file: it stays as it is."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"Progress is kept in {path}, but that is no file of glassformer's. Practise in "
+            "another folder with --dir."
+        )
+        self.path = path
+
+
 def load(folder: Path) -> tuple[Progress, Path | None]:
     """The progress in a folder, and where a file that could not be read was put aside."""
     path = folder / FILE
     try:
-        return _read(json.loads(path.read_text("utf-8"))), None
-    except FileNotFoundError:
+        if special_kind(path) is not None:
+            raise NotProgress(path)
+        text = path.read_bytes().decode("utf-8", errors="replace")
+    except (FileNotFoundError, NotADirectoryError):
         return Progress(), None
-    except (ValueError, OSError):
-        return Progress(), _aside(path)
+    except OSError:
+        raise NotProgress(path) from None  # unread, it could not be told from somebody else's
+    try:
+        return _read(json.loads(text)), None
+    except (ValueError, RecursionError):
+        pass
+    if not text.strip():
+        return Progress(), None  # an empty file has nothing to lose
+    if not any(text.startswith(each) or each.startswith(text) for each in _BEGINNINGS):
+        raise NotProgress(path)
+    return Progress(), _aside(path)
 
 
 def _read(data: Any) -> Progress:
     if not isinstance(data, dict) or data.get("version") != VERSION:
         raise ValueError("another version")
+    if data.get("format", FORMAT) != FORMAT:
+        raise ValueError("another format")
     current, passed, hints = data.get("current"), data.get("passed"), data.get("hints")
     if not isinstance(passed, list) or not isinstance(hints, dict):
         raise ValueError("damaged")

@@ -1,5 +1,6 @@
 """A learner's folder: one file per exercise, a README, solutions once they are earned."""
 
+import errno
 import os
 import textwrap
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from glassformer.errors import ConfigError
 from glassformer.languages import Language, flag
 from glassformer.practice.exercise import Exercise
 from glassformer.render.paragraph import wrapped
-from glassformer.storage import write_whole
+from glassformer.storage import special_kind, write_whole
 
 _WIDTH = 88  # of the comment at the top of a file
 DEFAULT = Path("glassformer-practice")
@@ -48,11 +49,11 @@ class Workspace:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             readme = self.folder / "README.md"
-            if not readme.exists():
+            if not os.path.lexists(readme):
                 text = say("practice.readme", total=len(exercises), command=self.command)
                 write_whole(readme, text)
             for exercise in exercises:
-                if not self.file(exercise).exists():
+                if not os.path.lexists(self.file(exercise)):
                     write_whole(self.file(exercise), self.beginning(exercise))
         except OSError as error:
             reason = error.strerror or str(error)
@@ -71,20 +72,33 @@ class Workspace:
     def reset(self, exercise: Exercise) -> Path | None:
         """Write an exercise anew; the learner's version goes to old/, and where is returned."""
         file, kept = self.file(exercise), None
-        if file.exists():
-            kept = _free(self.folder / "old" / exercise.file_name)
-            kept.parent.mkdir(exist_ok=True)
-            file.replace(kept)
+        if os.path.lexists(file):
+            kept = self._keep(file)
         self.folder.mkdir(parents=True, exist_ok=True)
         write_whole(file, self.beginning(exercise))
         return kept
 
     def reveal(self, exercise: Exercise) -> Path:
-        """Write the solution beside the exercises."""
+        """Write the solution beside the exercises; a file that was changed there goes to old/."""
         path = self.solution_file(exercise)
         path.parent.mkdir(exist_ok=True)
+        if os.path.lexists(path) and not _holds(path, exercise.solution):
+            self._keep(path)
         write_whole(path, exercise.solution)
         return path
+
+    def _keep(self, file: Path) -> Path:
+        """Move a file to old/; what is no file stays where it is."""
+        kind = special_kind(file)
+        if kind is not None:
+            raise OSError(errno.EEXIST, f"it is {kind}, not a regular file")
+        kept = _free(self.folder / "old" / file.name)
+        kept.parent.mkdir(exist_ok=True)
+        return file.replace(kept)
+
+
+def _holds(file: Path, text: str) -> bool:
+    return special_kind(file) is None and file.exists() and file.read_bytes() == text.encode()
 
 
 def _folded(paragraph: str) -> list[str]:
@@ -100,7 +114,7 @@ def _folded(paragraph: str) -> list[str]:
 def _free(path: Path) -> Path:
     """This path, or the first like it that nothing has yet."""
     n, found = 1, path
-    while found.exists():
+    while os.path.lexists(found):
         n += 1
         found = path.with_stem(f"{path.stem}-{n}")
     return found

@@ -12,6 +12,7 @@ from glassformer.render.chart import Bars, Cells, Chart, Lines, Panel
 from glassformer.render.fonts import drawable, families, has_chinese
 from glassformer.render.numbers import brief
 from glassformer.render.paragraph import wrapped
+from glassformer.render.signature import FIGURE, figure_metadata
 from glassformer.storage import whole_file
 
 _SIGNS = "o^sDvPX*"
@@ -52,9 +53,10 @@ def write_chart(chart: Chart, path: str | Path, *, title: str, caption: str) -> 
         figure.suptitle("\n".join(map(_plain, wrapped(title, cells))), fontsize=12)
         told = "\n".join(map(_plain, wrapped(caption, min(int(cells * 1.3), _MOST_CAPTION))))
         figure.supxlabel(told, fontsize=8, color="#555555", x=0.01, ha="left")
-        with whole_file(Path(path), ConfigError) as unfinished:
-            kind = Path(path).suffix[1:]
-            figure.savefig(unfinished, format=kind, dpi=140, bbox_inches="tight")
+        kind = Path(path).suffix[1:]
+        signed = figure_metadata(kind)
+        with whole_file(Path(path), ConfigError, mark=FIGURE) as unfinished:
+            figure.savefig(unfinished, format=kind, dpi=140, bbox_inches="tight", metadata=signed)
 
 
 def spoken(language: Language) -> Language:

@@ -26,6 +26,7 @@ from glassformer.render.numbers import brief
 from glassformer.render.overview import layer_of
 from glassformer.render.paragraph import join_sentences, wrapped
 from glassformer.render.sampled import n_queries, sampled
+from glassformer.render.signature import FIGURE, figure_metadata
 from glassformer.render.tokens import crosses, names_of, row_labels, row_title
 from glassformer.storage import whole_file
 
@@ -64,14 +65,14 @@ def draw_figure(
         spoken = language if has_chinese() else Language("en")  # rather than empty boxes
         drawn = _Drawn(trace, sequence, drawing or Drawing(), spoken)
         figure = drawn.figure(kind, site, head)
-        with whole_file(path, TraceError) as unfinished:
+        with whole_file(path, TraceError, mark=FIGURE) as unfinished:
             _save(figure, unfinished, path.suffix[1:])
 
 
 def _save(figure: Any, path: Path, form: str) -> None:
     title = figure.get_suptitle().replace("\n", " ")
-    named = {"metadata": {"Title": title}} if form in ("svg", "pdf") else {}
-    figure.savefig(path, format=form, dpi=160, bbox_inches="tight", **named)
+    described = figure_metadata(form) | ({"Title": title} if form in ("svg", "pdf") else {})
+    figure.savefig(path, format=form, dpi=160, bbox_inches="tight", metadata=described)
     if form == "svg":
         path.write_text(with_fallbacks(path.read_text("utf-8")), "utf-8")
 

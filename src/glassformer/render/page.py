@@ -23,6 +23,7 @@ from glassformer.observe import Run, Site, Trace
 from glassformer.observe.parts import taken_apart
 from glassformer.render.difference import MOST_QUERIES, compared
 from glassformer.render.packing import as_packed, packed_rows, packed_tensor
+from glassformer.render.signature import PAGE
 from glassformer.storage import whole_file
 
 VERSION = 1
@@ -122,7 +123,7 @@ def draw_page(trace: Trace, path: str | Path, *, language: Language) -> None:
     if path.suffix != ".html":
         raise TraceError(f"A page must be named .html; got {path.name!r}.")
     html = page_html(trace, language)
-    with whole_file(path, TraceError) as unfinished:
+    with whole_file(path, TraceError, mark=PAGE) as unfinished:
         unfinished.write_text(html, "utf-8")
 
 

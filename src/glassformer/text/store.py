@@ -151,7 +151,10 @@ def write_table(
     path = Path(path)
     if not vocab_sizes:
         raise DataError("A table must have at least one column; got none.")
-    with whole_file(path, DataError) as unfinished, ExitStack() as stack:
+    with (
+        whole_file(path, DataError, mark=b'"glassformer tokens"') as unfinished,
+        ExitStack() as stack,
+    ):
         file = stack.enter_context(unfinished.open("wb"))
         spools = [
             stack.enter_context(closing(Spool(name, size, path.absolute().parent)))
