@@ -199,6 +199,19 @@ def test_reset_asks_and_keeps_what_was_there(session, tmp_path):
     assert (tmp_path / "old" / f"{path.stem}-2.py").read_text("utf-8") == "mine too"
 
 
+def test_a_changed_solution_and_what_is_no_file_are_kept(session, tmp_path):
+    workspace, exercise = session.workspace, EXERCISES[0]
+    path = workspace.reveal(exercise)
+    path.write_text("my notes", "utf-8")
+    assert workspace.reveal(exercise).read_text("utf-8") == exercise.solution
+    assert (tmp_path / "old" / path.name).read_text("utf-8") == "my notes"
+    file = workspace.file(exercise)
+    file.unlink()
+    os.mkfifo(file)
+    press(session, "ry")
+    assert "it is a named pipe" in session.screen().notice and file.is_fifo()
+
+
 def test_a_deleted_file_can_be_written_anew(session, tmp_path):
     path = tmp_path / EXERCISES[0].file_name
     path.unlink()

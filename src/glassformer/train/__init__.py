@@ -2,9 +2,10 @@
 
 Reading order: config (the recipe; settings reads it), data (files to tokens), batches (their
 order; ahead makes them in time), tasks/ (batches to losses), building and initial (the model);
-schedule, optimizer, loss, precision, averaging (small parts, each usable alone); saving, folder,
-metrics, progress, film (what is kept and seen), parallel (one process or many), interruption;
-loop puts them together, running is the door. Imports models, generate and observe; nothing of
+schedule, optimizer, loss, precision, averaging (small parts, each usable alone); checksums, state,
+saving, checkpoints, recipe_files, folder (what is kept, and whether it is whole); metrics,
+progress, film (what is seen), parallel (one process or many), interruption; loop puts them
+together, running is the door. Imports models, generate and observe; nothing of
 render.
 """
 
