@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from glassformer.observe.choice import Choice, Rows
+from glassformer.observe.guard import Guard, recording
 from glassformer.observe.keeping import Keeper
 from glassformer.observe.trace import Trace
 
@@ -46,7 +47,7 @@ def watch(
 
     check(model)
     choice = Choice(layers=layers, heads=heads, rows=rows, every=every)
-    watcher = Watcher(model, tokenizer, choice, outputs, Keeper(device, budget, folder))
-    with watcher.watching():
+    guard = Guard("gf.watch")
+    watcher = Watcher(model, tokenizer, choice, outputs, Keeper(device, budget, folder), guard)
+    with recording(guard, watcher.name, watcher.attach, watcher.close, watcher.refuse_all):
         yield watcher.trace
-    watcher.check_seen()
