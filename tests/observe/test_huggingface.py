@@ -458,11 +458,11 @@ def test_a_branch_around_the_interface_is_taken_and_told() -> None:
     model, tokens = transformers.GPT2LMHeadModel(config).eval(), torch.randint(3, V, (1, 5))
     with torch.no_grad():
         plain = model(tokens)
-        with pytest.warns(RecordingWarning, match=r"was passed 1 time\(s\), but no att") as shown:
-            with watch(model) as trace:
-                seen = model(tokens)
+        warned = pytest.warns(RecordingWarning, match=r"was passed 1 time\(s\), but no att")
+        with warned as shown, watch(model) as trace:
+            seen = model(tokens)
     assert same(seen, plain) and len(shown) == 1
-    with pytest.raises(TraceError, match=r"GPT2LMHeadModel could not be .* but no attention went"):
+    with pytest.raises(TraceError, match=r"decoder.0.self could not be .* but no attention went"):
         trace["decoder.0.self"]
 
 
@@ -470,20 +470,13 @@ def test_a_branch_around_the_interface_is_taken_and_told() -> None:
 def test_refusals() -> None:
     llama = tiny("llama")
     with (
-        pytest.raises(TraceError, match=r"takes a model of transformers; got Linear. Use observe"),
+        pytest.raises(TraceError, match=r"nn.MultiheadAttention; Linear is none of these. Use rec"),
         watch(torch.nn.Linear(2, 2)),
     ):
         pass
     with (
         pytest.raises(TraceError, match=r"BloomForCausalLM has attention of its own: BloomAttenti"),
         watch(built("bloom", "eager")),
-    ):
-        pass
-    with (
-        pytest.raises(
-            TraceError, match=r"needs a model that is not compiled; got a compiled Llama"
-        ),
-        watch(torch.compile(llama)),
     ):
         pass
     llama.config._attn_implementation_internal = "flash_attention_2"

@@ -45,6 +45,11 @@ class ForeignRun:
     def cache(self, cache: Any) -> None:
         self._cache = None if cache is None else ref(cache)
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether this was read, and is not yet written."""
+        return not self.order and (self.fault is None or bool(self.read))
+
     def next(self, *, keeping_source: bool) -> "ForeignRun":
         """The run after this one; the encoder's part may be that of this one."""
         run = ForeignRun(self.layout, self.guard, self.keeper, self.tokenizer)

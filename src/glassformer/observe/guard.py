@@ -45,12 +45,11 @@ class Guard:
         if not self.faults:
             return
         names, (first, *_) = list(self.faults), self.faults.values()
-        listed = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         self.faults = {}
         try:
             warnings.warn(
-                f"{self.verb} could not record {listed}: {first}. The model's own results are not "
-                "affected; run.refusals of the trace holds the reasons.",
+                f"{self.verb} could not record {enumerate_some(names)}: {first}. The model's own "
+                "results are not affected; run.refusals of the trace holds the reasons.",
                 RecordingWarning,
                 stacklevel=stacklevel,
             )
@@ -59,32 +58,13 @@ class Guard:
                 raise
 
 
-@contextmanager
-def recording(
-    guard: Guard,
-    name: str,
-    attach: Callable[[list[Callable[[], None]]], None],
-    close: Callable[[], None],
-    refuse: Callable[[str], None],
-) -> Iterator[None]:
-    """Attach a recorder; on leaving, undo all of it, put together what was seen, and warn once.
+def enumerate_some(names: list[str]) -> str:
+    """Of many names the first three.
 
-    `attach` puts what undoes it into a list; `refuse` is told of faults that concern all sites.
+    >>> enumerate_some(["a", "b", "c", "d", "e"])
+    'a, b, c and 2 more'
     """
-    undo: list[Callable[[], None]] = []
-    is_failing = True
-    try:
-        with guard.catching(name, refuse):
-            attach(undo)
-        yield
-        is_failing = False
-    finally:
-        for each in reversed(undo):
-            with guard.catching(name, refuse):
-                each()
-        with guard.catching(name, refuse):
-            close()
-        guard.show(is_failing=is_failing)
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def describe(error: Exception) -> str:

@@ -34,11 +34,9 @@ from glassformer.observe.keeping import Keeper
 from glassformer.observe.layout import Layout, described
 from glassformer.observe.patches import FAILED, Tap, listen
 from glassformer.observe.places import Place, sounds_like_attention
-from glassformer.observe.runs import LiveTrace
+from glassformer.observe.runs import MOST_OPEN, LiveTrace
 from glassformer.observe.steps import Steps
 from glassformer.observe.trace import Run
-
-_MOST_OPEN = 4  # runs that may still go on: guidance alternates between two caches
 
 
 def check(model: Any) -> None:
@@ -67,7 +65,8 @@ def check(model: Any) -> None:
 class _Pass:
     """One call of the model from outside."""
 
-    def __init__(self) -> None:
+    def __init__(self, module: nn.Module | None = None) -> None:
+        self.module = module
         self.run: ForeignRun | None = None  # which it is part of, as soon as that is known
         self.start = 0  # how many tokens lie before it
         self.is_counted = False
@@ -115,10 +114,14 @@ class Watcher:
 
     def refuse_all(self, reason: str) -> None:
         """A fault that no site can be named for: nothing of the present run is trusted."""
-        if self.passing.run is not None:
-            self.passing.run.spoil(reason)
-        else:
+        if self.layout is None:
             self.trace.add(Run(refusals={self.name: reason}))
+            return
+        run = self._begin() if self.passing.run is None else self.passing.run
+        if self.passing.module in self.layout.readers:  # what is written to it is spoilt as well
+            run.read.add(self.passing.module)
+        run.spoil(reason)
+        self.passing.run = run
 
     def close(self) -> None:
         """Put the last runs together; where passes showed nothing, say so."""
@@ -126,7 +129,6 @@ class Watcher:
         if self.n_passes and not any(run.sites or run.refusals for run in self.trace.recorded):
             layers = self.choice.layers
             chosen = "" if layers is None else f" of layers {sorted(layers)}"
-            self.passing.run = None
             raise TraceError(
                 f"it was passed {self.n_passes} time(s), but no attention{chosen} went through "
                 "the interface of transformers."
@@ -136,7 +138,7 @@ class Watcher:
         is_outermost, self.depth = not self.depth, self.depth + 1
         if is_outermost:
             self.n_passes += 1
-            self.passing = _Pass()
+            self.passing = _Pass(module)
         given = _named(module, args, options)
         if is_outermost:
             self._begin_pass(module, given)
@@ -163,7 +165,7 @@ class Watcher:
         cache = given.get("past_key_values")
         self.passing.start = start = _length(cache)
         last = self.open[-1] if self.open else None
-        is_awaited = last is not None and not last.order  # it was read, not yet written
+        is_awaited = last is not None and last.is_awaited
         if module in layout.readers:
             if last is None or not is_awaited or module in last.read:
                 last = self._begin()
@@ -201,7 +203,7 @@ class Watcher:
             assert self.layout is not None
             run = ForeignRun(self.layout, self.guard, self.keeper, self.tokenizer)
         for old in list(self.open):
-            if old.cache is None or len(self.open) >= _MOST_OPEN:
+            if old.cache is None or len(self.open) >= MOST_OPEN:
                 self._close(old)
         self.trace.add(run.run)
         self.open.append(run)

@@ -8,6 +8,8 @@ from torch import Tensor
 
 from glassformer.observe.trace import Run, Trace
 
+MOST_OPEN = 4  # runs that may still go on: guidance alternates between two caches
+
 
 class LiveTrace(Trace):
     """A trace that is still growing: looking at it puts together what has come so far."""

@@ -11,10 +11,16 @@ from typing import Any
 import torch
 from torch import nn
 
+from glassformer.errors import TraceError
+from glassformer.models import Decoder, Encoder, EncoderDecoder
 from glassformer.observe.choice import Choice, Rows
-from glassformer.observe.guard import Guard, recording
+from glassformer.observe.guard import Guard
 from glassformer.observe.keeping import Keeper
+from glassformer.observe.record import record_ours
+from glassformer.observe.recording import recording
+from glassformer.observe.torch_modules import observe_torch
 from glassformer.observe.trace import Trace
+from glassformer.observe.watched_model import find_model
 
 
 @contextmanager
@@ -43,11 +49,26 @@ def watch(
     back when the last one leaves. `tokenizer` reads the tokens; what is kept, and where, is chosen
     as for `observe`.
     """
-    from glassformer.observe.huggingface import Watcher, check
+    kept = {"heads": heads, "rows": rows, "device": device, "budget": budget, "folder": folder}
+    found = find_model(model)
+    if isinstance(found, Encoder | Decoder | EncoderDecoder):
+        options = {"layers": layers, "every": every, "outputs": outputs, **kept}
+        with record_ours(model, found, tokenizer, **options) as trace:
+            yield trace
+    elif found is None:
+        if tokenizer is not None or outputs:
+            raise TraceError(
+                f"nn.MultiheadAttention in {type(model).__name__} neither reads tokens nor shows "
+                "its heads' outputs. Watch it without tokenizer= and outputs=."
+            )
+        with observe_torch(model, layers=layers, **kept) as trace:
+            yield trace
+    else:
+        from glassformer.observe.huggingface import Watcher, check
 
-    check(model)
-    choice = Choice(layers=layers, heads=heads, rows=rows, every=every)
-    guard = Guard("gf.watch")
-    watcher = Watcher(model, tokenizer, choice, outputs, Keeper(device, budget, folder), guard)
-    with recording(guard, watcher.name, watcher.attach, watcher.close, watcher.refuse_all):
-        yield watcher.trace
+        check(found)
+        choice = Choice(layers=layers, heads=heads, rows=rows, every=every)
+        keeper = Keeper(device, budget, folder)
+        watcher = Watcher(found, tokenizer, choice, outputs, keeper, Guard("gf.watch"))
+        with recording(watcher, model) as trace:
+            yield trace
