@@ -29,10 +29,17 @@ class Guard:
         self.faults: dict[str, str] = {}  # why, by the name of what was not recorded
 
     @contextmanager
-    def catching(self, name: str, refuse: Callable[[str], None] | None = None) -> Iterator[None]:
+    def catching(
+        self,
+        name: str,
+        refuse: Callable[[str], None] | None = None,
+        raising: tuple[type[Exception], ...] = (),
+    ) -> Iterator[None]:
         """Whatever fails inside concerns the recording of `name`, never the caller."""
         try:
             yield
+        except raising:
+            raise
         except Exception as error:
             reason = describe(error)
             self.faults.setdefault(name, reason)

@@ -96,13 +96,14 @@ class Watcher:
         self.passing = _Pass()
         self.depth = self.n_passes = 0
         self.deafen: dict[ForeignRun, Callable[[], None]] = {}
+        self.undo: list[Callable[[], None]] = []
 
     def attach(self, undo: list[Callable[[], None]]) -> None:
         """Listen to the model; what is put into `undo` ends it."""
         self.trace.model |= described(self.model.config)
         self.layout = layout = Layout.of(self.model)
-        undo.append(self._deafen_all)
-        undo += enter(self.model, self._tap(after=self._saw))
+        self.undo = undo
+        enter(self.model, self._tap(after=self._saw), undo)
         for module in layout.roots:
             tap = self._tap(before=self._enter, after=self._leave)
             undo.append(listen(module, "forward", tap))
@@ -227,11 +228,7 @@ class Watcher:
 
             tap = Tap(self.name, self.guard, run.spoil, after=reordered)
             self.deafen[run] = listen(cache, "reorder_cache", tap)
-
-    def _deafen_all(self) -> None:
-        for deafen in self.deafen.values():
-            deafen()
-        self.deafen.clear()
+            self.undo.append(self.deafen[run])
 
     def _saw(self, module: nn.Module, args: tuple, options: dict, computed: Computed) -> None:
         """Keep what one call of attention was given."""

@@ -70,16 +70,15 @@ class _Reporting:
         return out
 
 
-def enter(model: nn.Module, tap: Tap) -> list[Callable[[], None]]:
-    """From now on `tap` hears of every call of attention in this model; returns how to undo it."""
+def enter(model: nn.Module, tap: Tap, undo: list[Callable[[], None]]) -> None:
+    """From now on `tap` hears of every call of attention in this model; `undo` ends it."""
     from transformers import AttentionInterface, PreTrainedModel
 
-    undo = [
-        replace_method(AttentionInterface, "get_interface", _get_interface),
-        replace_method(AttentionInterface, "__getitem__", _get_item),
-        replace_method(PreTrainedModel, "get_compiled_call", _get_plain_call),
-    ]
-    return undo + [listen(module, ATTENTION, tap) for module in model.modules()]
+    undo.append(replace_method(AttentionInterface, "get_interface", _get_interface))
+    undo.append(replace_method(AttentionInterface, "__getitem__", _get_item))
+    undo.append(replace_method(PreTrainedModel, "get_compiled_call", _get_plain_call))
+    for module in model.modules():
+        undo.append(listen(module, ATTENTION, tap))
 
 
 def _get_interface(original: Any) -> Any:

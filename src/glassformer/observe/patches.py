@@ -81,10 +81,13 @@ def listen(thing: Any, name: str, tap: Tap) -> Callable[[], None]:
 
 
 def _stop_listening(key: tuple[int, str], tap: Tap, undo: Callable[[], None]) -> None:
+    """As often as one likes: the second time, nothing is left to do."""
     with _lock:
-        known, present = _taps[key]
+        known, present = _taps.get(key, (None, ()))
         left = tuple(each for each in present if each is not tap)
-        if left:
+        if len(left) == len(present):
+            return
+        if known is not None and left:
             _taps[key] = known, left
         else:
             del _taps[key]

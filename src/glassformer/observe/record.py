@@ -114,6 +114,7 @@ class _Recorder:
         self.open: list[OwnRun] = []  # those that may go on, the last one is going on
         self.passing: OwnRun | None = None  # the run of the present pass, as soon as it is known
         self.deafen: dict[OwnRun, Callable[[], None]] = {}
+        self.undo: list[Callable[[], None]] = []
         self.fresh: Tensor | None = None
         self.stop = 0
         self.is_fixed = False
@@ -121,7 +122,7 @@ class _Recorder:
 
     def attach(self, undo: list[Callable[[], None]]) -> None:
         self.trace.model |= _described(self.model.config)
-        undo.append(self._deafen_all)
+        self.undo = undo
         for path, module in self.model.named_modules():
             if isinstance(module, TokenEmbedding) and path == "embedding":
                 undo.append(listen(module, "forward", self._tap(before=self._tokens)))
@@ -258,11 +259,7 @@ class _Recorder:
 
             tap = Tap(self.name, self.guard, run.spoil, after=reordered)
             self.deafen[run] = listen(cache, "reorder", tap)
-
-    def _deafen_all(self) -> None:
-        for deafen in self.deafen.values():
-            deafen()
-        self.deafen.clear()
+            self.undo.append(self.deafen[run])
 
     def finish(self) -> None:
         """Put together what has been recorded."""

@@ -14,7 +14,7 @@ from torch import nn
 
 from glassformer.errors import RecordingWarning
 from glassformer.observe.guard import Guard, enumerate_some
-from glassformer.observe.trace import Trace
+from glassformer.observe.trace import Run, Trace
 from glassformer.observe.uncompiled import compiled_parts, switch_compiling_off
 
 
@@ -64,4 +64,15 @@ def recording(recorder: Recorder, model: nn.Module) -> Iterator[Trace]:
                 each()
         with catching():
             recorder.close()
+        _refuse_rest(recorder.trace.recorded, guard)
         guard.show(is_failing=is_failing)
+
+
+def _refuse_rest(runs: list[Run], guard: Guard) -> None:
+    """What the recorder could not refuse any more is refused here: each fault has its reason."""
+    reasons = {reason for run in runs for reason in run.refusals.values()}
+    rest = {name: why for name, why in guard.faults.items() if why not in reasons}
+    if rest and not runs:
+        runs.append(Run())
+    if rest:
+        runs[-1].refusals |= rest

@@ -50,6 +50,11 @@ class Trace:
         self.model = {} if model is None else model
 
     @property
+    def recorded(self) -> list[Run]:
+        """The runs so far, as they are."""
+        return self.runs
+
+    @property
     def run(self) -> Run:
         """The last run."""
         if not self.runs:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from glassformer.errors import TraceError
+from glassformer.errors import GlassformerError, TraceError
 from glassformer.models import Decoder, Encoder, EncoderDecoder
 from glassformer.observe.choice import Choice, Rows
 from glassformer.observe.guard import Guard
@@ -66,9 +66,11 @@ def watch(
     else:
         from glassformer.observe.huggingface import Watcher, check
 
-        check(found)
+        guard = Guard("gf.watch")
         choice = Choice(layers=layers, heads=heads, rows=rows, every=every)
         keeper = Keeper(device, budget, folder)
-        watcher = Watcher(found, tokenizer, choice, outputs, keeper, Guard("gf.watch"))
+        watcher = Watcher(found, tokenizer, choice, outputs, keeper, guard)
+        with guard.catching(watcher.name, watcher.refuse_all, raising=(GlassformerError,)):
+            check(found)
         with recording(watcher, model) as trace:
             yield trace
