@@ -24,10 +24,25 @@ MODULES = {
     each.name: importlib.import_module(f"{package.__name__}.{each.name}")
     for each in pkgutil.iter_modules(package.__path__)
 }
-RECORDERS = (
-    "call choice foreign_run foreign_text huggingface interface keeping layout opening own_run "
-    "partial places record runs steps torch_modules uncompiled"
-).split()
+RECORDERS = [
+    "call",
+    "choice",
+    "foreign_run",
+    "foreign_text",
+    "huggingface",
+    "interface",
+    "keeping",
+    "layout",
+    "opening",
+    "own_run",
+    "partial",
+    "places",
+    "record",
+    "runs",
+    "steps",
+    "torch_modules",
+    "uncompiled",
+]
 BEFORE = {  # a user's wishes are checked before anything runs, and raise; or the context is made
     "choice.Choice.__init__", "choice.Choice.__post_init__", "choice.Choice.check",
     "keeping.Keeper.__init__",
@@ -247,9 +262,9 @@ def test_errors_of_the_model_and_of_the_user_stay_errors(monkeypatch: pytest.Mon
         with pytest.raises(KeyboardInterrupt), watch(model):
             model(tokens)
             raise KeyboardInterrupt
-        with pytest.raises(RecordingWarning, match=r"could not record decoder.0.self, decoder.1"):
-            with watch(model) as trace:
-                model(tokens)
+        warned = pytest.raises(RecordingWarning, match=r"could not record decoder.0.self, decoder")
+        with warned, watch(model) as trace:
+            model(tokens)
     with pytest.raises(TraceError, match=r"decoder.0.self could not .* Injected: a broken part"):
         trace["decoder.0.self"]
     assert not patches._taps and not patches._replaced
