@@ -425,14 +425,51 @@ def gf_tokenizer() -> Any:
     return JsonTokenizer(Tokenizer(models.WordLevel({"the": 0, "cat": 1}, unk_token="the")))
 
 
-def test_what_is_not_known_is_refused() -> None:
-    """Arguments that nobody told us of, and eager attention that computes something else."""
-    model, tokens = tiny("llama"), torch.randint(3, V, (1, 5))
+@pytest.mark.parametrize("implementation", ["sdpa", "eager"])
+def test_options_that_attention_does_not_read_are_let_through(implementation: str) -> None:
+    """Models hand what they are given down to all of their parts."""
+    model, tokens = built("llama", implementation), torch.randint(3, V, (1, 5))
+    given = {"vision_feature_select_strategy": "full", "pixel_values": torch.zeros(1), "mystery": 1}
+    with watch(model, outputs=True) as trace, torch.no_grad():
+        model(tokens, labels=tokens, **given)
+    assert not trace.run.refusals
+    assert all(site.difference_from_output() < 1e-5 for site in trace)
+
+
+def test_options_that_attention_reads_are_known_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = modeling_llama.eager_attention_forward
+
+    def tempered(module: Any, *args: Any, mystery: float = 1.0, **options: Any) -> Any:
+        return usual(module, *args, **{**options, "scaling": options["scaling"] * mystery})
+
+    model, tokens = built("llama", "eager").train(), torch.randint(3, V, (1, 5))
+    model.model.layers[1].self_attn.attention_dropout = 0.1  # what is thinned cannot be compared
+    monkeypatch.setattr(modeling_llama, "eager_attention_forward", tempered)
     with watch(model) as trace, torch.no_grad():
-        model(tokens, mystery=1)
-    assert trace.names == []
-    with pytest.raises(TraceError, match=r"decoder.0.self could not .* passes mystery to its"):
+        model(tokens, mystery=3.0)
+    with pytest.raises(TraceError, match=r"decoder.1.self could not .* passes mystery to its"):
+        trace["decoder.1.self"]
+    with pytest.raises(TraceError, match=r"decoder.0.self could not .* something else with q, k"):
         trace["decoder.0.self"]
+    with watch(model) as trace, torch.no_grad():
+        model(tokens, mystery=1.0)
+    assert trace.names == ["decoder.0.self"]
+
+
+@pytest.mark.filterwarnings("ignore:mkldnn_matmul failed:UserWarning")  # of CPUs without bfloat16
+@pytest.mark.parametrize("implementation", ["sdpa", "eager"])
+@pytest.mark.parametrize("name", ["llama", "gpt2", "t5", "gemma3"])
+def test_autocast_rounds(name: str, implementation: str) -> None:
+    """Operands of one kind, arithmetic of another: that is rounding, and no reason to refuse."""
+    model = built(name, implementation)
+    for part in model.parameters():  # sharp attention: rounded scores show
+        part.data.mul_(4.0)
+    given = inputs(model, "text")
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        plain = model(**given)
+        with watch(model, outputs=True) as trace:
+            assert same(model(**given), plain)
+    assert not trace.run.refusals and len(trace) > 1
 
 
 def test_eager_attention_of_another_kind_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

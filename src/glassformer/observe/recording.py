@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from torch import nn
 
@@ -18,6 +18,7 @@ from glassformer.observe.trace import Run, Trace
 from glassformer.observe.uncompiled import compiled_parts, switch_compiling_off
 
 
+@runtime_checkable
 class Recorder(Protocol):
     """What `recording` asks of those who record."""
 

@@ -26,8 +26,10 @@ def find_model(given: Any) -> Any:
             "itself: contexts can be nested."
         )
     has_torch = any(isinstance(module, nn.MultiheadAttention) for module in given.modules())
-    if outermost:
+    if outermost and not isinstance(outermost[0], kinds[3:]):
         return outermost[0]
+    if outermost:
+        return _with_attention(outermost[0], has_torch)
     if has_torch:
         return None
     raise TraceError(
@@ -45,3 +47,18 @@ def _foreign_kinds(given: nn.Module) -> tuple[type, ...]:
     from transformers import PreTrainedModel
 
     return (PreTrainedModel,)
+
+
+def _with_attention(model: nn.Module, has_torch: bool) -> nn.Module | None:
+    """A model of transformers; None where its only attention is PyTorch's module."""
+    from glassformer.observe.interface import uses_interface
+    from glassformer.observe.places import sounds_like_attention
+
+    kinds = {type(module) for module in model.modules()}
+    if any(map(uses_interface, kinds)):
+        return model
+    if has_torch:
+        return None
+    if not any(map(sounds_like_attention, kinds)):
+        raise TraceError(f"{type(model).__name__} has no attention: there is nothing to watch.")
+    return model
