@@ -457,29 +457,40 @@ def test_options_that_attention_reads_are_known_or_refused(monkeypatch: pytest.M
 
 
 @pytest.mark.filterwarnings("ignore:mkldnn_matmul failed:UserWarning")  # of CPUs without bfloat16
-@pytest.mark.parametrize("implementation", ["sdpa", "eager"])
-@pytest.mark.parametrize("name", ["llama", "gpt2", "t5", "gemma3"])
-def test_autocast_rounds(name: str, implementation: str) -> None:
-    """Operands of one kind, arithmetic of another: that is rounding, and no reason to refuse."""
-    model = built(name, implementation)
+@pytest.mark.parametrize("name", ["qwen3", "llama", "gpt-oss", "t5"])
+def test_autocast_rounds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operands of one kind, arithmetic of another: that is rounding, and no reason to refuse.
+
+    What is more than rounding is refused as always.
+    """
+    model = built(name, "eager")
     for part in model.parameters():  # sharp attention: rounded scores show
-        part.data.mul_(4.0)
+        part.data.mul_(8.0)
     given = inputs(model, "text")
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
         plain = model(**given)
         with watch(model, outputs=True) as trace:
             assert same(model(**given), plain)
-    assert not trace.run.refusals and len(trace) > 1
+        assert not trace.run.refusals and len(trace) > 1
+        if name == "llama":
+            sharpen_eager_attention(monkeypatch, by=-1.0)
+            with watch(model) as trace:
+                model(**given)
+            assert set(trace.run.refusals) == {"decoder.0.self", "decoder.1.self"}
 
 
-def test_eager_attention_of_another_kind_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def sharpen_eager_attention(monkeypatch: pytest.MonkeyPatch, by: float = 1.5) -> None:
     usual = modeling_llama.eager_attention_forward
 
     def sharpened(module: Any, query: torch.Tensor, *args: Any, **options: Any) -> Any:
-        return usual(module, 1.5 * query, *args, **options)
+        return usual(module, by * query, *args, **options)
 
-    model, tokens = built("llama", "eager"), torch.randint(3, V, (1, 5))
     monkeypatch.setattr(modeling_llama, "eager_attention_forward", sharpened)
+
+
+def test_eager_attention_of_another_kind_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, tokens = built("llama", "eager"), torch.randint(3, V, (1, 5))
+    sharpen_eager_attention(monkeypatch)
     with watch(model) as trace, torch.no_grad():
         model(tokens)
     with pytest.raises(TraceError, match=r"its own eager attention does something else .* row of"):

@@ -1,6 +1,7 @@
 """What a call of attention in transformers means: the rules of the functions that compute it."""
 
 import inspect
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -71,12 +72,13 @@ def as_step(
         lse=call.lse if call.lse is not None and call.lse.shape == q.shape[:3] else None,
         out=computed,
         stop=stop,
-        precision=_precision(call, out),
     )
     if not is_checked or computed is None or not computed.numel():
         return step, None
-    with torch.autocast(q.device.type, enabled=False):
-        return step, step.difference(computed)
+    if torch.is_autocast_enabled(q.device.type):
+        with torch.autocast(q.device.type, enabled=False):
+            return step, _unrounded_difference(call, step)
+    return step, step.difference(computed)
 
 
 def _reads(function: Any, name: str) -> bool:
@@ -92,13 +94,23 @@ def _in_one_dtype(call: Call) -> list[Tensor]:
     return [operand.to(widest) for operand in operands]
 
 
-def _precision(call: Call, out: Any) -> torch.dtype:
-    """The lowest that the call was computed in: autocast rounds inside of it."""
-    device = call.q.device.type
-    found = [x.dtype for x in (call.q, call.k, call.v, _first(out)) if isinstance(x, Tensor)]
-    if torch.is_autocast_enabled(device):
-        found.append(torch.get_autocast_dtype(device))
-    return max(found, key=lambda dtype: torch.finfo(dtype).eps)
+def _unrounded_difference(call: Call, step: Step) -> Tensor:
+    """The same for the model's own function outside of autocast.
+
+    Autocast rounds scores, large ones so much that no function could be told from another.
+    """
+    wide = [t.float() for t in (step.q, step.k, step.v) if t is not None]
+    q, k, v = wide[0], *(t.float() for t in _in_one_dtype(call)[1:])
+    rows = {name: _last_row(value) for name, value in call.options.items()}
+    out = call.function(call.module, q[:, :, -1:], k, v, _last_row(call.mask), **rows)
+    found = _computed(out, q[:, :, -1:])
+    assert found is not None
+    return replace(step, q=wide[0], k=wide[1], v=wide[2]).difference(found)
+
+
+def _last_row(value: Any) -> Any:
+    """Of what has a row for each query."""
+    return value[..., -1:, :] if isinstance(value, Tensor) and value.ndim == 4 else value
 
 
 def _without_mask(call: Call, options: dict[str, Any]) -> Opening:

@@ -39,7 +39,6 @@ class Step:
     lse: Float[Tensor, "B H L"] | None = None  # where the kernel told it
     out: Float[Tensor, "B H L E"] | None = None
     stop: int  # how many tokens the text has with this step
-    precision: torch.dtype | None = None  # the lowest it was computed in, None: that of q
     heads: tuple[int, ...] | None = None  # those that are in q, k, v and out, None: all
     rows: Int[Tensor, " R"] | None = None  # those that are in q and out, None: all
     n_heads: int = 0
@@ -187,8 +186,7 @@ class Steps:
         if self.refusal is not None or not self.differences:
             return self.refusal
         found = float(torch.stack([d.cpu() for d in self.differences]).max())
-        last = self.steps[-1]
-        if found <= torch.finfo(last.precision or last.q.dtype).eps ** 0.5:
+        if found <= torch.finfo(self.steps[-1].q.dtype).eps ** 0.5:
             return None
         return (
             f"its own eager attention does something else with q, k and v: a row of its output "
