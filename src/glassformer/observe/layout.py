@@ -33,7 +33,7 @@ class Layout:
         decoder = model.get_decoder() if both else None
         paths = {module: path for path, module in model.named_modules()}
         halves = {m for m in (encoder, decoder) if m is not None}
-        roots = halves | {m for m in paths if isinstance(m, PreTrainedModel)}
+        roots: set[nn.Module] = halves | {m for m in paths if isinstance(m, PreTrainedModel)}
         using = [(path, m) for m, path in paths.items() if uses_interface(type(m))]
         found = places(using, model.config)
         writer = "decoder" if any(p.stack == "decoder" for p in found.values()) else "encoder"

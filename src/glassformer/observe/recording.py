@@ -24,7 +24,11 @@ class Recorder(Protocol):
 
     name: str  # of the model
     guard: Guard
-    trace: Trace
+
+    @property
+    def trace(self) -> Trace:
+        """What has been recorded so far."""
+        ...
 
     def attach(self, undo: list[Callable[[], None]]) -> None:
         """Listen to the model; what is put into `undo` ends it."""

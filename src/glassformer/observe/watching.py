@@ -1,4 +1,4 @@
-"""`watch`: a transformers model, looked at while it runs.
+"""`watch`: any model, looked at while it runs.
 
 What knows transformers is imported when a model is watched: `import glassformer` stays quick.
 """
@@ -37,7 +37,7 @@ def watch(
     budget: int | str | None = None,
     folder: str | Path | None = None,
 ) -> Iterator[Trace]:
-    """Record what passes through the attention of a transformers model while the context is open.
+    """Record what passes through the attention of a model while the context is open.
 
     ::
 
@@ -45,9 +45,13 @@ def watch(
             model.generate(**tokenizer("The cat sat on the", return_tensors="pt"))
         trace["decoder.3.self"].weights(head=2)
 
-    Only what this thread does is seen. A model may be watched more than once at a time; it is put
-    back when the last one leaves. `tokenizer` reads the tokens; what is kept, and where, is chosen
-    as for `observe`.
+    The model is one of transformers, of glassformer, or a module with `nn.MultiheadAttention`, by
+    itself or inside of another module. Only what this thread does is seen. A model may be watched
+    more than once at a time; compiled parts run uncompiled meanwhile. `tokenizer` reads the tokens;
+    what is kept, and where, is chosen as for `observe`.
+
+    What cannot be recorded never costs the model's output: the site is refused, and a
+    `RecordingWarning` says why when the context is left.
     """
     kept = {"heads": heads, "rows": rows, "device": device, "budget": budget, "folder": folder}
     found = find_model(model)
