@@ -1,8 +1,8 @@
-"""Watching our own models: hooks on their `core` modules keep the operands that pass.
+"""Watching our own models: calls of their `core` modules hand over the operands that pass.
 
 Steps of generation that continue a cache belong to one run: their queries are put below those of
 the steps before, and keys and values are the cache's last. A model computes the same with and
-without hooks, to the bit.
+without a listener, to the bit.
 """
 
 import json
