@@ -381,7 +381,8 @@ def test_traces_can_be_saved(tmp_path: Any) -> None:
         assert loaded.names == trace.names
         assert loaded.model["library"] == "transformers"
         for ours, theirs in zip(loaded, trace, strict=True):
-            assert_same(ours.weights(sequence=1), theirs.weights(sequence=1))
+            assert_same(ours.q, theirs.q)  # weights are rounded as the layout in memory has it
+            assert_close(ours.weights(sequence=1), theirs.weights(sequence=1), 1e-5)
             assert (ours.queries, ours.keys) == (theirs.queries, theirs.keys)
 
 
