@@ -113,6 +113,7 @@ class OwnRun:
             refuse = lambda why, text=text: run.refusals.update({f"labels of {text}": why})  # noqa: E731
             with self.guard.catching(text, refuse):
                 words.labels = self._labels(tokens)
+                words.following = self._following(text, tokens)
         without_empty(run)
         name_rows(run)
 
@@ -120,6 +121,17 @@ class OwnRun:
         if self.tokenizer is None:
             return []
         return [foreign_labels(self.tokenizer, row) for row in tokens.tolist()]
+
+    def _following(self, text: str, tokens: Tensor) -> list[str]:
+        """How the token reads that was chosen after the last one, where there is a choice."""
+        cache = self.cache if text == "tokens" else None
+        chosen = None if cache is None else cache.next_tokens
+        if chosen is None or len(chosen) != len(tokens):
+            return []
+        if self.tokenizer is None:
+            return [str(token) for token in chosen.tolist()]
+        rows = torch.cat([tokens, chosen.cpu()[:, None]], dim=1).tolist()
+        return [foreign_labels(self.tokenizer, row)[-1] for row in rows]
 
     def _site(self, name: str, parts: Parts) -> Site:
         is_writer = name.startswith("decoder.") or not self.both

@@ -115,13 +115,14 @@ class _Recorder:
         self.passing: OwnRun | None = None  # the run of the present pass, as soon as it is known
         self.deafen: dict[OwnRun, Callable[[], None]] = {}
         self.undo: list[Callable[[], None]] = []
+        self.cache: ModelCache | None = None  # of the last run: it knows which tokens follow
         self.fresh: Tensor | None = None
         self.stop = 0
         self.is_fixed = False
         self.heard: Overheard | None = None
 
     def attach(self, undo: list[Callable[[], None]]) -> None:
-        self.trace.model |= _described(self.model.config)
+        self.trace.model |= _described(self.model.config, self.model.name)
         self.undo = undo
         for path, module in self.model.named_modules():
             if isinstance(module, TokenEmbedding) and path == "embedding":
@@ -237,16 +238,17 @@ class _Recorder:
             both, n_heads = isinstance(self.model, EncoderDecoder), self.model.config.n_heads
             run = OwnRun(self.name, self.guard, self.keeper, self.tokenizer, n_heads, both)
         for old in list(self.open):
+            old.finish()
             if old.cache is None or len(self.open) >= MOST_OPEN:
                 self.open.remove(old)
                 self.deafen.pop(old, _nothing)()
-                old.finish()
         self.trace.add(run.run)
         self.open.append(run)
         return run
 
     def _listen(self, run: OwnRun, cache: ModelCache | None) -> None:
         """Hear of beams that change places in the cache."""
+        self.cache = cache
         if cache is run.cache:
             return
         self.deafen.pop(run, _nothing)()
@@ -312,6 +314,7 @@ def _standing(part: Any, aligned: int) -> Any:
     return replace(part, **changes)
 
 
-def _described(config: Config) -> dict[str, Any]:
+def _described(config: Config, name: str | None) -> dict[str, Any]:
     plain = json.loads(json.dumps(config.as_dict()))  # as a file will give it back
-    return {"library": "glassformer", "config": plain}
+    named = {} if name is None else {"name": name}
+    return {"library": "glassformer", **named, "config": plain}
