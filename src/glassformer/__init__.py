@@ -27,7 +27,7 @@ from glassformer.attention import (
     memory_budget,
     row_arithmetic,
 )
-from glassformer.errors import GlassformerError
+from glassformer.errors import GlassformerError, RecordingWarning
 from glassformer.generate import Sampling, embed, fill, generate, stream, translate
 from glassformer.models import Config, build
 from glassformer.models.checkpoints import load, save
@@ -60,6 +60,7 @@ __all__ = [
     "Padding",
     "Prefix",
     "Recipe",
+    "RecordingWarning",
     "RelativeBuckets",
     "Sampling",
     "Trace",

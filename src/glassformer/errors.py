@@ -35,3 +35,7 @@ class DataError(GlassformerError, ValueError):
 
 class TrainingError(GlassformerError, RuntimeError):
     """A run that cannot go on as it is."""
+
+
+class RecordingWarning(UserWarning):
+    """Something of a run could not be recorded; what the model computed is not affected."""

@@ -11,8 +11,8 @@ from transformers.models.llama import modeling_llama
 
 import glassformer as gf
 from closeness import assert_close, assert_same
-from glassformer.errors import TraceError
-from glassformer.observe import Site, Trace, interface, watch
+from glassformer.errors import RecordingWarning, TraceError
+from glassformer.observe import Site, Trace, patches, watch
 from glassformer.observe.foreign_text import foreign_labels
 from glassformer.observe.opening import Opening
 from glassformer.observe.steps import Step
@@ -177,7 +177,7 @@ def test_leaving_restores_everything() -> None:
     with torch.no_grad():
         plain = model(tokens)
         with pytest.raises(ZeroDivisionError), watch(model):
-            assert state(model) != before
+            assert patches._taps and state(model) == before  # the model itself is left alone
             raise ZeroDivisionError
         assert state(model) == before
         outer, inner = watch(model, outputs=True), watch(model, layers=[1])
@@ -192,8 +192,7 @@ def test_leaving_restores_everything() -> None:
     assert first.names == ["decoder.0.self", "decoder.1.self"]
     assert second.names == ["decoder.1.self"]
     assert_same(first["decoder.1.self"].q, second["decoder.1.self"].q)
-    assert not interface._switched and not interface._listeners
-    assert not any(module in interface._watchers for module in model.modules())
+    assert not patches._taps and not patches._replaced
 
 
 def test_a_pass_that_fails_does_not_disturb_the_next() -> None:
@@ -382,7 +381,8 @@ def test_traces_can_be_saved(tmp_path: Any) -> None:
         assert loaded.names == trace.names
         assert loaded.model["library"] == "transformers"
         for ours, theirs in zip(loaded, trace, strict=True):
-            assert_same(ours.weights(sequence=1), theirs.weights(sequence=1))
+            assert_same(ours.q, theirs.q)  # weights are rounded as the layout in memory has it
+            assert_close(ours.weights(sequence=1), theirs.weights(sequence=1), 1e-5)
             assert (ours.queries, ours.keys) == (theirs.queries, theirs.keys)
 
 
@@ -426,30 +426,74 @@ def gf_tokenizer() -> Any:
     return JsonTokenizer(Tokenizer(models.WordLevel({"the": 0, "cat": 1}, unk_token="the")))
 
 
-def test_what_is_not_known_is_refused() -> None:
-    """Arguments that nobody told us of, and eager attention that computes something else."""
-    model, tokens = tiny("llama"), torch.randint(3, V, (1, 5))
+@pytest.mark.parametrize("implementation", ["sdpa", "eager"])
+def test_options_that_attention_does_not_read_are_let_through(implementation: str) -> None:
+    """Models hand what they are given down to all of their parts."""
+    model, tokens = built("llama", implementation), torch.randint(3, V, (1, 5))
+    given = {"vision_feature_select_strategy": "full", "pixel_values": torch.zeros(1), "mystery": 1}
+    with watch(model, outputs=True) as trace, torch.no_grad():
+        model(tokens, labels=tokens, **given)
+    assert not trace.run.refusals
+    assert all(site.difference_from_output() < 1e-5 for site in trace)
+
+
+def test_options_that_attention_reads_are_known_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = modeling_llama.eager_attention_forward
+
+    def tempered(module: Any, *args: Any, mystery: float = 1.0, **options: Any) -> Any:
+        return usual(module, *args, **{**options, "scaling": options["scaling"] * mystery})
+
+    model, tokens = built("llama", "eager").train(), torch.randint(3, V, (1, 5))
+    model.model.layers[1].self_attn.attention_dropout = 0.1  # what is thinned cannot be compared
+    monkeypatch.setattr(modeling_llama, "eager_attention_forward", tempered)
     with watch(model) as trace, torch.no_grad():
-        model(tokens, mystery=1)
-    assert trace.names == []
-    with pytest.raises(TraceError, match=r"decoder.0.self could not .* passes mystery to its"):
+        model(tokens, mystery=3.0)
+    with pytest.raises(TraceError, match=r"decoder.1.self could not .* passes mystery to its"):
+        trace["decoder.1.self"]
+    with pytest.raises(TraceError, match=r"decoder.0.self could not .* something else with q, k"):
         trace["decoder.0.self"]
+    with watch(model) as trace, torch.no_grad():
+        model(tokens, mystery=1.0)
+    assert trace.names == ["decoder.0.self"]
 
 
-def test_eager_attention_of_another_kind_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.filterwarnings("ignore:mkldnn_matmul failed:UserWarning")  # of CPUs without bfloat16
+@pytest.mark.parametrize("name", ["qwen3", "llama", "gpt-oss", "t5"])
+def test_autocast_rounds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operands of one kind, arithmetic of another: that is rounding, and no reason to refuse.
+
+    What is more than rounding is refused as always.
+    """
+    model = built(name, "eager")
+    for part in model.parameters():  # sharp attention: rounded scores show
+        part.data.mul_(8.0)
+    given = inputs(model, "text")
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        plain = model(**given)
+        with watch(model, outputs=True) as trace:
+            assert same(model(**given), plain)
+        assert not trace.run.refusals and len(trace) > 1
+        if name == "llama":
+            sharpen_eager_attention(monkeypatch, by=-1.0)
+            with watch(model) as trace:
+                model(**given)
+            assert set(trace.run.refusals) == {"decoder.0.self", "decoder.1.self"}
+
+
+def sharpen_eager_attention(monkeypatch: pytest.MonkeyPatch, by: float = 1.5) -> None:
     usual = modeling_llama.eager_attention_forward
 
     def sharpened(module: Any, query: torch.Tensor, *args: Any, **options: Any) -> Any:
-        return usual(module, 1.5 * query, *args, **options)
+        return usual(module, by * query, *args, **options)
 
-    model, tokens = built("llama", "eager"), torch.randint(3, V, (1, 5))
     monkeypatch.setattr(modeling_llama, "eager_attention_forward", sharpened)
-    interface._known.cache_clear()
-    try:
-        with watch(model) as trace, torch.no_grad():
-            model(tokens)
-    finally:
-        interface._known.cache_clear()
+
+
+def test_eager_attention_of_another_kind_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, tokens = built("llama", "eager"), torch.randint(3, V, (1, 5))
+    sharpen_eager_attention(monkeypatch)
+    with watch(model) as trace, torch.no_grad():
+        model(tokens)
     with pytest.raises(TraceError, match=r"its own eager attention does something else .* row of"):
         trace["decoder.1.self"]
 
@@ -463,32 +507,25 @@ def test_a_branch_around_the_interface_is_taken_and_told() -> None:
     model, tokens = transformers.GPT2LMHeadModel(config).eval(), torch.randint(3, V, (1, 5))
     with torch.no_grad():
         plain = model(tokens)
-        told = pytest.raises(
-            TraceError, match=r"GPT2LMHeadModel was passed 1 time\(s\), but no att"
-        )
-        with told, watch(model):
+        warned = pytest.warns(RecordingWarning, match=r"was passed 1 time\(s\), but no att")
+        with warned as shown, watch(model) as trace:
             seen = model(tokens)
-    assert same(seen, plain)
+    assert same(seen, plain) and len(shown) == 1
+    with pytest.raises(TraceError, match=r"decoder.0.self could not be .* but no attention went"):
+        trace["decoder.0.self"]
 
 
 @pytest.mark.plain
 def test_refusals() -> None:
     llama = tiny("llama")
     with (
-        pytest.raises(TraceError, match=r"takes a model of transformers; got Linear. Use observe"),
+        pytest.raises(TraceError, match=r"nn.MultiheadAttention; Linear is none of these. Use rec"),
         watch(torch.nn.Linear(2, 2)),
     ):
         pass
     with (
         pytest.raises(TraceError, match=r"BloomForCausalLM has attention of its own: BloomAttenti"),
         watch(built("bloom", "eager")),
-    ):
-        pass
-    with (
-        pytest.raises(
-            TraceError, match=r"needs a model that is not compiled; got a compiled Llama"
-        ),
-        watch(torch.compile(llama)),
     ):
         pass
     llama.config._attn_implementation_internal = "flash_attention_2"
@@ -500,7 +537,7 @@ def test_refusals() -> None:
     model = tiny("gpt2")
     with (
         torch.no_grad(),
-        pytest.raises(TraceError, match=r"no attention of layers \[7\] went through"),
+        pytest.warns(RecordingWarning, match=r"no attention of layers \[7\] went through"),
         watch(model, layers=[7]),
     ):
         model(torch.tensor([[3, 4]]))
@@ -521,5 +558,3 @@ def test_what_cannot_be_put_together() -> None:
     )
     with pytest.raises(TraceError, match=r"must be hidden; of 5, some behind the first 3 are open"):
         step.written()
-    with pytest.raises(TraceError, match=r"Linear must name one function of eager attention"):
-        interface._function(torch.nn.Linear, "eager")

@@ -91,7 +91,7 @@ def test_a_decoder_with_its_context() -> None:
 
 def test_an_error_leaves_the_module_as_it_was() -> None:
     part = attention()
-    with pytest.raises(RuntimeError), observe_torch(part):
+    with pytest.raises(AssertionError, match="expecting embedding"), observe_torch(part):
         part(torch.zeros(2, 1, C + 1), torch.zeros(2, 1, C), torch.zeros(2, 1, C))
     assert "forward" not in vars(part)
 
@@ -105,8 +105,13 @@ def test_refusals() -> None:
         pass
     part = attention(add_zero_attn=True)
     x = torch.zeros(2, 1, C)
-    with pytest.raises(TraceError, match=r"must not add keys of its own"), observe_torch(part):
-        part(x, x, x)
+    expected, _ = part(x, x, x)
+    with observe_torch(part) as trace:
+        assert_same(part(x, x, x)[0], expected)
+    with pytest.raises(TraceError, match=r"attention could not .* adds keys of its own, by add_b"):
+        trace["attention"]
+    with pytest.raises(TraceError, match=r"has heads 0 … 3; got heads=\[7\]"):
+        observe_torch(part, heads=[7]).__enter__()
 
 
 def test_some_heads_and_rows() -> None:

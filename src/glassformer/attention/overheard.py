@@ -50,11 +50,14 @@ class Overheard(TorchFunctionMode):
         if func is not F.scaled_dot_product_attention:
             return func(*args, **options)
         self.lse = None
-        call = _Call.of(*args, **options)
-        if call is None or not _is_trusted(call):
-            return func(*args, **options)
-        out, self.lse = call.attend()
-        return out
+        try:
+            call = _Call.of(*args, **options)
+            if call is not None and _is_trusted(call):
+                out, self.lse = call.attend()
+                return out
+        except Exception:  # listening is never worth an answer: PyTorch gives it, or its own error
+            self.lse = None
+        return func(*args, **options)
 
 
 class _Call(NamedTuple):

@@ -14,7 +14,6 @@ class ModelCache:
     def __init__(self, n_layers: int, make: Callable[[], GrowingCache | StaticCache]) -> None:
         self.layers = [make() for _ in range(n_layers)]
         self.cross = [CrossCache() for _ in range(n_layers)]
-        self.listeners: list[Callable[[Tensor], None]] = []  # called when rows change places
         self.next_tokens: Tensor | None = None  # (B,): chosen to follow, not read yet
 
     @property
@@ -31,8 +30,6 @@ class ModelCache:
         """Row i becomes what row indices[i] was (beams)."""
         for cache in (*self.layers, *self.cross):
             cache.reorder(indices)
-        for tell in self.listeners:
-            tell(indices)
 
     def reset(self) -> None:
         """Forget everything."""

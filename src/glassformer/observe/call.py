@@ -1,34 +1,27 @@
 """What a call of attention in transformers means: the rules of the functions that compute it."""
 
+import inspect
+from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from glassformer.errors import TraceError
-from glassformer.observe.interface import Call, parameters
+from glassformer.observe.interface import SEEN, Call, parameters
 from glassformer.observe.opening import Opening, opening_and_bias, opening_of
 from glassformer.observe.steps import Step
 
 READ = {"scaling", "dropout", "is_causal", "softcap", "position_bias", "s_aux"}
-# Eager and fused attention read none of these. A sliding window is in the mask as well, lengths of
-# packed sequences are for other kernels; the rest is what models hand down to all of their parts.
+# A sliding window is in the mask as well, and lengths of packed sequences are for other kernels.
 UNREAD = {
     "sliding_window",
     "output_attentions",
-    "output_hidden_states",
-    "return_dict",
-    "use_cache",
-    "position_ids",
-    "cache_position",
-    "position_embeddings",
-    "deterministic",
     "cu_seq_lens_q",
     "cu_seq_lens_k",
     "max_length_q",
     "max_length_k",
-    "num_items_in_batch",
-    "output_router_logits",
 }
 
 
@@ -39,14 +32,20 @@ def as_step(
 
     `known` keeps what masks were found to say: layers share them.
     """
+    if call.implementation not in SEEN:
+        raise TraceError(f"what {call.implementation} computes is not known here")
     options = {name: value for name, value in call.options.items() if value is not None}
-    if unknown := sorted(set(options) - READ - UNREAD):
+    is_thinned = call.module.training and options.get("dropout", 0.0) > 0
+    computed = _computed(out, call.q)
+    is_checked = call.implementation == "eager" and not is_thinned and computed is not None
+    unknown = sorted(set(options) - READ - UNREAD)
+    if not is_checked and (meant := [name for name in unknown if _reads(call.function, name)]):
         raise TraceError(
-            f"{type(call.module).__name__} passes {', '.join(unknown)} to its attention, and what "
+            f"{type(call.module).__name__} passes {', '.join(meant)} to its attention, and what "
             "that means is not known here."
         )
     read = parameters(call.function)
-    q, k, v = (operand.detach() for operand in (call.q, call.k, call.v))
+    q, k, v = _in_one_dtype(call)
     position_bias = options.get("position_bias") if "position_bias" in read else None
     if call.mask is None:
         opening, added = _without_mask(call, options), None
@@ -71,13 +70,47 @@ def as_step(
         softcap=options.get("softcap") if "softcap" in read else None,
         sink=_sink(call),
         lse=call.lse if call.lse is not None and call.lse.shape == q.shape[:3] else None,
-        out=_computed(out, q),
+        out=computed,
         stop=stop,
     )
-    is_thinned = call.module.training and options.get("dropout", 0.0) > 0
-    if call.implementation != "eager" or is_thinned or step.out is None or not step.out.numel():
+    if not is_checked or computed is None or not computed.numel():
         return step, None
-    return step, step.difference(step.out)
+    if torch.is_autocast_enabled(q.device.type):
+        with torch.autocast(q.device.type, enabled=False):
+            return step, _unrounded_difference(call, step)
+    return step, step.difference(computed)
+
+
+def _reads(function: Any, name: str) -> bool:
+    """Whether a function does anything with an option: models hand theirs down to all parts."""
+    code = inspect.unwrap(function).__code__
+    return name in parameters(function) or name in code.co_consts
+
+
+def _in_one_dtype(call: Call) -> list[Tensor]:
+    """The operands; where autocast made them differ, in the widest of their types."""
+    operands = [operand.detach() for operand in (call.q, call.k, call.v)]
+    widest = reduce(torch.promote_types, (operand.dtype for operand in operands))
+    return [operand.to(widest) for operand in operands]
+
+
+def _unrounded_difference(call: Call, step: Step) -> Tensor:
+    """The same for the model's own function outside of autocast.
+
+    Autocast rounds scores, large ones so much that no function could be told from another.
+    """
+    wide = [t.float() for t in (step.q, step.k, step.v) if t is not None]
+    q, k, v = wide[0], *(t.float() for t in _in_one_dtype(call)[1:])
+    rows = {name: _last_row(value) for name, value in call.options.items()}
+    out = call.function(call.module, q[:, :, -1:], k, v, _last_row(call.mask), **rows)
+    found = _computed(out, q[:, :, -1:])
+    assert found is not None
+    return replace(step, q=wide[0], k=wide[1], v=wide[2]).difference(found)
+
+
+def _last_row(value: Any) -> Any:
+    """Of what has a row for each query."""
+    return value[..., -1:, :] if isinstance(value, Tensor) and value.ndim == 4 else value
 
 
 def _without_mask(call: Call, options: dict[str, Any]) -> Opening:
@@ -103,8 +136,12 @@ def _sink(call: Call) -> Tensor | None:
     return None if sinks is None else sinks.detach().flatten()
 
 
+def _first(out: Any) -> Any:
+    return out[0] if isinstance(out, tuple) and out else out
+
+
 def _computed(out: Any, q: Tensor) -> Tensor | None:
-    found = out[0] if isinstance(out, tuple) else out
+    found = _first(out)
     if not isinstance(found, Tensor) or found.ndim != 4:
         return None
     found = found.detach().transpose(1, 2)  # (B, H, L, E)

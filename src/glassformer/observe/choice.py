@@ -54,11 +54,11 @@ class Choice:
             if not chosen or min(chosen) < 0:
                 raise TraceError(f"{name} must be numbers from 0 up; got {sorted(chosen)}.")
 
-    def check(self, n_layers: int, n_heads: int) -> None:
-        """Numbers that the model has not are told before anything runs."""
+    def check(self, n_layers: int | None, n_heads: int) -> None:
+        """Reject out-of-range layers and heads up front; None where the number is not known."""
         for name, n in (("layers", n_layers), ("heads", n_heads)):
             chosen = getattr(self, name)
-            if chosen is not None and max(chosen) >= n:
+            if chosen is not None and n is not None and max(chosen) >= n:
                 raise TraceError(f"This model has {name} 0 … {n - 1}; got {name}={sorted(chosen)}.")
 
     @property

@@ -7,47 +7,42 @@ and a site that differs is refused. A row in which nothing is open, of padding, 
 here, while eager attention fills it with the mean of v.
 """
 
-import json
-import threading
+import inspect
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from glassformer.errors import GlassformerError, TraceError
 from glassformer.observe.call import as_step
 from glassformer.observe.choice import Choice
-from glassformer.observe.foreign_text import foreign_labels
+from glassformer.observe.foreign_run import ForeignRun
+from glassformer.observe.foreign_text import given_tokens
+from glassformer.observe.guard import Guard
 from glassformer.observe.interface import (
     SEEN,
     Call,
+    Computed,
     enter,
-    hear,
     implementations,
     parameters,
     uses_interface,
 )
 from glassformer.observe.keeping import Keeper
-from glassformer.observe.partial import name_rows, without_empty
-from glassformer.observe.places import Place, places, sounds_like_attention, unseen
-from glassformer.observe.runs import LiveTrace, in_order
-from glassformer.observe.site import Site
+from glassformer.observe.layout import Layout, described
+from glassformer.observe.patches import FAILED, Tap, listen
+from glassformer.observe.places import Place, sounds_like_attention
+from glassformer.observe.runs import MOST_OPEN, LiveTrace
 from glassformer.observe.steps import Steps
-from glassformer.observe.trace import Run, Words
+from glassformer.observe.trace import Run
 
 
 def check(model: Any) -> None:
+    """Refuse, before anything runs, what cannot be watched."""
     from transformers import PreTrainedModel
 
-    inside = getattr(model, "_orig_mod", model)
-    if inside is not model or getattr(model, "_compiled_call_impl", None) is not None:
-        raise TraceError(
-            f"watch needs a model that is not compiled; got a compiled {type(inside).__name__}. "
-            "Watch the model as it was before."
-        )
     if not isinstance(model, PreTrainedModel):
         raise TraceError(
             f"watch takes a model of transformers; got {type(model).__name__}. Use observe for one "
@@ -67,7 +62,22 @@ def check(model: Any) -> None:
         )
 
 
+class _Pass:
+    """One call of the model from outside."""
+
+    def __init__(self, module: nn.Module | None = None) -> None:
+        self.module = module
+        self.run: ForeignRun | None = None  # which it is part of, as soon as that is known
+        self.start = 0  # how many tokens lie before it
+        self.is_counted = False
+        self.entries: Counter[nn.Module] = Counter()
+        self.calls: Counter[nn.Module] = Counter()  # of the entry that goes on
+        self.known: dict[Any, Any] = {}  # what masks were found to say
+
+
 class Watcher:
+    """Follows the passes of a model, and keeps what its attention is given."""
+
     def __init__(
         self,
         model: Any,
@@ -75,294 +85,208 @@ class Watcher:
         choice: Choice,
         outputs: bool,
         keeper: Keeper,
+        guard: Guard,
     ) -> None:
-        from transformers import PreTrainedModel
-
         self.model, self.tokenizer = model, tokenizer
-        self.choice, self.outputs, self.keeper = choice, outputs, keeper
-        self.thread = threading.get_ident()
-        config = model.config
-        self.trace = LiveTrace(self.finish, model=_described(config))
-        self.both = bool(getattr(config, "is_encoder_decoder", False))
-        self.encoder = model.get_encoder() if self.both else None
-        self.decoder = model.get_decoder() if self.both else None
-        halves = {m for m in (self.encoder, self.decoder) if m is not None}
-        paths = {module: path for path, module in model.named_modules()}
-        self.roots = halves | {m for m in paths if isinstance(m, PreTrainedModel)}
-        using = [(path, m) for m, path in paths.items() if uses_interface(type(m))]
-        self.places = places(using, config)
-        self.writer = "decoder" if any(_writes(p) for p in self.places.values()) else "encoder"
-        writers = {m for m, place in self.places.items() if place.stack == self.writer}
-        self.readers = {root for root in self.roots if writers.isdisjoint(root.modules())}
-        self.read: set[nn.Module] = set()  # of these, who was passed by itself in this run
-        self.blind = unseen(model, config, list(self.places))
-        self.sites: dict[str, Steps] = {}
-        self.stacks: dict[str, Place] = {}
-        self.tokens: dict[str, list[Tensor]] = {}
-        self.order: list[Tensor] = []  # which rows the beams were, before each step
-        self.cache: Any = None
-        self.deafen: Callable[[], None] = lambda: None
-        self.start = self.stop = 0
+        self.choice, self.outputs, self.keeper, self.guard = choice, outputs, keeper, guard
+        self.name = type(model).__name__
+        self.trace = LiveTrace(self.finish, model={})
+        self.layout: Layout | None = None
+        self.open: list[ForeignRun] = []  # those that may go on, the last one is going on
+        self.passing = _Pass()
         self.depth = self.n_passes = 0
-        self.is_counted = self.is_stale = False
-        self.entries: Counter[nn.Module] = Counter()  # of the pass that goes on
-        self.calls: Counter[nn.Module] = Counter()  # of the entry that goes on
-        self.known: dict[Any, Any] = {}  # what the masks of this pass say
+        self.deafen: dict[ForeignRun, Callable[[], None]] = {}
+        self.undo: list[Callable[[], None]] = []
 
-    def __deepcopy__(self, _memo: dict[int, Any]) -> "Watcher":
-        return self  # a copied model brings our hooks along: they find that it is not watched
+    def attach(self, undo: list[Callable[[], None]]) -> None:
+        """Listen to the model; what is put into `undo` ends it."""
+        self.trace.model |= described(self.model.config)
+        self.layout = layout = Layout.of(self.model)
+        self.undo = undo
+        enter(self.model, self._tap(after=self._saw), undo)
+        for module in layout.roots:
+            tap = self._tap(before=self._enter, after=self._leave)
+            undo.append(listen(module, "forward", tap))
+        for module in layout.places:
+            undo.append(listen(module, "forward", self._tap(before=self._entered)))
 
-    @contextmanager
-    def watching(self) -> Iterator[None]:
-        handles = []
-        leave = enter(self.model, self._saw)
-        try:
-            for module in self.roots:
-                handles.append(module.register_forward_pre_hook(self._enter, with_kwargs=True))
-                handles.append(module.register_forward_hook(self._leave, always_call=True))
-            for module in self.places:
-                handles.append(module.register_forward_pre_hook(self._entered))
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
-            leave()
-            self._listen(None)
-            self.finish()
+    def _tap(self, **callbacks: Any) -> Tap:
+        return Tap(self.name, self.guard, self.refuse_all, **callbacks)
 
-    def check_seen(self) -> None:
-        """A model that was passed and showed nothing is told, not left empty."""
-        if self.n_passes and not any(run.sites or run.refusals for run in self.trace.runs):
+    def refuse_all(self, reason: str) -> None:
+        """A fault that no site can be named for: nothing of the present run is trusted."""
+        if self.layout is None:
+            self.trace.add(Run(refusals={self.name: reason}))
+            return
+        run = self._begin() if self.passing.run is None else self.passing.run
+        if self.passing.module in self.layout.readers:  # what is written to it is spoilt as well
+            run.read.add(self.passing.module)
+        run.spoil(reason)
+        self.passing.run = run
+
+    def close(self) -> None:
+        """Put the last runs together; where passes showed nothing, say so."""
+        self.finish()
+        if self.n_passes and not any(run.sites or run.refusals for run in self.trace.recorded):
             layers = self.choice.layers
             chosen = "" if layers is None else f" of layers {sorted(layers)}"
             raise TraceError(
-                f"{type(self.model).__name__} was passed {self.n_passes} time(s), but no "
-                f"attention{chosen} went through the interface of transformers."
+                f"it was passed {self.n_passes} time(s), but no attention{chosen} went through "
+                "the interface of transformers."
             )
 
     def _enter(self, module: nn.Module, args: tuple, options: dict[str, Any]) -> None:
-        if not self._sees(module):
-            return
-        given = _named(module, args, options)
-        if not self.depth:
-            self._begin_pass(module, given)
         is_outermost, self.depth = not self.depth, self.depth + 1
-        text = None
-        if self.both:
-            text = {self.encoder: "source", self.decoder: "tokens"}.get(module)
-        elif is_outermost:
-            text = "tokens"
-        ids = given.get("input_ids")
-        if text is not None and isinstance(ids, Tensor) and ids.ndim == 2:
-            self.tokens.setdefault(text, []).append(ids.detach())
-
-    def _leave(self, module: nn.Module, _args: tuple, out: Any) -> None:
-        if not self._sees(module):
+        if is_outermost:
+            self.n_passes += 1
+            self.passing = _Pass(module)
+        given = _named(module, args, options)
+        if is_outermost:
+            self._begin_pass(module, given)
+        run = self.passing.run
+        if run is None:  # it could not be found out; the pass is refused
             return
+        text = run.layout.text(module, is_outermost=is_outermost)
+        if text is not None and (tokens := given_tokens(given)) is not None:
+            run.tokens.setdefault(text, []).append(tokens)
+
+    def _leave(self, _module: nn.Module, _args: tuple, _options: dict, out: Any) -> None:
         self.depth -= 1
-        if not self.depth and self.cache is None:
-            self._listen(getattr(out, "past_key_values", None))
+        run = self.passing.run
+        if not self.depth and run is not None and run.cache is None and out is not FAILED:
+            self._listen(run, getattr(out, "past_key_values", None))
 
-    def _sees(self, module: nn.Module) -> bool:
-        return threading.get_ident() == self.thread and module in self.roots
-
-    def _entered(self, module: nn.Module, _args: tuple) -> None:
-        if threading.get_ident() == self.thread:
-            self.entries[module] += 1
-            self.calls[module] = 0
+    def _entered(self, module: nn.Module, _args: tuple, _options: dict) -> None:
+        self.passing.entries[module] += 1
+        self.passing.calls[module] = 0
 
     def _begin_pass(self, module: nn.Module, given: dict[str, Any]) -> None:
-        self.n_passes += 1
-        for found in (self.entries, self.calls, self.known):
-            found.clear()
-        self.is_counted = False
+        layout = self.layout
+        assert layout is not None
         cache = given.get("past_key_values")
-        self.start = _length(cache)
-        is_awaited = bool(self.trace.recorded) and not self.order  # it was read, not yet written
-        if module in self.readers:
-            if not is_awaited or module in self.read:
-                self._begin()
-            self.read.add(module)
+        self.passing.start = start = _length(cache)
+        last = self.open[-1] if self.open else None
+        is_awaited = last is not None and last.is_awaited
+        if module in layout.readers:
+            if last is None or not is_awaited or module in last.read:
+                last = self._begin()
+            last.read.add(module)
+            self.passing.run = last
             return
-        if cache is not None and cache is self.cache and 0 < self.start <= self.stop:
-            if self.start < self.stop:
-                self._shorten()
-        elif not self.both or given.get("encoder_outputs") is None:
-            if self.both or not is_awaited:
-                self._begin()
-        elif not is_awaited:
-            self._begin(keeping="source")
-        self.stop = self.start
-        self._listen(cache)
+        run = self._continued(cache, start)
+        if run is not None:
+            self.passing.run = run
+            self.open.remove(run)
+            self.open.append(run)
+            if start < run.stop:
+                run.shorten(start)
+        elif last is None:
+            run = self._begin()
+        elif not layout.both or given.get("encoder_outputs") is None:
+            run = last if is_awaited and not layout.both else self._begin()
+        else:
+            run = last if is_awaited else self._begin(keeping_source=True)
+        self.passing.run = run
+        run.stop = start
+        self._listen(run, cache)
 
-    def _begin(self, keeping: str | None = None) -> None:
-        """A new run; with `keeping`, the encoder's part of the last one is part of it too."""
-        self.finish()
-        read = {n: s for n, s in self.sites.items() if self.stacks[n].stack != self.writer}
-        self.sites = read if keeping else {}
-        self.tokens = {n: t for n, t in self.tokens.items() if n == keeping}
-        self.order, self.stop = [], 0
-        self.read.clear()
-        self.trace.add(Run())
+    def _continued(self, cache: Any, start: int) -> ForeignRun | None:
+        """The run that this cache belongs to, if what it holds is what was seen."""
+        if cache is None or not start:
+            return None
+        found = [run for run in self.open if run.cache is cache and start <= run.stop]
+        return found[0] if found else None
 
-    def _shorten(self) -> None:
-        """A cache was cropped: what lay behind was tried and thrown away."""
-        for name, steps in self.sites.items():
-            if self.stacks[name].stack == self.writer and not steps.is_cross:
-                steps.shorten(self.start)
-        kept, n = [], 0
-        for chunk in self.tokens.get("tokens", []):
-            kept.append(chunk[:, : self.start - n])
-            n += chunk.shape[1]
-        self.tokens["tokens"] = [chunk for chunk in kept if chunk.shape[1]]
-        self.order = self.order[: len(self.tokens["tokens"])]
+    def _begin(self, *, keeping_source: bool = False) -> ForeignRun:
+        if self.open:
+            run = self.open[-1].next(keeping_source=keeping_source)
+        else:
+            assert self.layout is not None
+            run = ForeignRun(self.layout, self.guard, self.keeper, self.tokenizer)
+        for old in list(self.open):
+            if old.cache is None or len(self.open) >= MOST_OPEN:
+                self._close(old)
+        self.trace.add(run.run)
+        self.open.append(run)
+        return run
 
-    def _listen(self, cache: Any) -> None:
-        if cache is self.cache:
+    def _close(self, run: ForeignRun) -> None:
+        self.open.remove(run)
+        self.deafen.pop(run, _nothing)()
+        run.finish()
+
+    def _listen(self, run: ForeignRun, cache: Any) -> None:
+        if cache is run.cache:
             return
-        self.deafen()
-        self.cache, self.deafen = cache, lambda: None
+        self.deafen.pop(run, _nothing)()
+        run.cache = cache
         if hasattr(cache, "reorder_cache"):
-            self.deafen = hear(cache, self._reorder)
 
-    def _reorder(self, rows: Tensor) -> None:
-        if self.order:
-            self.order[-1] = rows.detach().cpu()
-            self.is_stale = True
+            def reordered(_cache: Any, args: tuple, options: dict, out: Any) -> None:
+                if out is not FAILED:
+                    run.reorder(args[0] if args else options["beam_idx"])
 
-    def _saw(self, call: Call, out: Any) -> None:
+            tap = Tap(self.name, self.guard, run.spoil, after=reordered)
+            self.deafen[run] = listen(cache, "reorder_cache", tap)
+            self.undo.append(self.deafen[run])
+
+    def _saw(self, module: nn.Module, args: tuple, options: dict, computed: Computed) -> None:
         """Keep what one call of attention was given."""
-        if threading.get_ident() != self.thread or not self.depth:
+        passing, run = self.passing, self.passing.run
+        if not self.depth or run is None or run.fault is not None:
             return
-        if call.module not in self.places:  # a part of the model on whose behalf another one calls
-            path = next(path for path, m in self.model.named_modules() if m is call.module)
-            self.places |= places([(path, call.module)], self.model.config)
-        place = self.places[call.module].shifted(max(self.entries[call.module] - 1, 0))
-        if place.stack == self.writer and not self.is_counted:
-            self.order.append(torch.arange(len(call.q)))
-            self.is_counted = True
+        place = run.layout.place(module).shifted(max(passing.entries[module] - 1, 0))
+        call = computed.call(args, options)
+        if place.stack == run.layout.writer and not passing.is_counted:
+            run.order.append(torch.arange(len(call.q)))
+            passing.is_counted = True
         if not self.choice.has_layer(place.layer):
             return
-        self.is_stale = True
-        self.calls[call.module] += 1
-        self.stacks[place.name] = place
-        steps = self.sites.setdefault(place.name, Steps(place.is_cross))
-        if place.stack != self.writer:  # not a step of the text: the latest is the one
-            steps.steps.clear()
-        if self.calls[call.module] > 1:
-            steps.refuse("it calls attention more than once in a pass: by parts, or by differences")
+        passing.calls[module] += 1
+        steps = run.steps(place)
+        if passing.calls[module] > 1:
+            why = "it calls attention more than once in a pass: by parts, or by differences"
+            run.refuse(place.name, why)
+        if place.name in run.refusals:
             return
-        stop = self.start + call.q.shape[2]
-        is_fixed = bool(getattr(self.cache, "is_compileable", False)) and not place.is_cross
-        try:
-            with torch.no_grad():
-                step, difference = as_step(call, out, stop=stop, known=self.known)
-                if is_fixed:
-                    step = step.written()
-                step = step if self.outputs else step.without_output()
+        with self.guard.catching(place.name, lambda why: run.refuse(place.name, why)):
+            self._keep(run, place, steps, call, computed.out)
+
+    def _keep(self, run: ForeignRun, place: Place, steps: Steps, call: Call, out: Any) -> None:
+        stop = self.passing.start + call.q.shape[2]
+        is_fixed = bool(getattr(run.cache, "is_compileable", False)) and not place.is_cross
+        with torch.no_grad():
+            try:
+                step, difference = as_step(call, out, stop=stop, known=self.passing.known)
+                step = step.written() if is_fixed else step
                 heads = self.choice.head_numbers(step.q.shape[1], place.name)
-                rows = self.choice.row_places(
-                    steps.n_rows, step.L, step=len(steps.steps), device=step.q.device
-                )
-                steps.add(step.chosen(heads, rows), self.keeper)
-        except GlassformerError as error:
-            steps.refuse(str(error).rstrip("."))
-            return
-        if difference is not None:
-            steps.differences.append(difference)
-        if place.stack == self.writer and not place.is_cross:
-            self.stop = max(self.stop, step.stop)
+            except GlassformerError as error:  # the model does what cannot be shown
+                run.refuse(place.name, str(error).rstrip("."))
+                return
+            step = step if self.outputs else step.without_output()
+            rows = self.choice.row_places(
+                steps.n_rows, step.L, step=len(steps.steps), device=step.q.device
+            )
+            run.add(place, step.chosen(heads, rows))
+            if difference is not None:
+                steps.differences.append(difference)
 
     def finish(self) -> None:
-        """Put together what has been recorded of the last run."""
-        if not self.is_stale:
-            return
-        self.is_stale = False
-        run = self.trace.recorded[-1]
-        run.sites, run.texts, run.refusals = {}, {}, dict(self.blind)
-        batch = len(self.order[-1]) if self.order else 1
-        for text, chunks in self.tokens.items():
-            ordered = in_order(chunks, self.order) if text == "tokens" else chunks
-            tokens = _repeated(torch.cat(ordered, dim=1).cpu(), batch)
-            run.texts[text] = Words(tokens, self._labels(tokens))
-        for name, steps in self.sites.items():
-            reason = steps.reason()
-            if reason is None and not steps.steps:
-                continue
-            try:
-                if reason is None:
-                    run.sites[name] = self._site(name, steps, batch)
-            except GlassformerError as error:
-                reason = str(error).rstrip(".")
-            if reason is not None:
-                run.refusals[name] = reason
-        without_empty(run)
-        for site in run.sites.values():
-            self._name_texts(site, run)
-        name_rows(run)
-
-    def _site(self, name: str, steps: Steps, batch: int) -> Site:
-        place = self.stacks[name]
-        is_written = place.stack == self.writer
-        order = self.order if is_written else self.order[-1:]
-        known = self.both and place.stack == "encoder"
-        own = "tokens" if is_written else "source" if known else place.stack
-        other = ("source" if self.both else "context") if place.is_cross else own
-        return steps.site(name, order, own, other, self.keeper, batch=batch if known else None)
-
-    def _name_texts(self, site: Site, run: Run) -> None:
-        """The texts of a site's rows and columns; where nobody knows tokens, their places."""
-        B, _, L, S = site.shape
-        L = L if site.n_rows is None else site.n_rows
-        site.queries = _text(run, site.queries, B, L)
-        n_sinks = int(self.sites[site.name].has_sink)
-        site.keys = _text(run, site.keys, B, S - n_sinks)
-        if n_sinks:
-            words = run.texts[site.keys]
-            site.keys = f"sink and {site.keys}"
-            tokens = torch.nn.functional.pad(words.tokens, (1, 0), value=-1)
-            shown = words.labels or [[str(t) for t in row] for row in words.tokens.tolist()]
-            run.texts[site.keys] = Words(tokens, [["(sink)", *row] for row in shown])
-
-    def _labels(self, tokens: Tensor) -> list[list[str]]:
-        if self.tokenizer is None:
-            return []
-        return [foreign_labels(self.tokenizer, row) for row in tokens.tolist()]
+        """Put together what has been recorded."""
+        for run in self.open:
+            run.finish()
 
 
-def _writes(place: Place) -> bool:
-    return place.stack == "decoder"
-
-
-def _text(run: Run, name: str, B: int, length: int) -> str:
-    """The text of this name if it fits, else one that numbers the places."""
-    for each in (name, f"{name}, by place"):
-        if each not in run.texts:
-            run.texts[each] = Words(torch.arange(length).expand(B, -1).clone(), [])
-        if run.texts[each].tokens.shape == (B, length):
-            return each
-    name = f"{name}, {B} × {length} by place"
-    run.texts[name] = Words(torch.arange(length).expand(B, -1).clone(), [])
-    return name
-
-
-def _repeated(tokens: Tensor, batch: int) -> Tensor:
-    """A source once for each of its beams."""
-    times = batch // len(tokens) if len(tokens) and batch % len(tokens) == 0 else 1
-    return tokens.repeat_interleave(times, dim=0)
+def _nothing() -> None:
+    pass
 
 
 def _named(module: nn.Module, args: tuple, options: dict[str, Any]) -> dict[str, Any]:
     if not args:
         return options
-    names = parameters(type(module).forward)[1:]
+    names = parameters(inspect.unwrap(type(module).forward))[1:]
     return {**dict(zip(names, args, strict=False)), **options}
 
 
 def _length(cache: Any) -> int:
     return int(cache.get_seq_length()) if hasattr(cache, "get_seq_length") else 0
-
-
-def _described(config: Any) -> dict[str, Any]:
-    plain = json.loads(json.dumps(config.to_dict(), default=str))
-    return {"library": "transformers", "config": plain}

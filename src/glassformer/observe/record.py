@@ -1,15 +1,14 @@
-"""Watching our own models: hooks on their `core` modules keep the operands that pass.
+"""Watching our own models: calls of their `core` modules hand over the operands that pass.
 
 Steps of generation that continue a cache belong to one run: their queries are put below those of
 the steps before, and keys and values are the cache's last. A model computes the same with and
-without hooks, to the bit.
+without a listener, to the bit.
 """
 
 import json
-import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,12 +26,14 @@ from glassformer.layers import Core, TokenEmbedding
 from glassformer.models import Config, Decoder, Encoder, EncoderDecoder, ModelCache
 from glassformer.models.stack import Stack
 from glassformer.observe.choice import Choice, Rows, taken
+from glassformer.observe.guard import Guard
 from glassformer.observe.keeping import Keeper
-from glassformer.observe.partial import name_rows, site_of, without_empty
-from glassformer.observe.runs import LiveTrace, in_order
+from glassformer.observe.own_run import OwnRun, Parts
+from glassformer.observe.patches import FAILED, Tap, listen
+from glassformer.observe.recording import recording
+from glassformer.observe.runs import MOST_OPEN, LiveTrace
 from glassformer.observe.site import Site
-from glassformer.observe.trace import Run, Trace, Words
-from glassformer.text.pieces import labels
+from glassformer.observe.trace import Trace
 
 
 @contextmanager
@@ -68,76 +69,95 @@ def observe(
             f"observe takes a model of glassformer; got {type(model).__name__}. Use watch for one "
             "of transformers, record for operands of your own."
         )
-    choice = Choice(layers=layers, heads=heads, rows=rows, every=every)
+    options = {"layers": layers, "heads": heads, "rows": rows, "every": every, "outputs": outputs}
+    kept = {"device": device, "budget": budget, "folder": folder}
+    with record_ours(model, model, None, **options, **kept) as trace:
+        yield trace
+
+
+@contextmanager
+def record_ours(
+    outer: nn.Module,
+    model: Encoder | Decoder | EncoderDecoder,
+    tokenizer: Any,
+    *,
+    outputs: bool,
+    device: torch.device | str | None,
+    budget: int | str | None,
+    folder: str | Path | None,
+    **chosen: Any,
+) -> Iterator[Trace]:
+    """The same for a model that may lie inside of another module, read by any tokenizer."""
+    choice = Choice(**chosen)
     config = model.config
     choice.check(max(config.n_layers, config.decoder_layers), config.n_heads)
-    recorder = _Recorder(model, choice, outputs, Keeper(device, budget, folder))
-    handles = recorder.attach()
-    try:
-        yield recorder.trace
-    finally:
-        for handle in handles:
-            handle.remove()
-        recorder.close()
-
-
-@dataclass
-class _Parts:
-    """The steps of one site, not yet put together."""
-
-    q: list[Tensor] = field(default_factory=list)
-    out: list[Tensor] = field(default_factory=list)
-    rows: list[Tensor] = field(default_factory=list)  # the places of what is in q
-    n_rows: int = 0  # that passed, kept or not
-    heads: tuple[int, ...] | None = None
-    lse: Tensor | None = None  # of the last step, where the kernel told it
-    latest: dict[str, Any] = field(default_factory=dict)  # k, v, mask … of the last step
+    keeper = Keeper(device, budget, folder)
+    recorder = _Recorder(model, tokenizer, choice, outputs, keeper, Guard("gf.observe"))
+    with recording(recorder, outer) as trace:
+        yield trace
 
 
 class _Recorder:
     def __init__(
         self,
         model: Encoder | Decoder | EncoderDecoder,
+        tokenizer: Any,
         choice: Choice,
         outputs: bool,
         keeper: Keeper,
+        guard: Guard,
     ) -> None:
         self.model, self.choice, self.outputs, self.keeper = model, choice, outputs, keeper
-        self.thread = threading.get_ident()
-        self.trace = LiveTrace(self.finish, model=_described(model.config, model.name))
-        self.parts: dict[str, _Parts] = {}
-        self.tokens: dict[str, list[Tensor]] = {}
-        self.order: list[Tensor] = []  # which rows the beams were, before each step of the decoder
+        self.name, self.guard = type(model).__name__, guard
+        self.tokenizer = model.tokenizer if tokenizer is None else tokenizer
+        self.trace = LiveTrace(self.finish, model={})
+        self.open: list[OwnRun] = []  # those that may go on, the last one is going on
+        self.passing: OwnRun | None = None  # the run of the present pass, as soon as it is known
+        self.deafen: dict[OwnRun, Callable[[], None]] = {}
+        self.undo: list[Callable[[], None]] = []
+        self.cache: ModelCache | None = None  # of the last run: it knows which tokens follow
         self.fresh: Tensor | None = None
-        self.cache: ModelCache | None = None
-        self.start = self.stop = 0
+        self.stop = 0
         self.is_fixed = False
-        self.is_stale = False
         self.heard: Overheard | None = None
 
-    def attach(self) -> list[Any]:
-        handles = []
+    def attach(self, undo: list[Callable[[], None]]) -> None:
+        self.trace.model |= _described(self.model.config, self.model.name)
+        self.undo = undo
         for path, module in self.model.named_modules():
             if isinstance(module, TokenEmbedding) and path == "embedding":
-                handles.append(module.register_forward_pre_hook(self._tokens))
+                undo.append(listen(module, "forward", self._tap(before=self._tokens)))
             elif isinstance(module, Stack):
-                hook = partial(self._enter, path)
-                handles.append(module.register_forward_pre_hook(hook, with_kwargs=True))
+                tap = self._tap(before=partial(self._enter, path.replace("_orig_mod.", "")))
+                undo.append(listen(module, "forward", tap))
             elif isinstance(module, Core):
-                stack, _, layer, part, _ = path.split(".")
+                stack, _, layer, part, _ = path.replace("_orig_mod.", "").split(".")
                 if self.choice.has_layer(int(layer)):
                     name = f"{stack}.{layer}.{'cross' if part == 'cross' else 'self'}"
-                    hook = partial(self._record, name)
-                    handles.append(module.register_forward_pre_hook(self._listen_to_kernel))
-                    handles.append(
-                        module.register_forward_hook(hook, with_kwargs=True, always_call=True)
+                    tap = Tap(
+                        name,
+                        self.guard,
+                        partial(self._refuse, name),
+                        before=self._listen_to_kernel,
+                        after=partial(self._record, name),
                     )
-        return handles
+                    undo.append(listen(module, "forward", tap))
 
-    def _listen_to_kernel(self, _module: nn.Module, _args: tuple) -> None:
-        if self._is_here() and not torch.compiler.is_compiling():
-            self.heard = Overheard()
-            self.heard.__enter__()
+    def _tap(self, **callbacks: Any) -> Tap:
+        return Tap(self.name, self.guard, self.refuse_all, **callbacks)
+
+    def _refuse(self, name: str, reason: str) -> None:
+        if self.passing is not None:
+            self.passing.refuse(name, reason)
+
+    def refuse_all(self, reason: str) -> None:
+        run = self._begin() if self.passing is None else self.passing
+        run.spoil(reason)
+        self.passing = run
+
+    def _listen_to_kernel(self, _module: nn.Module, _args: tuple, _options: dict) -> None:
+        self.heard = Overheard()
+        self.heard.__enter__()
 
     def _heard_lse(self) -> Tensor | None:
         heard, self.heard = self.heard, None
@@ -148,50 +168,48 @@ class _Recorder:
 
     def close(self) -> None:
         self.finish()
-        self._listen(None)
 
-    def _is_here(self) -> bool:
-        return threading.get_ident() == self.thread
-
-    def _tokens(self, _module: nn.Module, args: tuple) -> None:
-        if self._is_here():
-            self.fresh = args[0].detach()
+    def _tokens(self, _module: nn.Module, args: tuple, options: dict) -> None:
+        self.fresh = (args[0] if args else options["tokens"]).detach()
 
     def _enter(self, stack: str, _module: nn.Module, _args: tuple, options: dict) -> None:
-        if not self._is_here():
-            return
+        last, self.passing = self.open[-1] if self.open else None, None
         cache = options.get("cache")
-        self.start = 0 if cache is None else int(cache.length)
-        continues = cache is not None and cache is self.cache and self.start > 0
+        start = 0 if cache is None else int(cache.length)
         both = isinstance(self.model, EncoderDecoder)
-        text = "source" if both and stack == "encoder" else "tokens"
-        if stack == "encoder" or not both:
-            if not continues:
-                self._begin()
-        elif not continues and "tokens" in self.tokens:
-            self._begin(keeping="source")
-        if stack == "decoder" or not both:
-            self._listen(cache)
+        is_read = both and stack == "encoder"
+        text = "source" if is_read else "tokens"
+        run = None if is_read else self._continued(cache, start)
+        if run is not None:
+            self.open.remove(run)
+            self.open.append(run)
+        elif is_read or not both or last is None:
+            run = self._begin()
+        else:
+            run = self._begin(keeping_source=True) if "tokens" in last.tokens else last
+        self.passing = run
+        if not is_read:
+            self._listen(run, cache)
         assert self.fresh is not None
-        self.stop = self.start + self.fresh.shape[1]
+        self.stop = start + self.fresh.shape[1]
         self.is_fixed = cache is not None and isinstance(cache.layers[0], StaticCache)
-        self.tokens.setdefault(text, []).append(self.fresh)
-        if text == "tokens":
-            self.order.append(torch.arange(len(self.fresh)))
+        run.add_tokens(text, self.fresh)
 
-    def _record(
-        self, name: str, _module: nn.Module, args: tuple, options: dict, out: Tensor | None
-    ) -> None:
-        if not self._is_here():
+    def _continued(self, cache: ModelCache | None, start: int) -> OwnRun | None:
+        """The run that this cache belongs to."""
+        found = [run for run in self.open if cache is not None and run.cache is cache]
+        return found[0] if found and start else None
+
+    def _record(self, name: str, _module: nn.Module, args: tuple, options: dict, out: Any) -> None:
+        lse, run = self._heard_lse(), self.passing
+        if out is FAILED or run is None or run.fault is not None or name in run.refusals:
             return
-        lse = self._heard_lse()
-        if out is None:  # the call failed
-            return
+        run.is_stale = True
         q, k, v = (operand.detach() for operand in args)
         is_cross = name.endswith(".cross")
         if self.is_fixed and not is_cross:  # only what is filled, and copied: buffers change
             k, v = (t[:, :, : self.stop].clone() for t in (k, v))
-        parts = self.parts.setdefault(name, _Parts())
+        parts = run.parts.setdefault(name, Parts())
         parts.heads = heads = self.choice.head_numbers(q.shape[1], name)
         rows = self.choice.row_places(parts.n_rows, q.shape[2], step=len(parts.q), device=q.device)
         parts.lse = None if lse is None or lse.shape != q.shape[:3] else taken(lse, heads, rows)
@@ -212,84 +230,47 @@ class _Recorder:
             "scale": options.get("scale"),
             "softcap": options.get("softcap"),
         }
-        self.is_stale = True
 
-    def _begin(self, keeping: str | None = None) -> None:
-        """A new run; with `keeping`, the encoder's part of the last one is part of it too."""
-        self.finish()
-        kept = {n: p for n, p in self.parts.items() if keeping and n.startswith("encoder.")}
-        self.parts = kept
-        self.tokens = {n: t for n, t in self.tokens.items() if n == keeping}
-        self.order = []
-        self.trace.add(Run())
+    def _begin(self, *, keeping_source: bool = False) -> OwnRun:
+        if self.open:
+            run = self.open[-1].next(keeping_source=keeping_source)
+        else:
+            both, n_heads = isinstance(self.model, EncoderDecoder), self.model.config.n_heads
+            run = OwnRun(self.name, self.guard, self.keeper, self.tokenizer, n_heads, both)
+        for old in list(self.open):
+            old.finish()
+            if old.cache is None or len(self.open) >= MOST_OPEN:
+                self.open.remove(old)
+                self.deafen.pop(old, _nothing)()
+        self.trace.add(run.run)
+        self.open.append(run)
+        return run
 
-    def _listen(self, cache: ModelCache | None) -> None:
+    def _listen(self, run: OwnRun, cache: ModelCache | None) -> None:
         """Hear of beams that change places in the cache."""
-        if self.cache is cache:
-            return
-        if self.cache is not None:
-            self.cache.listeners.remove(self._reorder)
         self.cache = cache
+        if cache is run.cache:
+            return
+        self.deafen.pop(run, _nothing)()
+        run.cache = cache
         if cache is not None:
-            cache.listeners.append(self._reorder)
 
-    def _reorder(self, rows: Tensor) -> None:
-        if self.order:
-            self.order[-1] = rows.detach().cpu()
-            self.is_stale = True
+            def reordered(_cache: Any, args: tuple, options: dict, out: Any) -> None:
+                if out is not FAILED:
+                    run.reorder(args[0] if args else options["indices"])
+
+            tap = Tap(self.name, self.guard, run.spoil, after=reordered)
+            self.deafen[run] = listen(cache, "reorder", tap)
+            self.undo.append(self.deafen[run])
 
     def finish(self) -> None:
-        """Put together what has been recorded of the last run."""
-        if not self.is_stale:
-            return
-        self.is_stale = False
-        run = self.trace.recorded[-1]
-        run.sites = {name: self._site(name, parts) for name, parts in self.parts.items() if parts.q}
-        for text, chunks in self.tokens.items():
-            tokens = torch.cat(self._in_order(chunks, text == "tokens"), dim=1).cpu()
-            tokenizer = self.model.tokenizer
-            shown = [] if tokenizer is None else [labels(tokenizer, row) for row in tokens.tolist()]
-            run.texts[text] = Words(tokens, shown, self._following(text, tokens))
-        without_empty(run)
-        name_rows(run)
+        """Put together what has been recorded."""
+        for run in self.open:
+            run.finish()
 
-    def _following(self, text: str, tokens: Tensor) -> list[str]:
-        """How the token reads that was chosen after the last one, where there is a choice."""
-        chosen = None if self.cache is None or text != "tokens" else self.cache.next_tokens
-        tokenizer = self.model.tokenizer
-        if chosen is None or len(chosen) != len(tokens):
-            return []
-        if tokenizer is None:
-            return [str(token) for token in chosen.tolist()]
-        rows = torch.cat([tokens, chosen.cpu()[:, None]], dim=1).tolist()
-        return [labels(tokenizer, row)[-1] for row in rows]
 
-    def _site(self, name: str, parts: _Parts) -> Site:
-        is_writer = name.startswith("decoder.") or not isinstance(self.model, EncoderDecoder)
-        both = isinstance(self.model, EncoderDecoder)
-        q, out = (
-            self.keeper.joined(self._in_order(chunks, is_writer), dim=2) if chunks else None
-            for chunks in (parts.q, parts.out)
-        )
-        assert q is not None
-        rows = torch.cat(parts.rows) if parts.rows else None
-        is_whole = len(parts.q) == 1
-        return site_of(
-            name=name,
-            q=q,
-            out=out,
-            queries="tokens" if is_writer else "source",
-            keys="source" if both and (name.endswith(".cross") or not is_writer) else "tokens",
-            heads=parts.heads,
-            rows=rows,
-            n_heads=self.model.config.n_heads,
-            n_rows=parts.n_rows,
-            lse=parts.lse if is_whole else None,
-            **parts.latest,
-        )
-
-    def _in_order(self, chunks: list[Tensor], is_written: bool) -> list[Tensor]:
-        return in_order(chunks, self.order) if is_written else chunks
+def _nothing() -> None:
+    pass
 
 
 def record(

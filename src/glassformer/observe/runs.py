@@ -8,22 +8,28 @@ from torch import Tensor
 
 from glassformer.observe.trace import Run, Trace
 
+MOST_OPEN = 4  # runs that may still go on: guidance alternates between two caches
+
 
 class LiveTrace(Trace):
     """A trace that is still growing: looking at it puts together what has come so far."""
 
     def __init__(self, finish: Callable[[], None], model: dict[str, Any]) -> None:
-        self.recorded: list[Run] = []
+        self._recorded: list[Run] = []
         self._finish = finish
-        super().__init__(self.recorded, model)
+        super().__init__(self._recorded, model)
 
     def add(self, run: Run) -> None:
-        self.recorded.append(run)
+        self._recorded.append(run)
+
+    @property
+    def recorded(self) -> list[Run]:
+        return self._recorded
 
     @property
     def runs(self) -> list[Run]:  # type: ignore[override]
         self._finish()
-        return self.recorded
+        return self._recorded
 
     @runs.setter
     def runs(self, _runs: list[Run]) -> None:

@@ -1,12 +1,14 @@
 """Watching `torch.nn.MultiheadAttention`, wherever a module has one, and PyTorch's own layers.
 
 PyTorch's encoder layers take a shortcut in eval mode that never calls their attention, and leave it
-as soon as a hook is attached. So nothing is hooked: while the context is open, `forward` of each
-such module is one that records and then calls the original. What is computed stays the same.
+as soon as a hook is attached. So nothing is hooked: while the context is open, `forward` of these
+classes reports its calls. What is computed stays the same.
 """
 
-from collections.abc import Collection, Iterator
+import re
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,13 @@ from torch import Tensor, nn
 
 from glassformer.attention import Causal, Explicit, Mask
 from glassformer.attention.biases import Bias, as_bias
-from glassformer.errors import TraceError
+from glassformer.errors import GlassformerError, TraceError
 from glassformer.observe.choice import Choice, Rows
+from glassformer.observe.guard import Guard
 from glassformer.observe.keeping import Keeper
 from glassformer.observe.partial import part_of
+from glassformer.observe.patches import FAILED, Tap, listen
+from glassformer.observe.recording import recording
 from glassformer.observe.site import Site
 from glassformer.observe.trace import Run, Trace
 
@@ -28,6 +33,7 @@ from glassformer.observe.trace import Run, Trace
 def observe_torch(
     module: nn.Module,
     *,
+    layers: Collection[int] | None = None,
     heads: Collection[int] | None = None,
     rows: Rows | None = None,
     device: torch.device | str | None = None,
@@ -42,8 +48,9 @@ def observe_torch(
             model(x)
         trace["layers.0.self_attn"].weights(head=3)
 
-    Each call begins a new run if its site has been passed already. What is kept, and where, is
-    chosen as for `observe`.
+    Each call begins a new run if its site has been passed already. A layer's number is the first
+    one in its path. What is kept, and where, is chosen as for `observe`; only what this thread does
+    is seen.
     """
     found = [m for m in module.modules() if isinstance(m, nn.MultiheadAttention)]
     if not found:
@@ -51,81 +58,106 @@ def observe_torch(
             f"observe_torch needs a module with nn.MultiheadAttention; {type(module).__name__} has "
             "none. Use record for operands of your own."
         )
-    recorder = _Recorder(Choice(heads=heads, rows=rows), Keeper(device, budget, folder))
-    patched: list[nn.Module] = []
-    try:
-        for path, part in module.named_modules():
-            if isinstance(part, nn.MultiheadAttention):
-                part.forward = recorder.attention(path or "attention", part)
-                patched.append(part)
-            elif isinstance(part, nn.TransformerEncoderLayer):
-                part.forward = recorder.encoder_layer(f"{path}.self_attn".lstrip("."), part)
-                patched.append(part)
-        yield recorder.trace
-    finally:
-        for part in patched:
-            del part.forward  # the class's own is behind it
+    choice = Choice(layers=layers, heads=heads, rows=rows)
+    choice.check(None, max(part.num_heads for part in found))
+    recorder = _Recorder(module, choice, Keeper(device, budget, folder))
+    with recording(recorder, module) as trace:
+        yield trace
 
 
 class _Recorder:
-    def __init__(self, choice: Choice, keeper: Keeper) -> None:
-        self.trace, self.choice, self.keeper = Trace(), choice, keeper
-        self.inside: set[str] = set()  # layers that have recorded for their attention
+    def __init__(self, module: nn.Module, choice: Choice, keeper: Keeper) -> None:
+        self.name, self.guard, self.trace = type(module).__name__, Guard("observe_torch"), Trace()
+        self.module, self.choice, self.keeper = module, choice, keeper
+        self.inside: set[nn.Module] = set()  # attention that its layer has reported
 
-    def attention(self, name: str, part: nn.MultiheadAttention) -> Any:
-        original = part.forward
-
-        def forward(query: Tensor, key: Tensor, value: Tensor, *args: Any, **options: Any) -> Any:
-            if name not in self.inside:
-                given = dict(zip(_ARGUMENTS, args, strict=False)) | options
-                self.add(_site(name, part, query, key, value, **given))
-            return original(query, key, value, *args, **options)
-
-        return forward
-
-    def encoder_layer(self, name: str, part: nn.TransformerEncoderLayer) -> Any:
-        original = part.forward
-
-        def forward(
-            src: Tensor,
-            src_mask: Tensor | None = None,
-            src_key_padding_mask: Tensor | None = None,
-            is_causal: bool = False,
-        ) -> Tensor:
-            x = part.norm1(src) if part.norm_first else src
-            self.add(
-                _site(
-                    name,
-                    part.self_attn,
-                    x,
-                    x,
-                    x,
-                    key_padding_mask=src_key_padding_mask,
-                    attn_mask=src_mask,
-                    is_causal=is_causal,
+    def attach(self, undo: list[Callable[[], None]]) -> None:
+        for path, part in self.module.named_modules():
+            name = path.replace("_orig_mod.", "").removesuffix("_orig_mod")
+            layer = re.search(r"\d+", name)
+            if not self.choice.has_layer(None if layer is None else int(layer[0])):
+                continue
+            if isinstance(part, nn.MultiheadAttention):
+                see = partial(self._saw_attention, name or "attention")
+                undo.append(listen(part, "forward", self._tap(name, after=see)))
+            elif isinstance(part, nn.TransformerEncoderLayer):
+                name = f"{name}.self_attn".lstrip(".")
+                tap = self._tap(
+                    name, before=self._enter_layer, after=partial(self._saw_layer, name)
                 )
-            )
-            self.inside.add(name)
-            try:
-                return original(src, src_mask, src_key_padding_mask, is_causal)
-            finally:
-                self.inside.discard(name)
+                undo.append(listen(part, "forward", tap))
 
-        return forward
+    def _tap(self, name: str, **callbacks: Any) -> Tap:
+        name = name or "attention"
+        return Tap(name, self.guard, partial(self._refuse, name), **callbacks)
 
-    def add(self, site: Site) -> None:
-        if not self.trace.runs or site.name in self.trace.run.sites:
-            self.trace.runs.append(Run())
-        self.trace.run.sites[site.name] = part_of(site, self.choice, self.keeper)
+    def _refuse(self, name: str, reason: str) -> None:
+        run = self._run_without(name)
+        run.sites.pop(name, None)
+        run.refusals[name] = reason
+
+    def refuse_all(self, reason: str) -> None:
+        self.trace.runs.append(Run(refusals={self.name: reason}))
+
+    def close(self) -> None:
+        """Everything is put together when it is seen."""
+
+    def _run_without(self, name: str) -> Run:
+        """The present run, or a new one if it has this site already."""
+        runs = self.trace.runs
+        if not runs or name in runs[-1].sites or name in runs[-1].refusals:
+            runs.append(Run())
+        return runs[-1]
+
+    def _saw_attention(
+        self, name: str, part: Any, args: tuple, options: dict[str, Any], out: Any
+    ) -> None:
+        if part not in self.inside and out is not FAILED:
+            self._add(name, part, dict(zip(_ARGUMENTS, args, strict=False)) | options)
+
+    def _enter_layer(self, layer: Any, _args: tuple, _options: dict[str, Any]) -> None:
+        self.inside.add(layer.self_attn)
+
+    def _saw_layer(
+        self, name: str, layer: Any, args: tuple, options: dict[str, Any], out: Any
+    ) -> None:
+        self.inside.discard(layer.self_attn)
+        if out is FAILED:
+            return
+        given = dict(zip(_OF_LAYERS, args, strict=False)) | options
+        x, hidden = given["src"], given.get("src_key_padding_mask")
+        if x.is_nested:  # sequences of different lengths: PyTorch leaves padding out
+            lengths = torch.tensor([len(each) for each in x.unbind()], device=x.device)
+            x = torch.nested.to_padded_tensor(x, 0.0)
+            hidden = torch.arange(x.shape[1], device=x.device) >= lengths[:, None]
+        with torch.no_grad():
+            x = layer.norm1(x) if layer.norm_first else x
+        masks = {"key_padding_mask": hidden, "attn_mask": given.get("src_mask")}
+        options = {"is_causal": given.get("is_causal", False), **masks}
+        self._add(name, layer.self_attn, {"query": x, "key": x, "value": x, **options})
+
+    def _add(self, name: str, part: nn.MultiheadAttention, given: dict[str, Any]) -> None:
+        try:
+            with torch.no_grad():
+                site = _site(name, part, **given)
+        except GlassformerError as error:  # the module does what cannot be shown
+            self._refuse(name, str(error).rstrip("."))
+            return
+        site = part_of(site, self.choice, self.keeper)
+        self._run_without(name).sites[name] = site
 
 
 _ARGUMENTS = (
+    "query",
+    "key",
+    "value",
     "key_padding_mask",
     "need_weights",
     "attn_mask",
     "average_attn_weights",
     "is_causal",
 )
+_OF_LAYERS = ("src", "src_mask", "src_key_padding_mask", "is_causal")
 
 
 def _site(
@@ -141,10 +173,7 @@ def _site(
     **_unused: Any,  # need_weights and average_attn_weights: what is returned, not what is computed
 ) -> Site:
     if part.bias_k is not None or part.add_zero_attn:
-        raise TraceError(
-            f"{name} must not add keys of its own to be recorded; it has add_bias_kv or "
-            "add_zero_attn."
-        )
+        raise TraceError("it adds keys of its own, by add_bias_kv or add_zero_attn")
     if query.ndim == 2:
         query, key, value = (x.unsqueeze(0 if part.batch_first else 1) for x in (query, key, value))
         key_padding_mask = None if key_padding_mask is None else key_padding_mask[None]

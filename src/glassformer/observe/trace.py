@@ -50,6 +50,11 @@ class Trace:
         self.model = {} if model is None else model
 
     @property
+    def recorded(self) -> list[Run]:
+        """The runs so far, as they are."""
+        return self.runs
+
+    @property
     def run(self) -> Run:
         """The last run."""
         if not self.runs:
@@ -78,6 +83,9 @@ class Trace:
         if name in self.run.refusals:
             why = _visible(self.run.refusals[name])
             raise TraceError(f"{_visible(name)} could not be recorded: {why}.")
+        if self.run.refusals and not sites:
+            whole, why = next(iter(self.run.refusals.items()))
+            raise TraceError(f"{_visible(whole)} could not be recorded: {_visible(why)}.")
         near = difflib.get_close_matches(name, sites, n=1)
         raise TraceError(
             f"A site must be one of {_listed(list(sites))}; got {name!r}."

@@ -1,4 +1,4 @@
-"""`watch`: a transformers model, looked at while it runs.
+"""`watch`: any model, looked at while it runs.
 
 What knows transformers is imported when a model is watched: `import glassformer` stays quick.
 """
@@ -11,9 +11,16 @@ from typing import Any
 import torch
 from torch import nn
 
+from glassformer.errors import GlassformerError, TraceError
+from glassformer.models import Decoder, Encoder, EncoderDecoder
 from glassformer.observe.choice import Choice, Rows
+from glassformer.observe.guard import Guard
 from glassformer.observe.keeping import Keeper
+from glassformer.observe.record import record_ours
+from glassformer.observe.recording import recording
+from glassformer.observe.torch_modules import observe_torch
 from glassformer.observe.trace import Trace
+from glassformer.observe.watched_model import find_model
 
 
 @contextmanager
@@ -30,7 +37,7 @@ def watch(
     budget: int | str | None = None,
     folder: str | Path | None = None,
 ) -> Iterator[Trace]:
-    """Record what passes through the attention of a transformers model while the context is open.
+    """Record what passes through the attention of a model while the context is open.
 
     ::
 
@@ -38,15 +45,36 @@ def watch(
             model.generate(**tokenizer("The cat sat on the", return_tensors="pt"))
         trace["decoder.3.self"].weights(head=2)
 
-    Only what this thread does is seen. A model may be watched more than once at a time; it is put
-    back when the last one leaves. `tokenizer` reads the tokens; what is kept, and where, is chosen
-    as for `observe`.
-    """
-    from glassformer.observe.huggingface import Watcher, check
+    The model is one of transformers, of glassformer, or a module with `nn.MultiheadAttention`, by
+    itself or inside of another module. Only what this thread does is seen. A model may be watched
+    more than once at a time; compiled parts run uncompiled meanwhile. `tokenizer` reads the tokens;
+    what is kept, and where, is chosen as for `observe`.
 
-    check(model)
-    choice = Choice(layers=layers, heads=heads, rows=rows, every=every)
-    watcher = Watcher(model, tokenizer, choice, outputs, Keeper(device, budget, folder))
-    with watcher.watching():
-        yield watcher.trace
-    watcher.check_seen()
+    What cannot be recorded never costs the model's output: the site is refused, and a
+    `RecordingWarning` says why when the context is left.
+    """
+    kept = {"heads": heads, "rows": rows, "device": device, "budget": budget, "folder": folder}
+    found = find_model(model)
+    if isinstance(found, Encoder | Decoder | EncoderDecoder):
+        options = {"layers": layers, "every": every, "outputs": outputs, **kept}
+        with record_ours(model, found, tokenizer, **options) as trace:
+            yield trace
+    elif found is None:
+        if tokenizer is not None or outputs:
+            raise TraceError(
+                f"nn.MultiheadAttention in {type(model).__name__} neither reads tokens nor shows "
+                "its heads' outputs. Watch it without tokenizer= and outputs=."
+            )
+        with observe_torch(model, layers=layers, **kept) as trace:
+            yield trace
+    else:
+        from glassformer.observe.huggingface import Watcher, check
+
+        guard = Guard("gf.watch")
+        choice = Choice(layers=layers, heads=heads, rows=rows, every=every)
+        keeper = Keeper(device, budget, folder)
+        watcher = Watcher(found, tokenizer, choice, outputs, keeper, guard)
+        with guard.catching(watcher.name, watcher.refuse_all, raising=(GlassformerError,)):
+            check(found)
+        with recording(watcher, model) as trace:
+            yield trace
