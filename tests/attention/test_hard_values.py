@@ -12,7 +12,7 @@ from glassformer.attention import reference
 H, D = 2, 8
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 BACKENDS = ("sdpa", "streaming", "reference", None)
-KEYS = (1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 64, 70)  # around the registers of every machine
+KEYS = (1, 2, 3, 7, 9, 15, 16, 17, 33)  # around the registers of every machine
 
 
 def operands(L: int, S: int, dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, ...]:
@@ -43,8 +43,8 @@ POISON = {
 def test_whoever_may_attend_to_nan_gets_nan(
     backend: str | None, dtype: torch.dtype, poison: str
 ) -> None:
-    for S in KEYS:
-        for L in sorted({1, 3, S}):
+    for S in KEYS if backend in ("sdpa", None) else KEYS[1:4]:
+        for L in sorted({1, S}):
             q, k, v = operands(L, S, dtype)
             POISON[poison](q, k, v)
             for mask in masks(L, S):
@@ -61,10 +61,10 @@ def _check_poisoned(q, k, v, mask, backend) -> None:
     read = (v.isnan()[:, :, None] & allowed[..., None]).any(-2)  # 1 H L D
     case = f"{L} × {S}, {mask!r}"
     assert out[asked | read].isnan().all(), case
-    finite = exact.isfinite()
-    clean = finite & out.isfinite()  # a kernel may spread NaN to who may not attend to it
+    clean = exact.isfinite() & out.isfinite()  # NaN may spread to who may not attend to it
     assert_close(out[clean].double(), exact[clean], _tolerance(q.dtype), case)
-    assert not (finite & ~out.isfinite())[0, 0].any() or not exact[0, 0].isfinite().all(), case
+    if q[0, 0].isfinite().all():
+        assert_close(out[0, 0].double(), exact[0, 0], _tolerance(q.dtype), case)
 
 
 def _tolerance(dtype: torch.dtype) -> float:
