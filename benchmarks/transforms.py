@@ -48,7 +48,9 @@ def options(kind: str, q: Tensor, k: Tensor) -> dict[str, Any]:
         "padding": lambda: {"mask": gf.Padding(lengths)},
         "documents": lambda: {"mask": gf.Documents(cols // 3) & gf.Causal()},
         "explicit": lambda: {"mask": (rows[:, None] + cols) % 3 != 0},
-        "rows hidden": lambda: {"mask": Not(gf.Padding(lengths)) & (rows[:, None] < cols)},
+        "rows hidden": lambda: {
+            "mask": Not(gf.Padding(lengths)) & gf.Explicit(rows[:, None] < cols)
+        },
         "explicit bias": lambda: {"bias": torch.sin(rows[:, None] - cols.to(q.dtype))},
         "relative buckets": lambda: {"bias": gf.RelativeBuckets(buckets), "mask": gf.Causal()},
         "ALiBi": lambda: {"bias": gf.ALiBi.of_heads(H, device=q.device), "mask": gf.Causal()},
