@@ -6,6 +6,7 @@ is a formula (ALiBi) is not rounded, and a finite number never becomes infinite.
 """
 
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,7 +22,7 @@ def autocast_dtype(tensor: Tensor) -> torch.dtype | None:
     return torch.get_autocast_dtype(device)
 
 
-def without_autocast(tensor: Tensor) -> AbstractContextManager[None]:
+def without_autocast(tensor: Tensor) -> AbstractContextManager[Any]:
     """What runs inside computes in the dtypes it is given."""
     if autocast_dtype(tensor) is None:
         return nullcontext()

@@ -7,6 +7,7 @@ without looking into a tensor.
 
 import torch
 from torch import Tensor
+from torch._C import _functorch  # pyright: ignore[reportAttributeAccessIssue]
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd import forward_ad
 
@@ -26,7 +27,7 @@ def is_readable(tensor: Tensor) -> bool:
     """Whether this tensor has values that Python can read now."""
     if torch.compiler.is_compiling() or tensor.is_meta or isinstance(tensor, FakeTensor):
         return False
-    return not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+    return not _functorch.is_functorch_wrapped_tensor(tensor)
 
 
 def needs_more_derivatives() -> bool:
@@ -40,8 +41,8 @@ def needs_more_derivatives() -> bool:
         return True
     if not torch._C._are_functorch_transforms_active():
         return False
-    levels = torch._C._functorch.get_interpreter_stack() or ()
-    return sum(level.key() == torch._C._functorch.TransformType.Grad for level in levels) > 1
+    levels = _functorch.get_interpreter_stack() or ()
+    return sum(level.key() == _functorch.TransformType.Grad for level in levels) > 1
 
 
 def sure(condition: bool | torch.SymBool) -> bool:

@@ -78,7 +78,7 @@ def second_gradients(
                 out, inputs[1:], inputs[0][:, :, rows], create_graph=True, allow_unused=True
             )
             pairs = zip(first, weights, strict=True)
-            total = sum((g * w).sum() for g, w in pairs if g is not None)
+            total = torch.stack([(g * w).sum() for g, w in pairs if g is not None]).sum()
             grads = torch.autograd.grad(total, inputs, create_graph=build, allow_unused=True)
             sums = [s if g is None else s + g for s, g in zip(sums, grads, strict=True)]
     return tuple(sums)
@@ -103,13 +103,13 @@ def _out_by_rows(
     for rows, tiles in plan.chunks():
         if not tiles:
             continue
-        scores = torch.cat([tile_scores(q, k, site, tile) for tile in tiles], dim=-1)
+        parts = [tile_scores(q, k, site, tile) for tile in tiles]
+        scores = torch.cat(parts, dim=-1)
         empty = scores.isneginf().all(-1, keepdim=True)
         weights = scores.masked_fill(empty, 0.0).softmax(-1).masked_fill(empty, 0.0)
         if keep is not None:
-            widths = [tile.cols.stop - tile.cols.start for tile in tiles]
-            parts = zip(tiles, weights.split(widths, dim=-1), strict=True)
-            weights = torch.cat([part * keep(tile, part) for tile, part in parts], dim=-1)
+            kept = [keep(tile, part) for tile, part in zip(tiles, parts, strict=True)]
+            weights = weights * torch.cat(kept, dim=-1)
         values = torch.cat([v[:, :, tile.cols] for tile in tiles], dim=2).to(dtype)
         yield rows, times(weights, values).to(q.dtype)
 
