@@ -1,7 +1,7 @@
 """What `gf.attention` costs beside a bare `F.scaled_dot_product_attention`, and what masks save.
 
-python benchmarks/attention.py                     CPU: cost, short gradients in bfloat16,
-                                                   and streaming at 65,536 tokens
+python benchmarks/attention.py                     CPU: cost, few keys, short gradients in
+                                                   bfloat16, and streaming at 65,536 tokens
 python benchmarks/attention.py --device cuda       GPU: cost, and a window by flex and by mask
 """
 
@@ -109,6 +109,28 @@ def short_gradients(repeats: int) -> bool:
     return fine
 
 
+def few_keys(repeats: int) -> None:
+    """Below 16 keys on the CPU a dense mask keeps NaN visible: what that costs."""
+    print("float32, forward, few keys, as a multiple of the bare call")
+    for B, H, L, S, D in ((1, 8, 1, 8, 64), (1, 8, 8, 8, 64), (1, 8, 1, 20, 64), (64, 4, 8, 8, 64)):
+        q, k, v = (torch.randn(B, H, n, D) for n in (L, S, S))
+        for mask in (None, gf.Causal()) if L == S else (None,):
+            found = compare(
+                lambda q=q, k=k, v=v, mask=mask: gf.attention(q, k, v, mask=mask),
+                lambda q=q, k=k, v=v, mask=mask: F.scaled_dot_product_attention(
+                    q, k, v, is_causal=mask is not None
+                ),
+                "cpu",
+                repeats=10 * repeats,
+            )
+            kind = "causal" if mask is not None else "none"
+            print(
+                f"{B:3} × {H} heads, {L} × {S:<3} {kind:<7} {found.ours * 1e6:8.1f} µs, bare "
+                f"{found.theirs * 1e6:8.1f} µs, ratio {found.ratio:.3f} (noise {found.noise:.3f})"
+            )
+    print()
+
+
 def streaming() -> bool:
     """65,536 queries × 65,536 keys on the CPU: at most 1 GiB beyond the inputs."""
     fine = True
@@ -134,6 +156,7 @@ def main() -> int:
     if args.device == "cuda":
         fine &= window(args.device, args.repeats)
     else:
+        few_keys(args.repeats)
         fine &= short_gradients(args.repeats) & streaming()
     return 0 if fine else 1
 

@@ -145,3 +145,92 @@ def test_attention_compiles_into_one_graph(mask: gf.Mask) -> None:
     q, k, v = operands(163, 163, dtype=torch.bfloat16)
     compiled = torch.compile(lambda q, k, v: gf.attention(q, k, v, mask=mask), fullgraph=True)
     assert_close(compiled(q, k, v), gf.attention(q, k, v, mask=mask), 2e-2)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("dtype", HALF_AND_SINGLE)
+@pytest.mark.parametrize("scale", [-0.7, 0.0])
+@pytest.mark.parametrize("lengths", [(163, 163), (139, 163), (163, 139), (1, 163)])
+def test_a_scale_need_not_be_positive(
+    backend: str, dtype: torch.dtype, scale: float, lengths: tuple[int, int]
+) -> None:
+    q, k, v = (t.requires_grad_() for t in operands(*lengths, dtype=dtype))
+    for mask in (None, gf.Causal(), gf.Window(left=9)):
+        out = gf.attention(q, k, v, mask=mask, scale=scale, backend=backend)
+        exact = reference.attention(*(t.double() for t in (q, k, v)), mask=mask, scale=scale)
+        assert_close(out.double(), exact, 1e-5 if dtype == torch.float32 else 3e-2)
+        for grad in torch.autograd.grad(out.sum(), (q, k, v)):
+            assert grad.isfinite().all()
+
+
+@pytest.mark.parametrize("which", ["q", "k"])
+@pytest.mark.parametrize("mask", [None, gf.Causal()])
+@pytest.mark.parametrize("dtype", HALF_AND_SINGLE)
+@pytest.mark.parametrize("backend", ("sdpa", "streaming"))
+@pytest.mark.parametrize("S", [1, 3, 15])
+def test_nan_is_never_hidden_among_few_keys(
+    which: str, mask: gf.Mask | None, dtype: torch.dtype, backend: str, S: int
+) -> None:
+    names = dict(zip("qkv", operands(S, S, 6, dtype=dtype), strict=True))
+    names[which][0, 1] = torch.nan
+    out = gf.attention(**names, mask=mask, backend=backend)
+    assert out[0, 1].isnan().all()
+
+
+@pytest.mark.parametrize("mask", [None, gf.Causal(), gf.Causal(offset=200), gf.Causal(offset=7)])
+def test_offsets_that_hide_nothing(mask: gf.Mask | None) -> None:
+    q, k, v = operands()
+    exact = reference.attention(*(t.double() for t in (q, k, v)), mask=mask)
+    for backend in BACKENDS:
+        assert_close(gf.attention(q, k, v, mask=mask, backend=backend).double(), exact, 1e-5)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("low", LOW)
+def test_autocast_gives_its_dtype(backend: str, low: torch.dtype) -> None:
+    q, k, v = (t.requires_grad_() for t in operands())
+    with torch.autocast("cuda", dtype=low):
+        out = gf.attention(q, k.to(low), v, mask=gf.Causal(), backend=backend)
+        grads = torch.autograd.grad(out.float().sum(), (q, k, v))
+    assert out.dtype == low
+    plain = gf.attention(*(t.to(low) for t in (q, k, v)), mask=gf.Causal(), backend=backend)
+    assert_close(out, plain, 1e-6)
+    assert all(g.dtype == torch.float32 and g.isfinite().all() for g in grads)
+
+
+def test_streaming_can_be_differentiated_twice() -> None:
+    q, k, v = (t[:1, :, :20].double().requires_grad_() for t in operands())
+
+    def penalty(backend: str) -> tuple[torch.Tensor, ...]:
+        out = gf.attention(q, k, v, mask=gf.Causal(), softcap=2.0, backend=backend)
+        first = torch.autograd.grad(out.square().sum(), (q, k, v), create_graph=True)
+        return torch.autograd.grad(sum(g.square().sum() for g in first), (q, k, v))
+
+    for got, right in zip(penalty("streaming"), penalty("reference"), strict=True):
+        assert_close(got, right, 1e-9)
+
+
+@pytest.mark.parametrize("backend", ("sdpa", "flex"))
+def test_kernels_without_second_derivatives_say_so(backend: str) -> None:
+    q, k, v = (t.requires_grad_() for t in operands(dtype=torch.bfloat16))
+    out = gf.attention(q, k, v, mask=gf.Causal() & gf.Window(17), backend=backend)
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        first = torch.autograd.grad(out.square().sum(), (q, k, v), create_graph=True)
+        torch.autograd.grad(first[0].square().sum(), q)
+
+
+@pytest.mark.parametrize("mask", [None, gf.Causal(), gf.Causal() & gf.Window(17)])
+def test_forward_mode_and_dynamic_graphs(mask: gf.Mask | None) -> None:
+    q, k, v = operands(163, 163, K=6)
+    _, got = torch.func.jvp(lambda q: gf.attention(q, k, v, mask=mask), (q,), (q.cos(),))
+    _, right = torch.func.jvp(lambda q: reference.attention(q, k, v, mask=mask), (q,), (q.cos(),))
+    assert_close(got, right, 1e-4)
+    compiled = torch.compile(
+        lambda q, k, v: gf.attention(q, k, v, mask=mask),
+        dynamic=True,
+        fullgraph=True,
+        backend="aot_eager",
+    )
+    for n in (163, 41):
+        cut = [t[:, :, :n] for t in (q, k, v)]
+        assert_close(compiled(*cut), gf.attention(*cut, mask=mask), 1e-4)

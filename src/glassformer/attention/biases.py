@@ -6,7 +6,7 @@ Biases add up with `+`. They are added in float32 or better, after scaling and s
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from jaxtyping import Float, Int
@@ -32,7 +32,17 @@ class Bias(ABC):
     def tensors(self) -> tuple[Tensor, ...]:
         """What can be learned: the tensors that gradients flow to."""
         values = (getattr(self, field.name) for field in fields(self))
-        return tuple(v for v in values if isinstance(v, Tensor) and v.is_floating_point())
+        return tuple(v for v in values if _is_floating(v))
+
+    def with_tensors(self, tensors: tuple[Tensor, ...]) -> "Bias":
+        """The same bias with others in the place of `tensors()`."""
+        learned = [f.name for f in fields(self) if _is_floating(getattr(self, f.name))]
+        return replace(self, **dict(zip(learned, tensors, strict=True)))
+
+    @property
+    def is_data(self) -> bool:
+        """True if the values are numbers out of `tensors()`, False if a formula computes them."""
+        return True
 
     def is_exact_in(self, dtype: torch.dtype) -> bool:
         """Whether every value can be written in this dtype without rounding."""
@@ -97,6 +107,10 @@ class ALiBi(Bias):
         cells = tile.cells()
         distance = (cells.k - cells.stand(self.offset)).abs()
         sums[0].sub_((grad * distance).sum((0, 2, 3)))
+
+    @property
+    def is_data(self) -> bool:
+        return False
 
     def is_exact_in(self, dtype: torch.dtype) -> bool:
         return dtype in (torch.float32, torch.float64)  # slope · distance needs many bits
@@ -224,6 +238,14 @@ class BiasSum(Bias):
     def tensors(self) -> tuple[Tensor, ...]:
         return self.a.tensors() + self.b.tensors()
 
+    def with_tensors(self, tensors: tuple[Tensor, ...]) -> Bias:
+        n = len(self.a.tensors())
+        return BiasSum(self.a.with_tensors(tensors[:n]), self.b.with_tensors(tensors[n:]))
+
+    @property
+    def is_data(self) -> bool:
+        return self.a.is_data and self.b.is_data
+
     def accumulate(self, sums: tuple[Tensor, ...], grad: Tensor, tile: Tile) -> None:
         n = len(self.a.tensors())
         self.a.accumulate(sums[:n], grad, tile)
@@ -246,6 +268,10 @@ def as_bias(bias: Any) -> Bias:
         f"bias must be a bias value such as gf.ALiBi.of_heads(8) or a floating tensor; got "
         f"{type(bias).__name__}."
     )
+
+
+def _is_floating(value: Any) -> TypeGuard[Tensor]:
+    return isinstance(value, Tensor) and value.is_floating_point()
 
 
 def _at_least_float32(tensor: Tensor) -> Tensor:

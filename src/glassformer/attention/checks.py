@@ -44,7 +44,7 @@ def check_scoring(
 ) -> Scoring:
     """The parts of attention up to the weights; an error names what does not fit."""
     extent = _check_pair(q, k, "k")
-    if scale is not None and not math.isfinite(scale):
+    if scale is not None and not -math.inf < scale < math.inf:
         raise ConfigError(
             f"scale must be a finite number; got {scale}. Leave it out for 1/√head_dim."
         )

@@ -4,16 +4,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from glassformer.attention import reference
+from glassformer.attention.autocast import autocast_dtype, cast_operands, without_autocast
 from glassformer.attention.backends import flex, sdpa, streaming
 from glassformer.attention.biases import Bias
 from glassformer.attention.checks import Scoring, check_scoring, check_values
 from glassformer.attention.masks import Mask
 from glassformer.attention.tiles import Plan
+from glassformer.attention.tracing import is_traced
 from glassformer.errors import BackendError, ConfigError
 
 Name = Literal["sdpa", "flex", "streaming", "reference"]
@@ -59,10 +60,16 @@ def attention(
     Query head h reads key-value head h // (H // K). A row where nothing is allowed gives zeros.
     `dropout` acts on the weights whenever it is not 0: pass 0 outside of training.
 
+    >>> import torch
     >>> q, k, v = torch.randn(3, 1, 8, 5, 64).unbind(0)
     >>> attention(q, k, v).shape
     torch.Size([1, 8, 5, 64])
     """
+    if autocast_dtype(q) is not None:
+        q, k, v, bias = cast_operands(q, k, v, bias)
+        options = {"mask": mask, "bias": bias, "scale": scale, "softcap": softcap}
+        with without_autocast(q):
+            return attention(q, k, v, **options, dropout=dropout, backend=backend)
     site = check_scoring(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
     check_values(q, k, v, dropout)
     name = _choose(q, k, v, site, dropout).backend if backend is None else backend
@@ -83,6 +90,8 @@ def explain(
     dropout: float = 0.0,
 ) -> "Explanation":
     """Which backend `attention` would take for these inputs, and why; nothing is computed."""
+    if autocast_dtype(q) is not None:
+        q, k, v, bias = cast_operands(q, k, v, bias)
     site = check_scoring(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
     check_values(q, k, v, dropout)
     choice = _choose(q, k, v, site, dropout)
@@ -112,6 +121,7 @@ class _Choice(NamedTuple):
 
 
 _FORMS = {
+    "few": "so few keys that a dense mask costs nothing, and NaN stays visible",
     "none": "nothing is hidden, so the fused kernel needs no mask",
     "is_causal": "causal with L = S is a flag of the fused kernel",
     "tail": "causal with L > S: the first L − S queries see nothing, the rest take the causal flag",
@@ -128,10 +138,11 @@ def _choose(q: Tensor, k: Tensor, v: Tensor, site: Scoring, dropout: float) -> _
         form = sdpa.form(q, site)
         if form != "dense":
             return _Choice("sdpa", _FORMS[form])
+    if is_traced(q):
+        # The others look at tensors while they plan, and have no forward-mode derivatives.
+        inside = "inside a graph or a transform, where no value may be read"
+        return _Choice("reference", refused) if refused else _Choice("sdpa", inside)
     on_cpu, cells = q.device.type == "cpu", L * S
-    if torch.compiler.is_compiling():
-        # The others look at tensors while they plan, which a traced graph cannot.
-        return _Choice("sdpa" if refused is None else "reference", "inside a compiled graph")
     if refused is None and cells <= _SMALL:
         return _Choice("sdpa", f"{L} × {S} is small, so a dense mask or bias costs little")
     if not on_cpu and flex.refusal(q, k, v, site, dropout) is None:

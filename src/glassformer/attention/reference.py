@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from glassformer.attention.autocast import cast_operands
 from glassformer.attention.biases import Bias
 from glassformer.attention.cells import Tile
 from glassformer.attention.checks import check_scoring, check_values
@@ -34,6 +35,7 @@ def attention_weights(
     tensor([[0.7311, 0.2689],
             [0.2689, 0.7311]])
     """
+    q, k, _, bias = cast_operands(q, k, k, bias)  # where torch.autocast is on
     site = check_scoring(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
     k = k.repeat_interleave(q.shape[1] // k.shape[1], dim=1)  # head h reads k of h // (H // K)
     # q is scaled before the product: in float16 the product could overflow where scores fit.
@@ -65,6 +67,7 @@ def attention(
     dropout: float = 0.0,
 ) -> Float[Tensor, "B H L E"]:
     """The weighted sum of the values, with the weights of `attention_weights`."""
+    q, k, v, bias = cast_operands(q, k, v, bias)
     check_values(q, k, v, dropout)
     weights = attention_weights(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
     v = v.repeat_interleave(q.shape[1] // v.shape[1], dim=1)

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from glassformer.attention import statistics_streaming, statistics_triton
+from glassformer.attention.autocast import without_autocast
 from glassformer.attention.biases import Bias
 from glassformer.attention.cells import Indices, Tile, as_indices
 from glassformer.attention.checks import Scoring, check_scoring
@@ -73,7 +74,7 @@ def attention_statistics(
         )
     asked = {"map_size": map_size, "top": top, "stands": stands}
     fused = statistics_triton.refusal(q, site, **asked) is None
-    with torch.no_grad():
+    with torch.no_grad(), without_autocast(q):
         measure = statistics_triton.measure if fused else statistics_streaming.measure
         found = measure(q, k, site, **asked, distance=distance, lse=lse, progress=progress)
         return AttentionStatistics(**found)
@@ -91,7 +92,7 @@ def attention_lse(
     """The log-sum-exp of every row of scores: all that is needed to get exact weights anywhere."""
     site = check_scoring(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
     fused = statistics_triton.refusal(q, site) is None
-    with torch.no_grad():
+    with torch.no_grad(), without_autocast(q):
         return (statistics_triton if fused else statistics_streaming).row_lse(q, k, site)
 
 
@@ -117,7 +118,7 @@ def attention_tile(
     _check_lse(lse, site)
     queries = as_indices(rows, site.extent.L, "rows", q.device)
     keys = as_indices(cols, site.extent.S, "cols", q.device)
-    with torch.no_grad():
+    with torch.no_grad(), without_autocast(q):
         scores = tile_scores(q, k, site, Tile(site.extent, queries, keys, q.device))
         known = lse[:, :, queries, None].to(scores.dtype)
         return scores.sub_(known.masked_fill(known.isneginf(), 0.0)).exp_()

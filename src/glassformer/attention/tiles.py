@@ -59,7 +59,7 @@ def tile_scores(
     scores = q_rows.flatten(2, 3) @ k_cols.transpose(-1, -2)  # B K G·R C
     scores = scores.unflatten(2, q_rows.shape[2:4]).flatten(1, 2)  # B H R C
     if site.softcap is not None:
-        scores = scores.div_(site.softcap).tanh_().mul_(site.softcap)
+        scores = scores.div_(site.softcap).tanh_() * site.softcap  # autograd keeps what tanh_ gave
     if site.bias is not None:
         scores = scores + site.bias.tile(tile)
     if site.mask is not None and tile.mixed:

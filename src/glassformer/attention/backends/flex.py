@@ -16,6 +16,7 @@ from torch import Tensor
 from glassformer.attention.cells import Blocks, Cells, Extent
 from glassformer.attention.checks import Scoring
 from glassformer.attention.masks import Mask
+from glassformer.attention.tracing import is_traced
 from glassformer.errors import BackendError
 
 BLOCK = 128  # FlexAttention's own default
@@ -24,8 +25,8 @@ _MOST_KERNELS = 256  # kinds of mask, bias, dtype and layout that may be compile
 
 def refusal(q: Tensor, k: Tensor, v: Tensor, site: Scoring, dropout: float) -> str | None:
     """Why this backend cannot do what is asked; None: it can."""
-    if torch.compiler.is_compiling():
-        return "this backend compiles by itself and cannot run inside another compiled graph"
+    if is_traced(q):
+        return "this backend compiles by itself and cannot run inside another graph or transform"
     if dropout:
         return "FlexAttention has no dropout"
     if q.device.type not in ("cpu", "cuda"):

@@ -17,8 +17,9 @@ from torch import Tensor
 from glassformer.attention.cells import Extent, Tile
 from glassformer.attention.checks import Scoring
 from glassformer.attention.masks import Causal, Mask, essential
+from glassformer.attention.tracing import is_traced, needs_more_derivatives, sure
 
-_FULL_REGISTER = 64  # numbers: the widest there are, 2048 bits of float32
+_REGISTER = 16  # float32 numbers in the widest vector register that PyTorch uses, AVX-512
 _SHORT = 1 << 14  # cells: up to here CPU gradients are slower in half precision
 
 
@@ -29,37 +30,45 @@ def refusal(q: Tensor, k: Tensor, v: Tensor, site: Scoring, dropout: float) -> s
         return "scaled_dot_product_attention has no soft-capping"
     if site.bias is not None and not site.bias.is_exact_in(q.dtype):
         return f"scaled_dot_product_attention would round this bias to {q.dtype}, the dtype of q"
-    if q.device.type == "cpu" and _hides_nan(q, site.extent.S):
-        return "q holds NaN or infinity, and for few keys PyTorch's CPU kernel turns that to zeros"
+    if needs_more_derivatives():
+        return "PyTorch's fused kernels have no forward-mode and no second derivatives"
     return None
 
 
-def _hides_nan(q: Tensor, n_keys: int) -> bool:
-    # The kernel's maximum forgets NaN where the keys do not fill one vector register.
-    if n_keys >= _FULL_REGISTER or torch.compiler.is_compiling() or q.is_meta:
-        return False
-    dtype = torch.float32 if q.dtype == torch.float16 else None  # float16 sums overflow
-    return not math.isfinite(q.detach().sum(dtype=dtype))  # one sum finds any NaN
-
-
 def form(q: Tensor, site: Scoring) -> str:
-    """How the mask is told: "none", "is_causal", "tail", "lower_right" or "dense"."""
-    if site.bias is not None:
-        return "dense"
-    L, S = site.extent[2:]
+    """How the kernel learns of the mask: a flag, or a "dense" tensor.
+
+    "none", "is_causal", "tail" and "lower_right" are flags. "few" stands for a tensor too, which
+    a flag could replace if the kernel did not lose NaN there.
+    """
+    return _form(q, site, _remaining_mask(site))
+
+
+def _remaining_mask(site: Scoring) -> Mask | None:
+    # Without an offset, Causal hides something as soon as there are two queries.
     mask = site.mask
-    if not isinstance(mask, Causal) or L == 1:
-        mask = essential(mask, site.extent)
+    if isinstance(mask, Causal) and mask.offset is None and sure(site.extent.L > 1):
+        return mask
+    return essential(mask, site.extent)
+
+
+def _form(q: Tensor, site: Scoring, mask: Mask | None) -> str:
+    L, S = site.extent[2:]
+    is_flag = mask is None or (isinstance(mask, Causal) and mask.offset is None)
+    if site.bias is not None or not is_flag:
+        return "dense"
+    if q.device.type == "cpu" and not sure(S >= _REGISTER):
+        # The flags' maximum over keys forgets NaN in what does not fill a vector register: a row
+        # of nothing but NaN comes out as zeros. The maximum behind a dense mask does not.
+        return "few"
     if mask is None:
         return "none"
-    if not isinstance(mask, Causal) or mask.offset is not None:
-        return "dense"
-    if L == S:
+    if sure(L == S):
         return "is_causal"
-    if L > S:
+    if sure(L > S):
         return "tail"
-    kernel = q.is_cuda and q.dtype != torch.float64 and not torch.compiler.is_compiling()
-    return "lower_right" if kernel else "dense"
+    has_kernel = q.is_cuda and q.dtype != torch.float64 and not is_traced(q)
+    return "lower_right" if has_kernel else "dense"
 
 
 def attend(
@@ -71,19 +80,20 @@ def attend(
 ) -> Float[Tensor, "B H L E"]:
     """The weighted sum of the values, by the fastest kernel that PyTorch has for the case."""
     if _learns_slowly(q, k, v, site):
-        with torch.autocast("cpu", enabled=False):  # which would go back to half precision
-            return attend(q.float(), k.float(), v.float(), site, dropout).to(v.dtype)
-    how = form(q, site)
+        return attend(q.float(), k.float(), v.float(), site, dropout).to(v.dtype)
+    mask = _remaining_mask(site)
+    how = _form(q, site, mask)
+    q, scale = _with_positive_scale(q, site.scale)
     D, E = q.shape[-1], v.shape[-1]
     if D != E:  # the fused kernels want one width; zeros change neither scores nor sums
         q, k, v = (F.pad(x, (0, max(D, E) - x.shape[-1])) for x in (q, k, v))
-    grouped = q.shape[1] != k.shape[1]
+    grouped = sure(q.shape[1] != k.shape[1])
     if grouped and q.is_cuda and (how in ("dense", "lower_right") or q.dtype == torch.float32):
         # Only the flash kernel knows grouped heads; for the others copies cost less than falling
         # back to the unfused form.
         k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], dim=1) for x in (k, v))
         grouped = False
-    options = {"dropout_p": dropout, "scale": site.scale, "enable_gqa": grouped}
+    options = {"dropout_p": dropout, "scale": scale, "enable_gqa": grouped}
     if how == "tail":
         first = site.extent.L - site.extent.S
         seen = F.scaled_dot_product_attention(q[:, :, first:], k, v, is_causal=True, **options)
@@ -91,21 +101,35 @@ def attend(
     elif how in ("none", "is_causal"):
         out = F.scaled_dot_product_attention(q, k, v, is_causal=how == "is_causal", **options)
     elif how == "lower_right":
-        mask = _lower_right(site.extent)
-        out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, **options)
+        bias = _lower_right(site.extent)
+        out = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, **options)
+    elif how == "few":
+        bias = _additive(q, site.extent, is_causal=mask is not None)
+        out = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, **options)
     elif q.is_cuda:
-        mask, empty = _filled(_dense(q, site))
-        out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, **options)
+        filled, empty = _filled(_dense(q, site, mask))
+        out = F.scaled_dot_product_attention(q, k, v, attn_mask=filled, **options)
         out = out.masked_fill(empty, 0.0)
     else:
-        out = F.scaled_dot_product_attention(q, k, v, attn_mask=_dense(q, site), **options)
+        dense = _dense(q, site, mask)
+        out = F.scaled_dot_product_attention(q, k, v, attn_mask=dense, **options)
     return out if D == E else out[..., :E]
+
+
+def _with_positive_scale(q: Tensor, scale: float) -> tuple[Tensor, float]:
+    # The kernels multiply by the scale after they have put −∞ where the causal flag hides, and
+    # flash kernels take the maximum before it: both are wrong unless the scale is positive.
+    if scale > 0:
+        return q, scale
+    return (-q, -scale) if scale < 0 else (q * 0.0, 1.0)
 
 
 def _learns_slowly(q: Tensor, k: Tensor, v: Tensor, site: Scoring) -> bool:
     learns = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
     half = q.dtype in (torch.bfloat16, torch.float16)
-    return learns and half and q.device.type == "cpu" and site.extent.L * site.extent.S <= _SHORT
+    return (
+        learns and half and q.device.type == "cpu" and sure(site.extent.L * site.extent.S <= _SHORT)
+    )
 
 
 def _lower_right(extent: Extent) -> Tensor:
@@ -125,12 +149,19 @@ def _filled(mask: Tensor) -> tuple[Tensor, Tensor]:
     return mask | empty if mask.dtype == torch.bool else mask.masked_fill(empty, 0.0), empty
 
 
-def _dense(q: Tensor, site: Scoring) -> Tensor:
+def _additive(q: Tensor, extent: Extent, *, is_causal: bool) -> Tensor:
+    """No mask, or the causal one, in the form that costs the host least: numbers to add."""
+    if not is_causal:
+        return q.new_zeros(1, extent.S)
+    hidden = q.new_full((extent.L, extent.S), -math.inf)
+    return hidden.triu(extent.S - extent.L + 1)
+
+
+def _dense(q: Tensor, site: Scoring, mask: Mask | None) -> Tensor:
     whole = Tile.whole(site.extent, q.device)
-    mask: Mask | None = essential(site.mask, site.extent)
     allowed = None if mask is None else mask.tile(whole)
-    if site.bias is None:
-        assert allowed is not None
-        return allowed.expand(*allowed.shape[:-2], *site.extent[2:])
-    scores = site.bias.tile(whole).to(q.dtype)
-    return scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
+    if site.bias is not None:
+        scores = site.bias.tile(whole).to(q.dtype)
+        return scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
+    assert allowed is not None, "without mask and bias the form is not dense"
+    return allowed.expand(*allowed.shape[:-2], *site.extent[2:])

@@ -11,16 +11,26 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from glassformer.attention.cells import Tile
+from glassformer.attention.autocast import without_autocast
+from glassformer.attention.backends.streaming_gradients import (
+    Call,
+    Keep,
+    first_gradients,
+    second_gradients,
+    times,
+)
 from glassformer.attention.checks import Scoring
-from glassformer.attention.tiles import Plan, split_groups, tile_scores, working_dtype
+from glassformer.attention.tiles import Plan, tile_scores, working_dtype
+from glassformer.attention.tracing import is_traced
 
 
 def refusal(q: Tensor, k: Tensor, v: Tensor, site: Scoring, dropout: float) -> str | None:
     """Why this backend cannot do what is asked; None: it can."""
-    del q, k, v, site, dropout
+    del k, v, site, dropout
+    if is_traced(q) and (torch.compiler.is_exporting() or not torch.compiler.is_compiling()):
+        # A compiled function may be left for a while; nothing else here may.
+        return "it plans by the values of masks, which a graph or a transform does not have"
     return None
 
 
@@ -33,11 +43,13 @@ def attend(
 ) -> Float[Tensor, "B H L E"]:
     """The weighted sum of the values, without ever holding the weights."""
     tensors = site.bias.tensors() if site.bias is not None else ()
-    return _Streaming.apply(q, k, v, site, dropout, *tensors)  # type: ignore[return-value]
+    plan = Plan.of(site.extent, site.mask, q.device)
+    keep = Keep.drawn(dropout, q.device) if dropout else None
+    return _Streaming.apply(Call(site, plan, keep), q, k, v, *tensors)  # type: ignore[return-value]
 
 
 def forward(
-    q: Tensor, k: Tensor, v: Tensor, site: Scoring, plan: Plan, keep: "_Keep | None" = None
+    q: Tensor, k: Tensor, v: Tensor, site: Scoring, plan: Plan, keep: "Keep | None" = None
 ) -> tuple[Float[Tensor, "B H L E"], Float[Tensor, "B H L"]]:
     """Out, and the log-sum-exp of every row of scores (−∞ where nothing is allowed)."""
     B, H, L, _ = site.extent
@@ -59,7 +71,7 @@ def forward(
             total = total * shrink + weights.sum(-1)
             if keep is not None:
                 weights = weights * keep(tile, weights)
-            summed = summed * shrink[..., None] + _times(weights, v[:, :, tile.cols].to(dtype))
+            summed = summed * shrink[..., None] + times(weights, v[:, :, tile.cols].to(dtype))
         empty = total == 0
         out[:, :, rows] = (summed / total.masked_fill(empty, 1.0)[..., None]).to(q.dtype)
         lse[:, :, rows] = top + total.log()
@@ -68,91 +80,35 @@ def forward(
 
 class _Streaming(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, q: Tensor, k: Tensor, v: Tensor, site: Scoring, dropout: float, *tensors: Tensor
-    ) -> Tensor:
-        plan = Plan.of(site.extent, site.mask, q.device)
-        keep = _Keep.drawn(dropout, q.device) if dropout else None
-        out, lse = forward(q, k, v, site, plan, keep)
-        ctx.save_for_backward(q, k, v, out, lse, *tensors)
-        ctx.site, ctx.plan, ctx.keep = site, plan, keep
+    def forward(ctx: Any, call: Call, q: Tensor, k: Tensor, v: Tensor, *tensors: Tensor) -> Tensor:
+        with without_autocast(q):
+            out, lse = forward(q, k, v, call.site, call.plan, call.keep)
+        ctx.save_for_backward(q, k, v, *tensors, out, lse)
+        ctx.call = call
         return out
 
     @staticmethod
-    @once_differentiable
-    def backward(  # type: ignore[override]
-        ctx: Any, *grad_outputs: Tensor
-    ) -> tuple[Tensor | None, ...]:
-        q, k, v, out, lse, *tensors = ctx.saved_tensors
-        site, plan, keep = ctx.site, ctx.plan, ctx.keep
-        dtype = working_dtype(q.dtype)
-        dq, dk, dv = (torch.zeros_like(x, dtype=dtype) for x in (q, k, v))
-        sums = tuple(torch.zeros_like(t, dtype=dtype) for t in tensors)
-        grad_out = grad_outputs[0].to(dtype)
-        drift = (grad_out * out.to(dtype)).sum(-1, keepdim=True)  # Σ_j weight_j · dweight_j
-        finite = lse.masked_fill(lse.isneginf(), 0.0)[..., None]
-        for rows, tiles in plan.chunks():
-            g, q_rows = grad_out[:, :, rows], q[:, :, rows].to(dtype)
-            for tile in tiles:
-                cols = tile.cols
-                scores = tile_scores(q, k, site, tile)
-                bend = _softcap_slope(q, k, site, tile) if site.softcap is not None else None
-                weights = scores.sub_(finite[:, :, rows]).exp_()
-                dweights = _times(g, v[:, :, cols].to(dtype).transpose(-1, -2))
-                kept = weights
-                if keep is not None:
-                    factor = keep(tile, weights)
-                    kept, dweights = weights * factor, dweights * factor
-                dv[:, :, cols] += _gathered(kept, g, k.shape[1])
-                dscores = weights * (dweights - drift[:, :, rows])
-                if site.bias is not None:
-                    site.bias.accumulate(sums, dscores, tile)
-                if bend is not None:
-                    dscores = dscores * bend
-                dq[:, :, rows] += _times(dscores, k[:, :, cols].to(dtype)) * site.scale
-                dk[:, :, cols] += _gathered(dscores, q_rows, k.shape[1]) * site.scale
-        dq, dk, dv = (g.to(q.dtype) for g in (dq, dk, dv))
-        dtensors = (g.to(t.dtype) for g, t in zip(sums, tensors, strict=True))
-        return (dq, dk, dv, None, None, *dtensors)
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        *operands, out, lse = ctx.saved_tensors
+        grads = _Gradients.apply(ctx.call, out.detach(), lse, grad_outputs[0], *operands)
+        return None, *grads  # type: ignore[misc]
 
 
-class _Keep:
-    """Which weights dropout keeps, drawn anew from its seed for each tile: nothing is stored."""
+class _Gradients(torch.autograd.Function):
+    """The gradients as a function of the operands: `out` and `lse` come from these."""
 
-    def __init__(self, dropout: float, seed: int, device: torch.device) -> None:
-        self.dropout, self.seed = dropout, seed
-        self.generator = torch.Generator(device)
+    @staticmethod
+    def forward(
+        ctx: Any, call: Call, out: Tensor, lse: Tensor, grad_out: Tensor, *operands: Tensor
+    ) -> tuple[Tensor, ...]:
+        ctx.save_for_backward(grad_out, *operands)
+        ctx.call = call
+        with without_autocast(out):
+            return first_gradients(call, out, lse, grad_out, *operands)
 
-    @classmethod
-    def drawn(cls, dropout: float, device: torch.device) -> "_Keep":
-        return cls(dropout, int(torch.randint(2**62, ())), device)
-
-    def __call__(self, tile: Tile, like: Tensor) -> Tensor:
-        # Distinct for every tile: no two tiles begin at the same row and column.
-        row, col = (which.start for which in (tile.rows, tile.cols) if isinstance(which, slice))
-        self.generator.manual_seed((self.seed + (row << 31) + col) % 2**63)
-        noise = torch.rand(like.shape, generator=self.generator, device=like.device)
-        return (noise >= self.dropout).to(like.dtype) / (1 - self.dropout)
-
-
-def _softcap_slope(q: Tensor, k: Tensor, site: Scoring, tile: Tile) -> Tensor:
-    # d/dx of c·tanh(x/c) is 1 − tanh²(x/c), at the capped scores without bias or mask.
-    bare = site._replace(mask=None, bias=None)
-    capped = tile_scores(q, k, bare, tile)
-    return 1 - (capped / site.softcap) ** 2  # type: ignore[operator]
-
-
-def _times(
-    heads: Float[Tensor, "B H R C"], groups: Float[Tensor, "B K C D"]
-) -> Float[Tensor, "B H R D"]:
-    """Each query head's rows times the matrix of its key-value head."""
-    x = split_groups(heads, groups.shape[1])
-    return (x.flatten(2, 3) @ groups).unflatten(2, x.shape[2:4]).flatten(1, 2)
-
-
-def _gathered(
-    heads: Float[Tensor, "B H R C"], rows: Float[Tensor, "B H R D"], n_kv_heads: int
-) -> Float[Tensor, "B K C D"]:
-    """Transposed product, summed over the query heads that share a key-value head."""
-    x, y = (split_groups(t, n_kv_heads).flatten(2, 3) for t in (heads, rows))
-    return x.transpose(-1, -2) @ y
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        grad_out, *operands = ctx.saved_tensors
+        with without_autocast(grad_out):
+            grads = second_gradients(ctx.call, grad_outputs, grad_out, operands)
+        return None, None, None, *grads

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from glassformer.attention.cells import Blocks, Bounds, Cells, Extent, block_ends
 from glassformer.attention.masks.mask import Mask
+from glassformer.attention.tracing import is_readable, sure
 from glassformer.errors import ConfigError, ShapeError
 
 
@@ -58,7 +59,7 @@ class Padding(Mask):
                 f"{lengths.dtype} of shape {tuple(lengths.shape)}."
             )
         fitted = super().fitted(extent, device)
-        if extent.B and not lengths.is_meta and not torch.compiler.is_compiling():
+        if is_readable(lengths) and extent.B:
             keys, queries = self.of != "queries", self.of != "keys"
             limit = min(extent.S if keys else extent.L, extent.L if queries else extent.S)
             low, high = self._range()
@@ -120,7 +121,7 @@ class Documents(Mask):
         return Bounds(meet, (q_low == q_high) & (k_low == k_high) & meet)
 
     def fitted(self, extent: Extent, device: torch.device) -> Mask:
-        if self.query_ids is None and extent.L > extent.S:
+        if self.query_ids is None and sure(extent.L > extent.S):
             raise ShapeError(
                 "Documents(ids) takes the queries for the last L of S keys and needs L ≤ S; got "
                 f"L={extent.L}, S={extent.S}. Give query_ids of shape ({extent.B}, {extent.L})."

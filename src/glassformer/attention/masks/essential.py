@@ -2,6 +2,7 @@
 
 from glassformer.attention.cells import Bounds, Extent, Whole
 from glassformer.attention.masks.mask import And, Mask
+from glassformer.attention.tracing import sure
 
 
 def essential(mask: Mask | None, extent: Extent) -> Mask | None:
@@ -17,7 +18,7 @@ def essential(mask: Mask | None, extent: Extent) -> Mask | None:
         return None
     if mask.is_static and extent.L and extent.S:
         bounds: Bounds = mask.bounds(Whole.of(extent))
-        if bounds.certain:
+        if sure(bounds.certain):  # type: ignore[arg-type]  # plain numbers here
             return None
     if isinstance(mask, And):
         a, b = essential(mask.a, extent), essential(mask.b, extent)

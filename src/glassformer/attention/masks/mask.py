@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import torch
 from jaxtyping import Bool
@@ -230,7 +231,7 @@ class Not(Mask):
 
     def bounds(self, blocks: Blocks) -> Bounds:
         a = self.a.bounds(blocks)
-        return Bounds(a.certain ^ True, a.possible ^ True)  # ~ of a plain bool is no bool
+        return Bounds(_negated(a.certain), _negated(a.possible))
 
     def fitted(self, extent: Extent, device: torch.device) -> Mask:
         return Not(self.a.fitted(extent, device))
@@ -253,6 +254,11 @@ class Not(Mask):
 
     def __repr__(self) -> str:
         return f"~({self.a!r})" if isinstance(self.a, _Pair) else f"~{self.a!r}"
+
+
+def _negated(known: Any) -> Any:
+    # A tensor by block; for the whole matrix a plain bool, or a symbol where sizes are dynamic.
+    return ~known if isinstance(known, Tensor) else torch.sym_not(known)
 
 
 def _operand(other: "Mask | Tensor") -> Mask:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from glassformer.attention.cells import Blocks, Bounds, Cells, Extent
 from glassformer.attention.masks.mask import Mask
+from glassformer.attention.tracing import sure
 from glassformer.errors import ConfigError, ShapeError
 
 Number = int | Int[Tensor, ""]  # a tensor where a compiled kernel must not depend on its value
@@ -117,7 +118,7 @@ class Prefix(Mask):
                     f"Prefix needs an int or one whole number per sequence, ({extent.B},); got "
                     f"{self.length.dtype} of shape {tuple(self.length.shape)}."
                 )
-        elif not 0 <= self.length <= extent.S:
+        elif sure(self.length > extent.S):
             raise ShapeError(
                 f"Prefix(length) must lie in 0 … {extent.S}, the number of keys; got {self.length}."
             )

@@ -1,0 +1,57 @@
+"""What may be asked of tensors while PyTorch traces or transforms the code.
+
+Inside `torch.compile`, `torch.export`, `torch.func` and on fake tensors there are no values to
+read, sizes may be symbols, and a gradient may be differentiated again. Everything here is decided
+without looking into a tensor.
+"""
+
+import torch
+from torch import Tensor
+from torch._C import _functorch  # pyright: ignore[reportAttributeAccessIssue]
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.autograd import forward_ad
+
+
+def is_traced(tensor: Tensor) -> bool:
+    """Whether the code runs as a graph or under a transform, so that no value may be read."""
+    return (
+        torch.compiler.is_compiling()
+        or torch._C._are_functorch_transforms_active()
+        or forward_ad._current_level >= 0
+        or tensor.is_meta
+        or isinstance(tensor, FakeTensor)
+    )
+
+
+def is_readable(tensor: Tensor) -> bool:
+    """Whether this tensor has values that Python can read now."""
+    if torch.compiler.is_compiling() or tensor.is_meta or isinstance(tensor, FakeTensor):
+        return False
+    return not _functorch.is_functorch_wrapped_tensor(tensor)
+
+
+def needs_more_derivatives() -> bool:
+    """Whether forward-mode or second derivatives are being taken, as far as can be known ahead.
+
+    Of a second `torch.autograd.grad` nobody knows before it is called.
+    """
+    if torch.compiler.is_compiling():
+        return False
+    if forward_ad._current_level >= 0:
+        return True
+    if not torch._C._are_functorch_transforms_active():
+        return False
+    levels = _functorch.get_interpreter_stack() or ()
+    return sum(level.key() == _functorch.TransformType.Grad for level in levels) > 1
+
+
+def sure(condition: bool | torch.SymBool) -> bool:
+    """A condition on sizes; in an export with dynamic lengths, whether it holds for all of them.
+
+    A plain `if` would tie the exported program to one side of the condition.
+    """
+    if torch.compiler.is_exporting():
+        from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+        return statically_known_true(condition)
+    return True if condition else False  # noqa: SIM210  # in a graph, bool() keeps the symbol
