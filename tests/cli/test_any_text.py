@@ -140,3 +140,40 @@ def test_a_token_of_ten_megabytes_is_shown_by_its_beginning(run, tmp_path):
     assert (code, err) == (0, "")
     assert is_calm(out) and "我我我" in out and "…" in out
     assert (tmp_path / "a.html").stat().st_size < 1_000_000
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("look", "--trace", "~nosuchuser/a"), "is not there"),
+        (("generate", "a", "--model", "~nosuchuser/a"), "home of a user that does not exist"),
+        (("generate", "a", "--model", "x" * 5000), "cannot be a path: File name too long"),
+        (("shapes", "x" * 5000), "cannot be a path: File name too long"),
+        (("look", "--trace", "x" * 5000), "File name too long"),
+        (("train", "~nosuchuser/r.toml"), "home of a user that does not exist"),
+        (("train", "x" * 5000), "cannot be a path: File name too long"),
+        (("train", "--text", "x" * 5000, "--out", "run"), "File name too long"),
+    ],
+)
+def test_paths_that_nobody_has(run, tmp_path, monkeypatch, words, sentence):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    assert sentence in err and err.count("\n") == 1
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    ("raw", "sentence"),
+    [
+        ("ein Wort".encode("utf-16"), "The text that is piped in must be UTF-8 text; it is UTF-16"),
+        (b"caf\xe9", "The text that is piped in must be UTF-8; byte 3 is not"),
+    ],
+)
+def test_what_is_piped_in_must_be_text(run, tmp_path, monkeypatch, raw, sentence):
+    gf.save(letter_model("decoder"), tmp_path / "model")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw)))
+    code, out, err = run("look", "-m", tmp_path / "model")
+    assert (code, out) == (2, "")
+    assert sentence in err and err.count("\n") == 1

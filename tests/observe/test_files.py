@@ -194,7 +194,9 @@ def test_refusals(trace: Trace, tmp_path: Path) -> None:
     with pytest.raises(TraceError, match=r"version 9; this glassformer reads version 1"):
         Trace.load(tmp_path / "new.trace")
     save_file({}, tmp_path / "odd.trace", metadata={"glassformer.trace": '{"version": 1}'})
-    with pytest.raises(TraceError, match=r"odd.trace is damaged: KeyError 'runs'"):
+    with pytest.raises(
+        TraceError, match=r"odd.trace is damaged: The header must have the setting model"
+    ):
         Trace.load(tmp_path / "odd.trace")
     for name in ("other", "new", "odd"):
         before = (tmp_path / f"{name}.trace").read_bytes()
@@ -204,3 +206,66 @@ def test_refusals(trace: Trace, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(TraceError, match=r"could not be written"):
         trace.save(tmp_path / "file" / "cat.trace")
+
+
+def changed(path: Path, change) -> None:
+    """The file with another header, its tensors as they were or changed, too."""
+    with safe_open(path, "pt") as file:
+        header = json.loads(file.metadata()["glassformer.trace"])
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    change(header, tensors)
+    save_file(tensors, path, metadata={"glassformer.trace": json.dumps(header)})
+
+
+def site_of(header: dict) -> dict:
+    return header["runs"][0]["sites"][0]
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda h, t: h.update(runs=3), r"runs\.0 must be a table of settings; got 3"),
+        (lambda h, t: site_of(h).update(scale="x"), r"scale must be a number; got 'x'"),
+        (lambda h, t: site_of(h).update(scale=float("nan")), r"scale must be a finite number"),
+        (lambda h, t: site_of(h).update(name=3), r"sites\.0\.name must be a text; got 3"),
+        (lambda h, t: site_of(h).update(heads=[0, 0]), r"heads of .* must name 2 of them, each"),
+        (lambda h, t: site_of(h).update(rows=[10**9, 1, 2, 3]), r"rows of .* must lie among the"),
+        (lambda h, t: site_of(h).update(colour=1), r"has no setting runs\.0\.sites\.0\.colour"),
+        (lambda h, t: site_of(h).update(mask={"kind": "Tea"}), r"'Tea' is no kind of mask"),
+        (
+            lambda h, t: site_of(h).update(mask={"kind": "Causal", "offset": "x"}),
+            r"Causal\.offset cannot be 'x'",
+        ),
+        (
+            lambda h, t: site_of(h).update(mask={"kind": "Explicit", "tensor": {"tensor": "no"}}),
+            r"Explicit\.tensor names the tensor 'no', which is missing",
+        ),
+        (lambda h, t: t.update({first(t, "/v"): torch.zeros(2, 2, 1, 4)}), r"k and v must have"),
+        (lambda h, t: t.update({first(t, "/out"): torch.zeros(1)}), r"out must fit q and v"),
+        (lambda h, t: t.pop(first(t, "/q")), r"the tensor '.*/q' is missing"),
+        (lambda h, t: t.update({"0/tokens": torch.zeros(1, 1)}), r"must be whole numbers in rows"),
+        (
+            lambda h, t: h["runs"][0]["labels"].update(tokens=[["a"]]),
+            r"'tokens' must have one label for each token",
+        ),
+        (lambda h, t: h["runs"][0]["refusals"].update(a=3), r"refusal of 'a' must be a text"),
+    ],
+)
+def test_headers_that_do_not_fit(trace: Trace, tmp_path: Path, change, sentence: str) -> None:
+    trace.save(tmp_path / "a.trace")
+    changed(tmp_path / "a.trace", change)
+    with pytest.raises(TraceError, match=rf"a.trace is damaged: .*{sentence}"):
+        Trace.load(tmp_path / "a.trace")
+
+
+def first(tensors: dict, end: str) -> str:
+    return next(name for name in tensors if name.endswith(end))
+
+
+@pytest.mark.plain
+def test_a_header_that_is_nested_deeply(tmp_path: Path) -> None:
+    deep = '{"version": 1, "model": ' + "[" * 5000 + "]" * 5000 + "}"
+    save_file({}, tmp_path / "a.trace", metadata={"glassformer.trace": deep})
+    with pytest.raises(TraceError, match=r"header of .*a.trace is not readable JSON: it is nested"):
+        Trace.load(tmp_path / "a.trace")

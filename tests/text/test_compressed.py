@@ -66,6 +66,25 @@ def test_files_that_are_not_what_their_name_says(packed: Path) -> None:
 
 
 @pytest.mark.plain
+def test_a_small_file_that_unfolds(packed: Path, monkeypatch) -> None:
+    """The limits are lowered here: reading gigabytes is for benchmarks/hostile.py."""
+    monkeypatch.setattr("glassformer.text.compressed._SMALL", 1 << 20)
+    monkeypatch.setattr("glassformer.text.compressed._MOST_GROWTH", 2)
+    packed.write_bytes(COMPRESSORS[packed.suffix](b"line\n" * (1 << 20)))
+    with pytest.raises(DataError, match=r"it unfolds to more than [\d,]+ bytes, 2 times its size"):
+        read_lines(packed)
+
+
+@pytest.mark.plain
+def test_a_window_that_no_text_needs(tmp_path: Path) -> None:
+    """The header of an xz file may ask for gigabytes before the first line."""
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 1 << 30}]
+    (tmp_path / "a.xz").write_bytes(lzma.compress(TEXT, filters=filters))
+    with pytest.raises(DataError, match=r"a.xz must be a whole .xz file; .*[Mm]emory"):
+        read_lines(tmp_path / "a.xz")
+
+
+@pytest.mark.plain
 def test_zstd_without_a_reader(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "compression.zstd", None)
     monkeypatch.setitem(sys.modules, "zstandard", None)

@@ -1,6 +1,7 @@
 """Corpora: what is in them, what is wrong with them, and on which line."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,7 @@ def test_a_file_is_a_document(poem: Path, tmp_path: Path) -> None:
     assert texts(corpus) == [("one\ntwo\n\n\nthree\n  \nfour\nfive",), ("six",)]
 
 
-@given(text=st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\r\ufeff")))
+@given(text=st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\r\ufeff\0")))
 def test_a_stream_is_the_text_itself(text: str, tmp_path_factory) -> None:
     path = tmp_path_factory.mktemp("stream") / "text"
     path.write_bytes((text + "x").encode())
@@ -232,3 +233,39 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
 def test_corpora_that_cannot_be(settings: dict, sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
         Corpus(**{"files": ("a", "b"), **settings})
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    ("encoding", "name"),
+    [
+        ("utf-16", "UTF-16"),
+        ("utf-16-le", "UTF-16LE"),
+        ("utf-16-be", "UTF-16BE"),
+        ("utf-32", "UTF-32"),
+    ],
+)
+def test_text_of_another_width_is_refused(encoding: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes("Une phrase, and another.\nOne more.\n".encode(encoding))
+    with pytest.raises(DataError, match=rf"a.txt must be UTF-8 text; it is {name}. Convert it"):
+        read_lines(tmp_path / "a.txt")
+
+
+@pytest.mark.plain
+def test_what_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(64)) * 40 + bytes(200))
+    with pytest.raises(DataError, match=r"a.png must be UTF-8 text; it has null characters"):
+        read_lines(tmp_path / "a.png")
+    os.mkfifo(tmp_path / "pipe.txt")
+    with pytest.raises(DataError, match=r"pipe.txt cannot be read: it is not a regular file"):
+        read_lines(tmp_path / "pipe.txt")
+    with pytest.raises(DataError, match=r"must not have null characters"):
+        read_lines("a\0b")
+
+
+def test_a_null_character_costs_its_line(tmp_path: Path) -> None:
+    lines = [f"line {i}" for i in range(1000)]
+    (tmp_path / "a.txt").write_text("\n".join([*lines[:500], "wr\0ng", *lines[500:]]))
+    found, report = read_lines(tmp_path / "a.txt")
+    assert found == lines
+    assert report.count("null character") == 1

@@ -1,5 +1,6 @@
 """New tokenizers: what they write they read, the same lines give the same file, tokens around."""
 
+import random
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -267,3 +268,25 @@ def test_a_character_without_an_id() -> None:
         tokenizer.encode_many(["a", "é"])
     with pytest.raises(DataError, match=r"'\\ud800' is not in it"):
         tokenizer.encode("a\ud800")
+
+
+@pytest.mark.parametrize("kind", ["byte-bpe", "bpe", "wordpiece"])
+def test_a_word_of_a_megabyte(kind: str) -> None:
+    """It is cut in learning, where time would grow with the square of its length."""
+    blob = "".join(random.Random(1).choices("abcdefgh", k=1 << 20))
+    tokenizer, _ = learn_tokenizer([*TEXT_LINES, blob], kind, 600)
+    text = " ".join(TEXT_LINES[:2])
+    assert tokenizer.decode(tokenizer.encode(text)).split() == text.split()
+    assert "1000" not in tokenizer.files()["tokenizer.json"].decode()  # encoding cuts nothing
+
+
+@pytest.mark.parametrize("kind", ["byte-bpe", "bpe", "wordpiece"])
+def test_words_of_normal_length_are_not_cut(kind: str, monkeypatch) -> None:
+    lines = [*TEXT_LINES, "x" * 999]
+    limited, _ = learn_tokenizer(lines, kind, 400)
+    monkeypatch.setattr("glassformer.text.vocabularies._MOST_WORD", 10**5)
+    free, _ = learn_tokenizer(lines, kind, 400)
+    assert limited.files() == free.files()
+
+
+TEXT_LINES = [f"the {n} cats sat on {n} mats." for n in ("one", "two", "three", "four")] * 5

@@ -1,5 +1,7 @@
 """Token stores: what is written comes back, all of it or nothing; damage is refused."""
 
+import json
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -154,6 +156,47 @@ def test_files_that_are_refused(tmp_path: Path) -> None:
         (tmp_path / "b").write_bytes(nonsense)
         with pytest.raises(DataError, match=r"b is not a token store"):
             TokenStore.open(tmp_path / "b")
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda h: h["x.tokens"].update(shape=[2**60]),
+        lambda h: h["x.tokens"].update(shape="x"),
+        lambda h: h["x.tokens"].pop("shape"),
+        lambda h: h["x.tokens"].update(dtype=["U16"]),
+        lambda h: h["x.tokens"].update(dtype="I64"),
+        lambda h: h["x.tokens"].update(data_offsets=h["x.offsets"]["data_offsets"]),
+        lambda h: h["x.tokens"].update(data_offsets=[-8, 0]),
+        lambda h: h.update({"x.tokens": 3}),
+        lambda h: h.update(more=h["x.tokens"]),
+        lambda h: h["__metadata__"].update(columns="[3]"),
+        lambda h: h["__metadata__"].update(columns="[" * 9000),
+        lambda h: h["__metadata__"].update(notes="[]"),
+        lambda h: h["__metadata__"].update(version=1),
+        lambda h: h.update(__metadata__=[]),
+    ],
+)
+def test_headers_that_are_refused(tmp_path: Path, change) -> None:
+    """Also by those who do not read the hash."""
+    write_table(tmp_path / "a", [([1, 2], [3])], {"x": 5, "y": 5})
+    raw = (tmp_path / "a").read_bytes()
+    (size,) = struct.unpack("<Q", raw[:8])
+    header = json.loads(raw[8 : 8 + size])
+    change(header)
+    text = json.dumps(header).encode()
+    (tmp_path / "a").write_bytes(struct.pack("<Q", len(text)) + text + raw[8 + size :])
+    with pytest.raises(DataError, match=r"a is not a token store: "):
+        TokenTable.open(tmp_path / "a", verify=False)
+
+
+@pytest.mark.plain
+def test_tokens_beyond_a_vocabulary(tmp_path: Path) -> None:
+    table = write_table(tmp_path / "a", [([1, 7], [3])], {"x": 8, "y": 8})
+    table.check_tokens(8, tmp_path / "a")
+    with pytest.raises(DataError, match=r"a must hold tokens below 7, .*; x has 7"):
+        table.check_tokens(7, tmp_path / "a")
 
 
 @pytest.mark.plain

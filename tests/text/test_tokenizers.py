@@ -1,13 +1,15 @@
 """Tokenizers of every kind of folder: the ids are those that transformers gives."""
 
+import base64
 import json
+import struct
 from pathlib import Path
 
 import pytest
 from tokenizers import AddedToken, decoders, models, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Backend
 
-from glassformer.errors import CheckpointError
+from glassformer.errors import CheckpointError, DataError
 from glassformer.text import SpecialTokens, read_tokenizer
 from glassformer.text.chat import as_chat
 from glassformer.text.tokenizer import JsonTokenizer
@@ -160,10 +162,10 @@ def test_marian_files_that_do_not_fit(marian_folder: Path, tmp_path: Path, monke
     for name in ("source.spm", "target.spm", "vocab.json"):
         (tmp_path / name).write_bytes((marian_folder / name).read_bytes())
     (tmp_path / "source.spm").write_bytes(b"nonsense")
-    with pytest.raises(CheckpointError, match=r"source.spm or target.spm is damaged"):
+    with pytest.raises(CheckpointError, match=r"source.spm of .* is damaged"):
         read_tokenizer(tmp_path).encode("the cat")
     (tmp_path / "vocab.json").write_text("{}")
-    with pytest.raises(CheckpointError, match=r"vocab.json must give ids to the pieces"):
+    with pytest.raises(CheckpointError, match=r"vocab.json of .* must give ids to the pieces"):
         read_tokenizer(tmp_path)
     import sys
 
@@ -192,3 +194,73 @@ def test_a_question_in_the_models_own_form() -> None:
     tokenizer.chat_template = None
     with pytest.raises(CheckpointError, match=r"this one has none. Give it the beginning"):
         as_chat("Why?", tokenizer, SpecialTokens())
+
+
+@pytest.mark.plain
+def test_a_device_is_no_vocabulary(marian_folder: Path, tmp_path: Path) -> None:
+    for name in ("source.spm", "vocab.json"):
+        (tmp_path / name).write_bytes((marian_folder / name).read_bytes())
+    (tmp_path / "target.spm").symlink_to("/dev/zero")
+    with pytest.raises(CheckpointError, match=r"target.spm cannot be read: it is not a regular"):
+        read_tokenizer(tmp_path)
+
+
+def replacing(content: str) -> dict:
+    return {"type": "Replace", "pattern": {"String": "a"}, "content": content}
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"model": 3}, r"it must be an object with a model"),
+        (
+            {"normalizer": {"type": "Sequence", "normalizers": [replacing("a" * 50)] * 9}},
+            r"The normalizer in .* must keep texts at about their length; .* 1\.95e\+15 times",
+        ),
+        (
+            {
+                "post_processor": {
+                    "type": "TemplateProcessing",
+                    "single": [{"Sequence": {"id": "A", "type_id": 0}}] * 1000,
+                    "pair": [],
+                    "special_tokens": {},
+                }
+            },
+            r"The post_processor in .* times as long",
+        ),
+        (
+            {"added_tokens": [{"id": 1, "content": "x" * 10**6}]},
+            r"at most 4,096 characters; one is",
+        ),
+        ({"added_tokens": [{"id": -1, "content": "x"}]}, r"an added token without an id"),
+        ({"added_tokens": 3}, r"added_tokens in .* must be a list; it is 3"),
+        (
+            {"model": {"type": "WordLevel", "vocab": {"a": 2**40}, "unk_token": "a"}},
+            r"must have ids from 0 up; one has 1099511627776",
+        ),
+        (
+            {"model": {"type": "WordPiece", "vocab": {}, "max_input_chars_per_word": 2**60}},
+            r"max_input_chars_per_word in .* must be below 65,536",
+        ),
+        (
+            {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "//////////8AAAAA"}},
+            r"precompiled_charsmap in .* must be a table of characters",
+        ),
+    ],
+)
+def test_files_that_would_unfold(changes: dict, sentence: str) -> None:
+    plain = json.loads(Backend(models.WordLevel({"a": 0}, unk_token="a")).to_str())
+    with pytest.raises(CheckpointError, match=sentence):
+        JsonTokenizer.from_json(json.dumps({**plain, **changes}), "tokenizer.json")
+
+
+@pytest.mark.plain
+def test_a_panic_of_the_library_is_a_sentence(capfd) -> None:
+    """A table of characters that ends within an entry: the library stops with a Rust panic."""
+    plain = json.loads(Backend(models.WordLevel({"a": 0}, unk_token="a")).to_str())
+    charsmap = base64.b64encode(struct.pack("<I", 8) + b"\xff" * 8).decode()
+    plain["normalizer"] = {"type": "Precompiled", "precompiled_charsmap": charsmap}
+    with pytest.raises((CheckpointError, DataError), match=r"^[^\n]+$"):
+        JsonTokenizer.from_json(json.dumps(plain), "tokenizer.json").encode("a text")
+    assert "panicked" in capfd.readouterr().err  # what the library itself prints

@@ -1,3 +1,8 @@
+import os
+import tomllib
+from datetime import date
+from pathlib import Path
+
 import pytest
 
 from glassformer.errors import ConfigError
@@ -25,6 +30,17 @@ def test_a_recipe_survives_its_file(tmp_path):
     assert Recipe.from_toml(tmp_path / "again.toml") == recipe
 
 
+def test_any_value_survives_a_file():
+    values = {
+        "a b": {},
+        "t": {"u": {}},
+        "mixed": [{"x": 1}, 2],
+        "date": date(2026, 1, 2),
+        "odd": '\U000e0001 \0 "',
+    }
+    assert tomllib.loads(as_toml(values)) == values
+
+
 def test_names_are_beside_the_file(tmp_path):
     (tmp_path / "r.toml").write_text(as_toml(LEAST))
     recipe = Recipe.from_toml(tmp_path / "r.toml")
@@ -43,8 +59,6 @@ def test_changes_from_the_command_line():
 
 
 def test_every_recipe_of_ours_is_valid():
-    from pathlib import Path
-
     folder = Path(__file__).parents[2] / "recipes"
     for path in sorted(folder.glob("*.toml")):
         recipe = Recipe.from_toml(path)
@@ -66,9 +80,9 @@ def test_what_decides_about_the_weights():
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        (["schedul.lr=1"], "got schedul. Did you mean schedule?"),
-        (["schedule.ls=1"], "got schedule.ls. Did you mean schedule.lr?"),
-        (["zzzz=1"], "got zzzz. Known: task, data"),
+        (["schedul.lr=1"], "no setting schedul. Did you mean schedule?"),
+        (["schedule.ls=1"], "no setting schedule.ls. Did you mean schedule.lr?"),
+        (["zzzz=1"], "no setting zzzz. Known: task, data"),
         (["schedule.lr=fast"], "schedule.lr must be a number; got 'fast'"),
         (["until.steps=1.5"], "until.steps must be a whole number; got 1.5"),
         (["until.steps=true"], "until.steps must be a whole number; got True"),
@@ -81,26 +95,36 @@ def test_what_decides_about_the_weights():
         (["task.x=1"], "task must be a table to change what is in it"),
         (["until.steps=0"], "until.steps must be at least 1; got 0"),
         (["seed=-1"], "seed must be at least 0; got -1"),
-        (["label_smoothing=1.0"], "without 1; got 1.0"),
+        (["label_smoothing=1.0"], "label_smoothing must be at least 0 and less than 1; got 1.0"),
         (["consistency=-1.0"], "consistency must be at least 0; got -1.0"),
         (["batches.rows=0"], "batches.rows must be at least 1; got 0"),
-        (["batches.masked=1.0"], "between 0 and 1; got 1.0"),
-        (["save.keep=0"], "save.keep and save.average must be at least 1; got 0, 1"),
-        (["save.ema=1.0"], "save.ema must be in 0 … 1, without 1; got 1.0"),
+        (["batches.masked=1.0"], "batches.masked must be greater than 0 and less than 1; got 1.0"),
+        (["save.keep=0"], "save.keep must be at least 1; got 0"),
+        (["save.ema=1.0"], "save.ema must be at least 0 and less than 1; got 1.0"),
         (["save.ema=0.9", "save.average=2"], "one mean or the other; got ema=0.9, average=2"),
-        (["data.valid_share=1.0"], "without 1; got 1.0"),
-        (["data.train.0.repeat=0"], "repeat must be at least 1; got repeat=0"),
+        (["data.valid_share=1.0"], "data.valid_share must be .* less than 1; got 1.0"),
+        (["data.train.0.repeat=0"], "data.train.0.repeat must be at least 1; got 0"),
         (["data.train.0.files=[]"], "must name its files; got none"),
+        (["batches.pool=0"], "batches.pool must be at least 1; got 0"),
+        (["show.every=0"], "show.every must be at least 1; got 0"),
+        (["save.every_steps=-5"], "save.every_steps must be at least 1; got -5"),
+        (["until.steps=3000000000"], "until.steps must be at most 2,147,483,647; got 3000000000"),
+        (["seed=99999999999999999999"], "seed must be a whole number of 64 bits"),
+        (["schedule.lr=nan"], "schedule.lr must be a finite number; got nan"),
+        (["schedule.kind=cosin"], "got 'cosin'. Did you mean 'cosine'?"),
+        (["data.folder=~nosuchuser/x"], "home of a user that does not exist"),
+        ([f"data.folder={'x' * 5000}"], "cannot be a path: File name too long"),
+        (['data.train.0.files="a\\u0000b"'], "must not have null characters"),
     ],
 )
 def test_refusals(changes, sentence):
     with pytest.raises(ConfigError, match=sentence):
-        Recipe.from_dict(LEAST, changes)
+        Recipe.from_dict(LEAST, changes).beside(Path("/"))
 
 
 @pytest.mark.plain
 def test_what_must_be_said():
-    with pytest.raises(ConfigError, match="must say until; it does not"):
+    with pytest.raises(ConfigError, match="must have the setting until; it is missing"):
         Recipe.from_dict({"task": "language", "data": LEAST["data"]})
     with pytest.raises(ConfigError, match=r"give until\.steps or until.epochs"):
         Recipe.from_dict({**LEAST, "until": {}})
@@ -115,6 +139,26 @@ def test_files_that_are_no_recipe(tmp_path):
     (tmp_path / "bad.toml").write_text("a = ")
     with pytest.raises(ConfigError, match="is not TOML"):
         Recipe.from_toml(tmp_path / "bad.toml")
+    for name, text, sentence in (
+        ("deep", "a = " + "[" * 50_000, "nested too deeply"),
+        ("levels", "a = " + "[" * 100 + "]" * 100, "nested more than 64 levels"),
+        ("digits", "seed = " + "9" * 5000, "is not TOML: Exceeds the limit"),
+        ("large", "# " + "x" * (1 << 20), "must have at most 1,048,576 bytes"),
+    ):
+        (tmp_path / f"{name}.toml").write_text(text)
+        with pytest.raises(ConfigError, match=sentence):
+            Recipe.from_toml(tmp_path / f"{name}.toml")
+
+
+@pytest.mark.plain
+def test_a_path_that_no_recipe_can_have(tmp_path):
+    os.mkfifo(tmp_path / "pipe.toml")  # nobody writes into it
+    with pytest.raises(ConfigError, match="it is not a regular file"):
+        Recipe.from_toml(tmp_path / "pipe.toml")
+    with pytest.raises(ConfigError, match="home of a user that does not exist"):
+        Recipe.from_toml("~nosuchuser/r.toml")
+    with pytest.raises(ConfigError, match="cannot be a path: File name too long"):
+        Recipe.from_toml("x" * 5000)
 
 
 def test_models():

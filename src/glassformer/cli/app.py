@@ -69,6 +69,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except GlassformerError as error:
         complain(error)
         return WRONG
+    except BrokenPipeError:
+        raise
+    except OSError as error:  # a full disk, a file without permission, a name that none can have
+        name = "" if error.filename is None else f"{str(error.filename)[:200]}: "
+        complain(GlassformerError(f"{name}{error.strerror or error}."))
+        return WRONG
     except KeyboardInterrupt:
         return INTERRUPTED
 

@@ -3,7 +3,6 @@
 import json
 import os
 from datetime import date
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +13,7 @@ from glassformer.cli.help import Command
 from glassformer.cli.terminal import complain, terminal
 from glassformer.errors import ConfigError
 from glassformer.languages import Language
+from glassformer.paths import user_path
 from glassformer.render import Paragraph
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def opened(path: str | None, language: Language) -> "Progress":
     from glassformer.learn.progress import NotProgress, default_path, load_progress
 
     try:
-        found = load_progress(default_path() if path is None else Path(path).expanduser())
+        found = load_progress(default_path() if path is None else user_path(path))
     except NotProgress as error:
         key = "learn.error.special" if error.is_special else "learn.error.foreign"
         raise ConfigError(language.say(key, path=error.path)) from None
@@ -170,7 +170,7 @@ def _write(book: str, language: Language) -> None:
     from glassformer.learn import Known
     from glassformer.learn.book import write_book
 
-    path = Path(book).expanduser()
+    path = user_path(book)
     if path.suffix != ".html":
         raise ConfigError(language.say("learn.error.suffix", got=repr(book)))
     lab, practice = known_names()

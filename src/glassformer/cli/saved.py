@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.console import Console
 
-from glassformer.errors import ConfigError
+from glassformer.errors import ConfigError, DataError
 from glassformer.languages import Language
 
 if TYPE_CHECKING:
@@ -83,7 +83,24 @@ def text_or_input(text: str | None, language: Language) -> str:
         return text
     if sys.stdin is None or sys.stdin.isatty():
         raise ConfigError(language.say("saved.error.text"))
-    return sys.stdin.read().rstrip("\n")
+    return _piped().rstrip("\n")
+
+
+def _piped() -> str:
+    """What is piped in, as UTF-8 whatever the locale says."""
+    from glassformer.text.lines import check_text
+
+    stream = getattr(sys.stdin, "buffer", None)
+    if stream is None:  # already text
+        return sys.stdin.read()
+    raw = stream.read()
+    check_text(raw[:65_536], "The text that is piped in")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"The text that is piped in must be UTF-8; byte {error.start} is not."
+        ) from None
 
 
 def texts_or_lines(texts: list[str] | None, language: Language) -> list[str]:

@@ -1,7 +1,6 @@
 """`glassformer shapes`: every shape in a model, step by step."""
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +9,7 @@ from glassformer.cli.help import Command
 from glassformer.cli.terminal import terminal
 from glassformer.errors import ConfigError
 from glassformer.languages import Language
+from glassformer.paths import user_path
 
 if TYPE_CHECKING:
     from glassformer.models import Config
@@ -52,7 +52,7 @@ def config_of(name: str, language: Language) -> "Config":
 
     if name in PRESETS:
         return PRESETS[name]
-    if name.startswith("hf://") or Path(name).expanduser().exists():
+    if name.startswith("hf://") or user_path(name).exists():
         return load_config(name)
     presets = ", ".join(PRESETS)
     raise ConfigError(language.say("shapes.error.name", presets=presets, got=repr(name)))

@@ -4,8 +4,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from glassformer.errors import ConfigError
-from glassformer.models.config import Config, from_plain
+from glassformer.models.config import Config, Layers
 from glassformer.models.recurrent import LSTMLanguageModel, LSTMSeq2Seq
+from glassformer.settings import Count, Share, check_bounds, read_settings
 from glassformer.text import SpecialTokens, Tokenizer
 
 Family = Literal["lstm", "lstm_seq2seq"]
@@ -20,15 +21,16 @@ class RecurrentConfig:
     """
 
     family: Family
-    vocab_size: int
-    dim: int
-    n_layers: int
-    dropout: float = 0.0
+    vocab_size: Count
+    dim: Count
+    n_layers: Layers
+    dropout: Share = 0.0
     attention: bool = False  # lstm_seq2seq: each target position looks back at the source
     tied: bool = True  # the output matrix is the embedding
-    max_len: int = 1024  # what is written at most; an LSTM itself knows no limit
+    max_len: Count = 1024  # what is written at most; an LSTM itself knows no limit
 
     def __post_init__(self) -> None:
+        check_bounds(self)
         if self.attention and self.family != "lstm_seq2seq":
             raise ConfigError(f"attention is for family='lstm_seq2seq'; got {self.family!r}.")
 
@@ -43,7 +45,7 @@ class RecurrentConfig:
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> "RecurrentConfig":
         """The config that `as_dict` wrote; unknown or missing fields are named."""
-        return from_plain(cls, plain, "the config")
+        return read_settings(cls, plain)
 
 
 class RecurrentLanguage(LSTMLanguageModel):

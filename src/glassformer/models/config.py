@@ -1,8 +1,7 @@
 """What a Transformer is, in numbers: one validated value that builds, describes and restores it."""
 
-from dataclasses import MISSING, asdict, dataclass, field, fields, replace
-from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from dataclasses import asdict, dataclass, field, replace
+from typing import Annotated, Any, Literal
 
 from glassformer.attention.rotary import Layout, Rotary
 from glassformer.attention.rotary_scalings import (
@@ -15,13 +14,25 @@ from glassformer.attention.rotary_scalings import (
 from glassformer.errors import ConfigError
 from glassformer.layers.attention import Biases
 from glassformer.layers.block import NormPlace
-from glassformer.layers.feed_forward import ACTIVATIONS, Activation
+from glassformer.layers.feed_forward import Activation
 from glassformer.layers.norm import NormKind
+from glassformer.settings import (
+    Bounds,
+    Count,
+    NonNegative,
+    Positive,
+    Share,
+    Tagged,
+    Whole,
+    check_bounds,
+    read_settings,
+)
 
 Family = Literal["encoder", "decoder", "encoder_decoder"]
 Pooling = Literal["mean", "first"]
 PositionKind = Literal["none", "sinusoidal", "learned", "rotary", "alibi", "relative"]
 
+Layers = Annotated[int, Bounds(least=1, most=10_000)]
 SCALINGS: dict[str, type] = {
     "linear": LinearScaling,
     "ntk": NTKScaling,
@@ -35,14 +46,14 @@ class Positions:
     """How a model knows the order of its tokens."""
 
     kind: PositionKind = "none"
-    base: float = 10000.0  # sinusoidal and rotary
+    base: Annotated[float, Bounds(above=1)] = 10000.0  # sinusoidal and rotary
     layout: Layout = "half"
-    scaling: Scaling | None = None
-    n_buckets: int = 32  # relative
-    max_distance: int = 128
+    scaling: Annotated[Scaling | None, Tagged(SCALINGS)] = None
+    n_buckets: Count = 32  # relative
+    max_distance: Count = 128
 
     def __post_init__(self) -> None:
-        _one_of("positions.kind", self.kind, PositionKind)
+        check_bounds(self, "positions.")
         if self.scaling is not None and self.kind != "rotary":
             raise ConfigError(f"Only rotary positions are scaled; got kind={self.kind!r}.")
         if self.kind == "relative" and (self.n_buckets < 4 or self.n_buckets % 4):
@@ -54,28 +65,28 @@ class Norms:
     """Which norms there are, and where."""
 
     kind: NormKind = "layer"
-    eps: float = 1e-5
+    eps: NonNegative = 1e-5
     place: NormPlace = "pre"
     bias: bool = True
     final: bool = True  # one behind the last block
     embedding: bool = False  # one behind the embeddings
     heads: bool = False  # one for the queries and keys of each head
 
+    def __post_init__(self) -> None:
+        check_bounds(self, "norms.")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dropout:
     """What is dropped while training."""
 
-    embedding: float = 0.0
-    weights: float = 0.0
-    hidden: float = 0.0  # inside the feed-forward network
-    residual: float = 0.0
+    embedding: Share = 0.0
+    weights: Share = 0.0
+    hidden: Share = 0.0  # inside the feed-forward network
+    residual: Share = 0.0
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            share = getattr(self, each.name)
-            if not 0 <= share < 1:
-                raise ConfigError(f"dropout.{each.name} must be in 0 … 1, without 1; got {share}.")
+        check_bounds(self, "dropout.")
 
     @classmethod
     def everywhere(cls, share: float) -> "Dropout":
@@ -94,7 +105,7 @@ class Output:
     pooling: Pooling = "mean"  # and make one vector of a text, from all tokens or the first
 
     def __post_init__(self) -> None:
-        _one_of("output.pooling", self.pooling, Pooling)
+        check_bounds(self, "output.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,15 +117,15 @@ class Config:
     """
 
     family: Family
-    vocab_size: int
-    dim: int
-    n_layers: int
-    n_heads: int
-    max_len: int
-    n_kv_heads: int | None = None
-    head_dim: int | None = None
-    hidden_dim: int | None = None  # 4 · dim unless given
-    n_decoder_layers: int | None = None  # n_layers unless given
+    vocab_size: Count
+    dim: Count
+    n_layers: Layers
+    n_heads: Count
+    max_len: Count
+    n_kv_heads: Count | None = None
+    head_dim: Count | None = None
+    hidden_dim: Count | None = None  # 4 · dim unless given
+    n_decoder_layers: Layers | None = None  # n_layers unless given
     activation: Activation = "gelu"
     gated: bool = False
     biases: Biases = "all"
@@ -123,16 +134,13 @@ class Config:
     dropout: Dropout = field(default_factory=Dropout)
     output: Output = field(default_factory=Output)
     scaled_embedding: bool = False
-    n_token_types: int = 0
+    n_token_types: Whole = 0
     attention_scale: float | None = None
-    softcap: float | None = None
-    window: int | None = None  # how many tokens a decoder looks at, its own included
+    softcap: Positive | None = None
+    window: Count | None = None  # how many tokens a decoder looks at, its own included
 
     def __post_init__(self) -> None:
-        _one_of("family", self.family, Family)
-        for name in ("vocab_size", "dim", "n_layers", "n_heads", "max_len"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be at least 1; got {name}={getattr(self, name)}.")
+        check_bounds(self)
         if self.head_dim is None and self.dim % self.n_heads:
             raise ConfigError(
                 f"dim must be divisible by n_heads; got dim={self.dim}, n_heads={self.n_heads}. "
@@ -143,18 +151,13 @@ class Config:
                 f"n_heads must be a multiple of n_kv_heads; got n_heads={self.n_heads}, "
                 f"n_kv_heads={self.kv_heads}."
             )
-        if self.activation not in ACTIVATIONS:
-            raise ConfigError(
-                f"activation must be one of {', '.join(ACTIVATIONS)}; got {self.activation!r}."
-            )
         if self.n_decoder_layers is not None and self.family != "encoder_decoder":
             raise ConfigError(
                 f"n_decoder_layers is for family='encoder_decoder'; got family={self.family!r}."
             )
-        if self.window is not None and (self.window < 1 or self.family == "encoder"):
+        if self.window is not None and self.family == "encoder":
             raise ConfigError(
-                "window counts the tokens that a decoder looks at and must be at least 1; got "
-                f"window={self.window} for family={self.family!r}."
+                f"window is for decoders; got window={self.window} for family='encoder'."
             )
         if self.positions.kind == "rotary":
             self.rotary()
@@ -196,69 +199,4 @@ class Config:
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> "Config":
         """The config that `as_dict` wrote; unknown or missing fields are named."""
-        parts = dict(plain)
-        for name, kind in PARTS.items():
-            if isinstance(parts.get(name), dict):
-                values = dict(parts[name])
-                if isinstance(values.get("scaling"), dict):
-                    values["scaling"] = _scaling(values["scaling"])
-                parts[name] = from_plain(kind, values, name)
-        return from_plain(cls, parts, "the config")
-
-
-PARTS: dict[str, type] = {
-    "positions": Positions,
-    "norms": Norms,
-    "dropout": Dropout,
-    "output": Output,
-}
-
-
-def _scaling(values: dict[str, Any]) -> Scaling:
-    values = dict(values)
-    name = values.pop("kind", None)
-    if name not in SCALINGS:
-        raise ConfigError(f"A scaling is one of {', '.join(SCALINGS)}; got {name!r}.")
-    return from_plain(SCALINGS[name], values, "scaling")
-
-
-def from_plain(kind: type, values: dict[str, Any], where: str) -> Any:
-    """A dataclass from the values of a JSON file; what does not fit is named."""
-    hints = get_type_hints(kind)
-    known = {f.name: f for f in fields(kind)}
-    strange = sorted(set(values) - set(known))
-    if strange:
-        raise ConfigError(f"{where} has unknown fields {strange}; known are {sorted(known)}.")
-    lacking = [
-        name
-        for name, f in known.items()
-        if f.default is MISSING and f.default_factory is MISSING and name not in values
-    ]
-    if lacking:
-        raise ConfigError(f"{where} lacks the fields {lacking}.")
-    values = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
-    for name, value in values.items():
-        if not _fits(value, hints[name]):
-            raise ConfigError(f"{where}: {name} cannot be {value!r}.")
-    return kind(**values)
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value read from JSON is of a field's type; float takes whole numbers too."""
-    origin, parts = get_origin(hint), get_args(hint)
-    if origin in (Union, UnionType):
-        return any(_fits(value, part) for part in parts)
-    if origin is Literal:
-        return value in parts
-    if origin is tuple:
-        return isinstance(value, tuple) and all(_fits(each, parts[0]) for each in value)
-    if hint in (int, float):
-        numbers = (int, float) if hint is float else int
-        return isinstance(value, numbers) and not isinstance(value, bool)
-    return isinstance(value, hint)
-
-
-def _one_of(name: str, value: str, kind: Any) -> None:
-    allowed = kind.__args__
-    if value not in allowed:
-        raise ConfigError(f"{name} must be one of {', '.join(allowed)}; got {value!r}.")
+        return read_settings(cls, plain)

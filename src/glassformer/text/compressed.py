@@ -5,7 +5,6 @@
 """
 
 import bz2
-import gzip
 import importlib
 import io
 import lzma
@@ -16,23 +15,36 @@ from typing import Any
 
 from glassformer.errors import DataError
 
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 # What reading may raise; zstd's errors are made into these.
 READING_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError)
 _CHUNK = 1024  # small: a byte of zstd may stand for thousands
+_PIECE = 1 << 16
+_MOST_MEMORY = 256 << 20  # that a decoder may ask for: the largest windows of xz -9 and zstd -22
+_MOST_GROWTH = 500  # times the size of the file; logs reach fifty
+_SMALL = 64 << 20  # bytes of text that are given to any file
 
 
-def opened(path: Path) -> io.BufferedIOBase:
+def opened(path: Path) -> io.BufferedReader:
     """The uncompressed bytes of a file; reading on may raise READING_ERRORS."""
-    openers: dict[str, Callable[[], Any]] = {
-        ".gz": lambda: gzip.GzipFile(path, "rb"),
-        ".bz2": lambda: bz2.BZ2File(path, "rb"),
-        ".xz": lambda: lzma.LZMAFile(path, "rb"),  # noqa: SIM115 (the caller closes it)
+    openers: dict[str, Callable[[], io.RawIOBase]] = {
+        ".gz": lambda: _Frames(path, lambda: zlib.decompressobj(wbits=31)),
+        ".bz2": lambda: _Frames(path, bz2.BZ2Decompressor),
+        ".xz": lambda: _Frames(path, lambda: lzma.LZMADecompressor(memlimit=_MOST_MEMORY)),
         ".zst": lambda: _zstd(path),
     }
     try:
-        return openers.get(path.suffix, lambda: path.open("rb"))()
+        if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe may never end
+            raise DataError(f"{path} cannot be read: it is not a regular file.")
+        if path.suffix not in openers:
+            return path.open("rb")
+        return io.BufferedReader(openers[path.suffix](), _PIECE)
     except READING_ERRORS as error:
         raise damage(path, error, behind=0) from None
+    except DataError:
+        raise
+    except ValueError:
+        raise DataError(f"A file's name must not have null characters: {str(path)!r}.") from None
 
 
 def damage(path: Path, error: Exception, *, behind: int) -> DataError:
@@ -46,7 +58,7 @@ def damage(path: Path, error: Exception, *, behind: int) -> DataError:
     )
 
 
-def _zstd(path: Path) -> io.BufferedIOBase:
+def _zstd(path: Path) -> io.RawIOBase:
     try:  # Python 3.14
         zstd = importlib.import_module("compression.zstd")
     except ImportError:
@@ -57,43 +69,65 @@ def _zstd(path: Path) -> io.BufferedIOBase:
                 f"To read {path} Python 3.14 or the package zstandard must be there; neither is. "
                 "Run: pip install zstandard"
             ) from None
-        return io.BufferedReader(
-            _Zstd(path, lambda: zstd.ZstdDecompressor().decompressobj(), zstd.ZstdError)
-        )
-    return io.BufferedReader(_Zstd(path, zstd.ZstdDecompressor, zstd.ZstdError))
+        limited = zstd.ZstdDecompressor(max_window_size=_MOST_MEMORY // 2)
+        return _Frames(path, limited.decompressobj, zstd.ZstdError)
+    options = {zstd.DecompressionParameter.window_log_max: (_MOST_MEMORY // 2).bit_length() - 1}
+    return _Frames(path, lambda: zstd.ZstdDecompressor(options=options), zstd.ZstdError)
 
 
-class _Zstd(io.RawIOBase):
-    """Frame after frame of a zstd file. The package's own reader takes a file that breaks off for
-    one that ends."""
+class _Frames(io.RawIOBase):
+    """Frame after frame of a compressed file, never more of it in memory than a piece.
 
-    def __init__(self, path: Path, frame: Callable[[], Any], error: type[Exception]) -> None:
+    The readers of the libraries take a file that breaks off for one that ends, or believe a header
+    that asks for gigabytes. A file of which little makes very much is refused on the way.
+    """
+
+    def __init__(
+        self, path: Path, frame: Callable[[], Any], error: type[Exception] = zlib.error
+    ) -> None:
         self._file, self._frame, self._error = path.open("rb"), frame, error
+        self._most = max(_SMALL, _MOST_GROWTH * path.stat().st_size)
         self._now: Any = None  # the frame that is open
         self._ready, self._raw = b"", b""
+        self._n = 0  # bytes given so far
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         while not self._ready:
-            raw = self._raw or self._file.read(_CHUNK)
+            waits = self._now is not None and not getattr(self._now, "needs_input", True)
+            raw = b"" if waits else self._raw or self._file.read(_CHUNK)
             self._raw = b""
-            if not raw:
+            if not raw and not waits:
                 if self._now is not None:
                     raise EOFError("the last frame breaks off")
                 return 0
-            if self._now is None:
-                self._now = self._frame()
-            try:
-                self._ready = self._now.decompress(raw)
-            except self._error as error:
-                raise EOFError(str(error)) from None
-            if self._now.eof:
-                self._raw, self._now = self._now.unused_data, None
+            self._ready = self._decompressed(raw)
         n = min(len(buffer), len(self._ready))
         buffer[:n], self._ready = self._ready[:n], self._ready[n:]
+        self._n += n
+        if self._n > self._most:
+            raise EOFError(
+                f"it unfolds to more than {self._most:,} bytes, {_MOST_GROWTH} times its size"
+            )
         return n
+
+    def _decompressed(self, raw: bytes) -> bytes:
+        if self._now is None:
+            raw = raw.lstrip(b"\0")  # padding between frames and behind the last
+            if not raw:
+                return b""
+            self._now = self._frame()
+        # A kilobyte of bz2 may be a gigabyte; the others have no way to ask for less.
+        most = (_PIECE,) if hasattr(self._now, "needs_input") else ()
+        try:
+            found = self._now.decompress(raw, *most)
+        except (self._error, MemoryError) as error:
+            raise EOFError(str(error) or "it asks for too much memory") from None
+        if self._now.eof:
+            self._raw, self._now = self._now.unused_data, None
+        return found
 
     def close(self) -> None:
         self._file.close()

@@ -4,9 +4,17 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.errors import CheckpointError
+from glassformer.parsing import read_json, read_text
+from glassformer.settings import shown
 from glassformer.text import marian
 from glassformer.text.marian import MarianTokenizer
 from glassformer.text.tokenizer import JsonTokenizer, Tokenizer
+from glassformer.text.tokenizer_file import (
+    MOST_BYTES,
+    check_pieces,
+    check_vocabulary,
+    library_errors,
+)
 
 
 def read_tokenizer(folder: Path, settings: dict[str, Any] | None = None) -> Tokenizer | None:
@@ -17,10 +25,11 @@ def read_tokenizer(folder: Path, settings: dict[str, Any] | None = None) -> Toke
     """
     settings = settings or {}
     if (folder / "tokenizer.json").is_file():
-        text = _bytes(folder / "tokenizer.json").decode("utf-8", errors="replace")
-        return JsonTokenizer.from_json(text, str(folder / "tokenizer.json"))
+        path = folder / "tokenizer.json"
+        return JsonTokenizer.from_json(read_text(path, most=MOST_BYTES), str(path))
     if (folder / "source.spm").is_file():
-        return MarianTokenizer({name: _bytes(folder / name) for name in marian.FILES})
+        files = {name: _bytes(folder / name) for name in marian.FILES}
+        return MarianTokenizer(files, str(folder))
     if (folder / "vocab.txt").is_file():
         return _word_pieces(folder / "vocab.txt", settings)
     if (folder / "merges.txt").is_file():
@@ -32,22 +41,24 @@ def _word_pieces(vocabulary: Path, settings: dict[str, Any]) -> Tokenizer:
     from tokenizers import Tokenizer as Backend
     from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
-    backend = _built(
-        vocabulary,
-        lambda: Backend(models.WordPiece.from_file(str(vocabulary), unk_token="[UNK]")),
-    )
+    lines = [line.rstrip() for line in _lines(vocabulary)]
+    check_pieces(lines, str(vocabulary))
+    ids = {piece: i for i, piece in enumerate(lines)}
+    with library_errors(f"{vocabulary} is not a vocabulary"):
+        backend = Backend(models.WordPiece(ids, unk_token="[UNK]"))
+    accents = settings.get("strip_accents")
     backend.normalizer = normalizers.BertNormalizer(
-        lowercase=settings.get("do_lower_case", True),
-        strip_accents=settings.get("strip_accents"),
-        handle_chinese_chars=settings.get("tokenize_chinese_chars", True),
+        lowercase=settings.get("do_lower_case", True) is not False,
+        strip_accents=accents if isinstance(accents, bool) else None,
+        handle_chinese_chars=settings.get("tokenize_chinese_chars", True) is not False,
     )
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     backend.decoder = decoders.WordPiece()
-    ids = {name: _needed(backend, name, vocabulary) for name in ("[CLS]", "[SEP]")}
+    needed = {name: _needed(backend, name, vocabulary) for name in ("[CLS]", "[SEP]")}
     known = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
     backend.add_special_tokens([t for t in known if backend.token_to_id(t) is not None])
     backend.post_processor = processors.BertProcessing(
-        ("[SEP]", ids["[SEP]"]), ("[CLS]", ids["[CLS]"])
+        ("[SEP]", needed["[SEP]"]), ("[CLS]", needed["[CLS]"])
     )
     return JsonTokenizer(backend)
 
@@ -57,7 +68,10 @@ def _byte_pairs(folder: Path, settings: dict[str, Any]) -> Tokenizer:
     from tokenizers import Tokenizer as Backend
 
     vocabulary, merges = folder / "vocab.json", folder / "merges.txt"
-    backend = _built(merges, lambda: Backend(models.BPE.from_file(str(vocabulary), str(merges))))
+    ids = read_json(vocabulary, most=MOST_BYTES)
+    check_vocabulary(ids, str(vocabulary))
+    with library_errors(f"{merges} is not a vocabulary"):
+        backend = Backend(models.BPE(ids, _merges(merges)))
     prefix = bool(settings.get("add_prefix_space", False))
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix)
     backend.decoder = decoders.ByteLevel()
@@ -76,11 +90,22 @@ def _byte_pairs(folder: Path, settings: dict[str, Any]) -> Tokenizer:
     return JsonTokenizer(backend)
 
 
-def _built(path: Path, make: Any) -> Any:
-    try:
-        return make()
-    except Exception as error:  # the library raises nothing narrower
-        raise CheckpointError(f"{path} is not a vocabulary: {error}.") from None
+def _merges(path: Path) -> list[tuple[str, str]]:
+    lines = _lines(path)
+    lines = lines[1:] if lines and lines[0].startswith("#version") else lines
+    found = [tuple(line.split(" ")) for line in lines if line]
+    wrong = next((pair for pair in found if len(pair) != 2), None)
+    if wrong is not None:
+        raise CheckpointError(
+            f"{path} is not a vocabulary: a line must name two pieces; one is {shown(wrong)}."
+        )
+    return found  # type: ignore[return-value]
+
+
+def _lines(path: Path) -> list[str]:
+    """Split at line feeds alone: other separators may be pieces."""
+    text = read_text(path, most=MOST_BYTES)
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
 
 
 def _needed(backend: Any, token: str, path: Path) -> int:
@@ -92,6 +117,11 @@ def _needed(backend: Any, token: str, path: Path) -> int:
 
 def _bytes(path: Path) -> bytes:
     try:
+        size = path.stat().st_size
+        if not path.is_file():  # a device never ends
+            raise CheckpointError(f"{path} cannot be read: it is not a regular file.")
+        if size > MOST_BYTES:
+            raise CheckpointError(f"{path} must have at most {MOST_BYTES:,} bytes; it is larger.")
         return path.read_bytes()
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from None

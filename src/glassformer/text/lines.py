@@ -4,11 +4,47 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from glassformer.text.compressed import READING_ERRORS, damage, opened
+from glassformer.errors import DataError
+from glassformer.text.compressed import COMPRESSED, READING_ERRORS, damage, opened
 from glassformer.text.report import Kind
 
 _MARK = b"\xef\xbb\xbf"  # the byte order mark that some editors put first
 _CHUNK = 1 << 16
+# UTF-32 first: its little-endian mark begins with that of UTF-16.
+_OTHER_MARKS = {
+    b"\xff\xfe\0\0": "UTF-32",
+    b"\0\0\xfe\xff": "UTF-32",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
+
+
+def check_text(start: bytes, where: str) -> None:
+    """Refuse what begins like UTF-16, UTF-32 or no text at all.
+
+    >>> check_text("a word".encode("utf-16"), "book.txt")
+    Traceback (most recent call last):
+    glassformer.errors.DataError: book.txt must be UTF-8 text; it is UTF-16. Convert it first, \
+with: iconv -f UTF-16 -t UTF-8
+    """
+    found = next((name for mark, name in _OTHER_MARKS.items() if start.startswith(mark)), None)
+    if found is None and b"\0" in start:
+        even, odd = start[0::2].count(0), start[1::2].count(0)
+        is_wide = max(even, odd) * 8 > len(start) > 8 * min(even, odd)
+        found = ("UTF-16LE" if odd > even else "UTF-16BE") if is_wide else ""
+        if not is_wide and 100 * (even + odd) < len(start):
+            return  # a few: their lines are left out, and counted
+    if found is None:
+        return
+    if not found:
+        raise DataError(
+            f"{where} must be UTF-8 text; it has null characters, as programs, pictures and "
+            "archives do. Name a text file."
+        )
+    raise DataError(
+        f"{where} must be UTF-8 text; it is {found}. Convert it first, with: "
+        f"iconv -f {found} -t UTF-8"
+    )
 
 
 def raw_lines(path: Path, most: int) -> Iterator[tuple[int, bytes | None, bool]]:
@@ -20,6 +56,9 @@ def raw_lines(path: Path, most: int) -> Iterator[tuple[int, bytes | None, bool]]
     number = 0
     with opened(path) as file:
         try:
+            # Of a damaged archive the end says so; what it made of its beginning says little.
+            start = file.peek(_CHUNK)[: 4 if path.suffix in COMPRESSED else _CHUNK]
+            check_text(start, str(path))
             while line := file.readline(most + 2):
                 number += 1
                 if len(line) > most and not line.endswith(b"\n"):
@@ -56,6 +95,8 @@ def text_lines(path: Path, *, max_chars: int) -> Iterator[Line]:
             continue
         if len(text) > max_chars:
             yield Line(number, None, "too long", fed)
+        elif "\0" in text:
+            yield Line(number, None, "null character", fed)
         else:
             yield Line(number, text, None, fed)
 

@@ -1,13 +1,16 @@
 """Marian's tokenizer: a SentencePiece model to read with, one to write with, one vocabulary."""
 
-import json
+import contextlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
-from glassformer.errors import CheckpointError
+from glassformer.errors import CheckpointError, GlassformerError
+from glassformer.parsing import parse_json
+from glassformer.settings import said
 from glassformer.text.tokenizer import Tokenizer
+from glassformer.text.tokenizer_file import check_known, check_vocabulary
 
 FILES = ("source.spm", "target.spm", "vocab.json")
 _TARGET = re.compile(r"^>>.+?<<")  # names the language to write, in models with several
@@ -18,25 +21,33 @@ class MarianTokenizer(Tokenizer):
 
     kind = "marian"
 
-    def __init__(self, files: dict[str, bytes]) -> None:
+    def __init__(self, files: dict[str, bytes], where: str = "the folder") -> None:
         self._files = {name: files[name] for name in FILES}
+        self._where = where
         self.chat_template = None
+        path = f"vocab.json of {where}"
         try:
-            self._ids: dict[str, int] = json.loads(files["vocab.json"])
-            self._end, self._unknown = self._ids["</s>"], self._ids["<unk>"]
-        except (ValueError, KeyError) as error:
+            ids = parse_json(files["vocab.json"].decode(), path)
+        except UnicodeDecodeError:
+            raise CheckpointError(f"{path} must be UTF-8 text.") from None
+        if not isinstance(ids, dict) or not {"</s>", "<unk>"} <= ids.keys():
             raise CheckpointError(
-                f"vocab.json must give ids to the pieces of a Marian tokenizer: {error}."
-            ) from None
+                f"{path} must give ids to the pieces of a Marian tokenizer, </s> and <unk> among "
+                "them."
+            )
+        check_vocabulary(ids, path)
+        self._ids: dict[str, int] = ids
+        self._end: int = ids["</s>"]
+        self._unknown: int = ids["<unk>"]
         self._pieces = {i: piece for piece, i in self._ids.items()}
 
     @cached_property
     def _source(self) -> Any:
-        return _loaded(self._files["source.spm"])
+        return _loaded(self._files["source.spm"], f"source.spm of {self._where}")
 
     @cached_property
     def _target(self) -> Any:
-        return _loaded(self._files["target.spm"])
+        return _loaded(self._files["target.spm"], f"target.spm of {self._where}")
 
     @property
     def vocab_size(self) -> int:
@@ -45,13 +56,15 @@ class MarianTokenizer(Tokenizer):
     def encode(self, text: str, *, add_special: bool = True) -> list[int]:
         target = _TARGET.match(text)
         pieces = [target[0]] if target else []
-        pieces += self._source.encode(text[target.end() :] if target else text, out_type=str)
-        ids = [self._ids.get(piece, self._unknown) for piece in pieces]
-        return [*ids, self._end] if add_special else ids
+        with _errors(f"source.spm of {self._where}"):
+            pieces += self._source.encode(text[target.end() :] if target else text, out_type=str)
+        ids: list[int] = [self._ids.get(piece, self._unknown) for piece in pieces]
+        return check_known([*ids, self._end] if add_special else ids, self.n_known)
 
     def decode(self, tokens: Sequence[int]) -> str:
         hidden = {self._end, self._ids.get("<pad>")}
-        return self._target.decode_pieces([self.piece(t) for t in tokens if t not in hidden])
+        with _errors(f"target.spm of {self._where}"):
+            return self._target.decode_pieces([self.piece(t) for t in tokens if t not in hidden])
 
     def piece(self, token: int) -> str:
         return self._pieces.get(token, f"<{token}>")
@@ -67,7 +80,7 @@ class MarianTokenizer(Tokenizer):
         return dict(self._files)
 
 
-def _loaded(model: bytes) -> Any:
+def _loaded(model: bytes, where: str) -> Any:
     try:
         import sentencepiece
     except ImportError:
@@ -75,7 +88,18 @@ def _loaded(model: bytes) -> Any:
             "Marian's tokenizer needs the package sentencepiece; it is not installed. "
             "Run: pip install 'glassformer[sentencepiece]'"
         ) from None
-    try:
+    with _errors(where):
+        if not model:
+            raise RuntimeError("it is empty")
         return sentencepiece.SentencePieceProcessor(model_proto=model)
-    except RuntimeError as error:
-        raise CheckpointError(f"source.spm or target.spm is damaged: {error}.") from None
+
+
+@contextlib.contextmanager
+def _errors(where: str) -> Iterator[None]:
+    """What the library raises for a damaged model, as one sentence."""
+    try:
+        yield
+    except (RuntimeError, ValueError, OSError) as error:
+        if isinstance(error, GlassformerError):
+            raise
+        raise CheckpointError(f"{where} is damaged: {said(error)}.") from None

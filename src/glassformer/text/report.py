@@ -8,6 +8,7 @@ from glassformer.errors import DataError
 
 Kind = Literal[
     "bad UTF-8",
+    "null character",
     "empty",
     "blank",  # between paragraphs of plain text: told, but not wrong
     "too long",

@@ -3,7 +3,8 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from glassformer.errors import CheckpointError
+from glassformer.errors import CheckpointError, ConfigError
+from glassformer.settings import read_settings
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,15 +27,17 @@ class SpecialTokens:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, plain: dict[str, Any]) -> "SpecialTokens":
-        for name, value in plain.items():
-            ids = isinstance(value, list | tuple) and all(_is_id(v) for v in value)
-            expected = ids if name in ("end", "start", "never") else _is_id(value)
-            if name not in cls.__slots__ or not expected:
-                raise CheckpointError(f"special tokens cannot have {name}={value!r}.")
-        several = {n: tuple(v) for n, v in plain.items() if isinstance(v, list)}
-        return cls(**{**plain, **several})
+    def from_dict(cls, plain: Any, where: str = "special tokens") -> "SpecialTokens":
+        try:
+            found = read_settings(cls, plain, f"The part {where}")
+        except ConfigError as error:
+            raise CheckpointError(str(error)) from None
+        ids = [getattr(found, n) for n in ONE] + [i for n in SEVERAL for i in getattr(found, n)]
+        wrong = [i for i in ids if i is not None and not 0 <= i < 2**31]
+        if wrong:
+            raise CheckpointError(f"Tokens have ids from 0; {where} have {wrong[0]}.")
+        return found
 
 
-def _is_id(value: Any) -> bool:
-    return value is None or (isinstance(value, int) and not isinstance(value, bool))
+ONE = ("begin", "pad", "mask")
+SEVERAL = ("end", "start", "never")

@@ -21,6 +21,8 @@ import numpy as np
 from jaxtyping import Int, UInt
 
 from glassformer.errors import DataError
+from glassformer.parsing import parse_json
+from glassformer.settings import shown
 from glassformer.storage import whole_file
 from glassformer.text.spool import Spool
 
@@ -78,22 +80,17 @@ class TokenTable:
         """What a file holds; `verify` reads all of it once and compares its hash."""
         path = Path(path)
         header, start = read_header(path)
-        try:
-            meta = header.pop("__metadata__")
-            spans, names, notes = header, json.loads(meta["columns"]), json.loads(meta["notes"])
-            if meta["version"] != VERSION or not names or not isinstance(notes, dict):
-                raise ValueError(f"version {meta['version']} with columns {names}")
-            expected = start + max(span["data_offsets"][1] for span in spans.values())
-            if path.stat().st_size != expected:
-                raise DataError(
-                    f"{path} must have {expected} bytes; it has {path.stat().st_size}: it was cut "
-                    "off or overwritten. Build it anew."
-                )
-            mapped = np.asarray(np.memmap(path, np.uint8, mode="r"))[start:]
-            arrays = {name: _array(mapped, span) for name, span in spans.items()}
-            columns = {n: TokenStore(arrays[f"{n}.tokens"], arrays[f"{n}.offsets"]) for n in names}
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise _refused(path, error) from None
+        meta, names, notes, spans = _checked(header, path)
+        expected = start + max(span["data_offsets"][1] for span in spans.values())
+        size = path.stat().st_size
+        if size != expected:
+            raise DataError(
+                f"{path} must have {expected} bytes; it has {size}: it was cut off or overwritten. "
+                "Build it anew."
+            )
+        mapped = np.asarray(np.memmap(path, np.uint8, mode="r"))[start:]
+        arrays = {name: _array(mapped, span) for name, span in spans.items()}
+        columns = {n: TokenStore(arrays[f"{n}.tokens"], arrays[f"{n}.offsets"]) for n in names}
         if verify and _hash(mapped, spans, meta) != meta.get("sha256"):
             raise DataError(
                 f"{path} is damaged: its content is not what was written. Build it anew."
@@ -112,6 +109,16 @@ class TokenTable:
     def lengths(self) -> Int[np.ndarray, "N M"]:
         """(rows, columns): how many tokens each sequence has."""
         return np.stack([column.lengths for column in self.columns.values()], axis=1)
+
+    def check_tokens(self, vocab_size: int, path: Path | str) -> None:
+        """Refuse a table with a token that a vocabulary of this size does not have."""
+        for name, column in self.columns.items():
+            most = int(column.tokens.max(initial=0))
+            if most >= vocab_size:
+                raise DataError(
+                    f"{path} must hold tokens below {vocab_size}, the size of the vocabulary; "
+                    f"{name} has {most}. Build it anew."
+                )
 
     def _check(self, path: Path) -> None:
         for name, column in self.columns.items():
@@ -177,15 +184,16 @@ def read_header(path: Path) -> tuple[dict[str, Any], int]:
     try:
         with path.open("rb") as file:
             (size,) = struct.unpack("<Q", file.read(8))
-            if size > _MOST_HEADER:
-                raise ValueError(f"a header of {size} bytes")
-            header = json.loads(file.read(size))
+            if size > min(_MOST_HEADER, path.stat().st_size - 8):
+                raise _refused(path, f"it announces a header of {size} bytes")
+            text = file.read(size).decode()
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}.") from None
-    except (struct.error, ValueError) as error:
+    except (struct.error, UnicodeDecodeError) as error:
         raise _refused(path, error) from None
+    header = parse_json(text, f"{path} is not a token store: its header", DataError)
     if not isinstance(header, dict):
-        raise _refused(path, ValueError("no header"))
+        raise _refused(path, "it has no header")
     return header, 8 + size
 
 
@@ -197,9 +205,8 @@ def _write(file: Any, spools: list[Spool], notes: Mapping[str, Any]) -> None:
     wide_first = sorted(spools, key=lambda s: -s.dtype.itemsize)
     parts += [(f"{s.name}.tokens", s.code, s.n_tokens, s.tokens) for s in wide_first]
     for name, code, count, chunks in parts:
-        end = at + count * _DTYPES[code].itemsize
-        spans[name] = {"dtype": code, "shape": [count], "data_offsets": [at, end]}
-        at = end
+        spans[name] = _span(code, at, [count])
+        at = spans[name]["data_offsets"][1]
         for chunk in chunks(_CHUNK):
             hashed.update(chunk)
     meta = {
@@ -216,6 +223,48 @@ def _write(file: Any, spools: list[Spool], notes: Mapping[str, Any]) -> None:
     for _, _, _, chunks in parts:
         for chunk in chunks(_CHUNK):
             file.write(chunk)
+
+
+def _checked(
+    header: dict[str, Any], path: Path
+) -> tuple[dict[str, str], list[str], dict[str, Any], dict[str, Any]]:
+    """The parts of a header, of the types and within the bounds that the format has."""
+    meta = header.pop("__metadata__", None)
+    if not isinstance(meta, dict) or not all(isinstance(v, str) for v in meta.values()):
+        raise _refused(path, "its header has no metadata")
+    if meta.get("version") != VERSION:
+        raise _refused(path, f"it is of version {shown(meta.get('version'))}")
+    inside = f"{path} is not a token store: its header"
+    names = parse_json(meta.get("columns", ""), inside, DataError)
+    notes = parse_json(meta.get("notes", ""), inside, DataError)
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise _refused(path, f"its columns are {shown(names)}")
+    parts = [f"{name}.{part}" for name in names for part in ("tokens", "offsets")]
+    if not names or not isinstance(notes, dict) or sorted(parts) != sorted(header):
+        raise _refused(path, f"it has columns {shown(names)} and parts {shown(sorted(header))}")
+    at = 0
+    for name, span in sorted(header.items(), key=lambda item: _place(item[1])):
+        code = span.get("dtype") if isinstance(span, dict) else None
+        code = code if isinstance(code, str) and code in _DTYPES else ""
+        fits = code and (code == "I64") == name.endswith(".offsets")
+        if not fits or span != _span(code, at, span.get("shape")):
+            raise _refused(path, f"{name} is {shown(span)}, and must begin at byte {at}")
+        at = span["data_offsets"][1]
+    return meta, names, notes, header
+
+
+def _place(span: Any) -> tuple[int, int]:
+    """Where a part says that it begins and ends; an empty one may begin where the next does."""
+    offsets = span.get("data_offsets") if isinstance(span, dict) else None
+    fits = isinstance(offsets, list) and len(offsets) == 2 and all(type(n) is int for n in offsets)
+    return (offsets[0], offsets[1]) if fits and offsets else (-1, -1)
+
+
+def _span(code: str, start: int, shape: Any) -> dict[str, Any]:
+    """How a header describes a part of this shape that begins there."""
+    count = shape[0] if isinstance(shape, list) and shape and type(shape[0]) is int else -1
+    end = start + max(0, count) * _DTYPES[code].itemsize
+    return {"dtype": code, "shape": [count], "data_offsets": [start, end]}
 
 
 def _array(mapped: np.ndarray, span: dict[str, Any]) -> np.ndarray:
@@ -235,5 +284,5 @@ def _hash(mapped: np.ndarray, spans: dict[str, Any], meta: dict[str, str]) -> st
     return hashed.hexdigest()
 
 
-def _refused(path: Path, error: Exception) -> DataError:
+def _refused(path: Path, error: Exception | str) -> DataError:
     return DataError(f"{path} is not a token store: {error}. Build it anew.")

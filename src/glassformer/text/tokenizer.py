@@ -3,11 +3,13 @@
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache, cached_property
 from typing import Any
 
-from glassformer.errors import CheckpointError, DataError
+from glassformer.errors import DataError
+from glassformer.text.tokenizer_file import check_known, library_errors, read_backend
 
 
 class Tokenizer(ABC):
@@ -15,6 +17,7 @@ class Tokenizer(ABC):
 
     kind: str
     chat_template: str | None
+    n_known: int | None = None  # ids for which the model that it belongs to has vectors
 
     @property
     @abstractmethod
@@ -76,42 +79,44 @@ class JsonTokenizer(Tokenizer):
     @classmethod
     def from_json(cls, text: str, where: str) -> "JsonTokenizer":
         """The tokenizer that a `tokenizer.json` describes."""
-        from tokenizers import Tokenizer as Backend
-
-        try:
-            return cls(Backend.from_str(text))
-        except Exception as error:  # the library raises nothing narrower
-            raise CheckpointError(f"{where} is not a tokenizer: {error}.") from None
+        backend = read_backend(text, where)
+        with library_errors(f"{where} is not a tokenizer"):
+            return cls(backend)
 
     @property
     def vocab_size(self) -> int:
         return self.backend.get_vocab_size()
 
     def encode(self, text: str, *, add_special: bool = True) -> list[int]:
-        try:
-            return self.backend.encode(text, add_special_tokens=add_special).ids
-        except Exception as error:  # the library raises nothing narrower
-            raise self._unknown([text], error) from None
+        with self._errors([text]):
+            found = self.backend.encode(text, add_special_tokens=add_special).ids
+        return check_known(found, self.n_known)
 
     def encode_many(self, texts: Sequence[str], *, add_special: bool = True) -> list[list[int]]:
-        try:
+        with self._errors(texts):
             found = self.backend.encode_batch_fast(list(texts), add_special_tokens=add_special)
-        except Exception as error:
-            raise self._unknown(texts, error) from None
-        return [encoding.ids for encoding in found]
+        return [check_known(encoding.ids, self.n_known) for encoding in found]
+
+    @contextmanager
+    def _errors(self, texts: Sequence[str]) -> Iterator[None]:
+        try:
+            with library_errors("The tokenizer fails", DataError):
+                yield
+        except DataError as error:
+            missing = next((c for text in texts for c in text if not self._has(c)), None)
+            if missing is None:
+                raise
+            raise DataError(
+                f"A text must be of what the vocabulary has; {missing!r} is not in it ({error}) "
+                "Leave it out, or learn a tokenizer with it."
+            ) from None
 
     def _has(self, character: str) -> bool:
         return not "\ud800" <= character <= "\udfff" and self.id_of(character) is not None
 
-    def _unknown(self, texts: Sequence[str], error: Exception) -> DataError:
-        missing = next((c for text in texts for c in text if not self._has(c)), None)
-        return DataError(
-            f"A text must be of what the vocabulary has; {missing!r} is not in it ({error}). "
-            "Leave it out, or learn a tokenizer with it."
-        )
-
     def decode(self, tokens: Sequence[int]) -> str:
-        return self.backend.decode(list(tokens), skip_special_tokens=True)
+        with library_errors("The tokenizer fails", DataError):
+            return self.backend.decode(list(tokens), skip_special_tokens=True)
 
     def piece(self, token: int) -> str:
         found = self.backend.id_to_token(token)
@@ -122,7 +127,8 @@ class JsonTokenizer(Tokenizer):
         if piece is None or token in self._added:
             return None
         if self._is_byte_level:
-            return bytes(map(_bytes_by_character().__getitem__, piece))
+            known = _bytes_by_character()
+            return bytes(map(known.__getitem__, piece)) if known.keys() >= set(piece) else None
         if found := _BYTE.fullmatch(piece):
             return bytes([int(found[1], 16)])
         return piece.replace("▁", " ").encode() if "▁" in piece else None

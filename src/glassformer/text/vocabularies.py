@@ -16,10 +16,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from glassformer.errors import ConfigError
+from glassformer.errors import ConfigError, DataError
+from glassformer.text.tokenizer_file import library_errors
 
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 _BLANKS = r"[ \t\r\n]+"
+_MOST_WORD = 1000  # characters, in learning
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,7 +64,7 @@ def byte_pairs(lines: Iterable[str], wish: Wish) -> Any:
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
-    backend.train_from_iterator(_some(lines), trainer)
+    _train(backend, _some(lines), trainer)
     return backend
 
 
@@ -90,7 +92,7 @@ def character_pairs(lines: Iterable[str], wish: Wish) -> Any:
             limit_alphabet=len(alphabet),
             show_progress=False,
         )
-        backend.train_from_iterator(read(), trainer)
+        _train(backend, read(), trainer)
     return _ordinary(backend, BYTES, byte_fallback=True)
 
 
@@ -116,7 +118,7 @@ def word_pieces(lines: Iterable[str], wish: Wish) -> Any:
             limit_alphabet=len(alphabet),
             show_progress=False,
         )
-        backend.train_from_iterator(read(), trainer)
+        _train(backend, read(), trainer)
     return _ordinary(backend, inner)
 
 
@@ -173,6 +175,22 @@ KINDS: dict[str, Callable[[Iterable[str], Wish], Any]] = {
     "characters": characters,
     "words": words,
 }
+
+
+def _train(backend: Any, lines: Iterable[str], trainer: Any) -> None:
+    """Learn merges from words of at most _MOST_WORD characters, longer ones cut.
+
+    The time for a word grows with the square of its length. Only blobs such as base64 have words
+    that long; in all other texts nothing is cut.
+    """
+    from tokenizers import Regex, pre_tokenizers
+
+    used = backend.pre_tokenizer
+    cut = pre_tokenizers.Split(Regex(rf"(?m:.{{1,{_MOST_WORD}}})"), "isolated")
+    backend.pre_tokenizer = pre_tokenizers.Sequence([used, cut])
+    with library_errors("No tokenizer can be learnt from this text", DataError):
+        backend.train_from_iterator(lines, trainer)
+    backend.pre_tokenizer = used
 
 
 def _pairs_backend(wish: Wish) -> Any:

@@ -8,18 +8,27 @@ task = "translation"                  what is learned
 [evaluate] [save] [show] [film]       what is seen and kept of it
 """
 
-import math
-import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from glassformer.errors import ConfigError
+from glassformer.parsing import read_toml
+from glassformer.paths import is_folder, user_path
+from glassformer.settings import (
+    Bounds,
+    Count,
+    NonNegative,
+    Share,
+    Whole,
+    check_bounds,
+    read_settings,
+)
 from glassformer.text.corpus import Corpus, Format
 from glassformer.train.optimizer import Optimizer
 from glassformer.train.schedule import Schedule
-from glassformer.train.settings import as_toml, changed, flattened, plain, settings
+from glassformer.train.settings import as_toml, changed, flattened, plain
 
 TaskName = Literal["language", "masked", "translation", "classification"]
 
@@ -30,17 +39,16 @@ class Files:
 
     files: tuple[str, ...]
     format: Format | None = None  # stream, documents, aligned or tsv by the task, unless given
-    columns: tuple[int | str, ...] = ()  # of tables and JSON lines; the source first
-    label: int | str | None = None  # the column of the class
+    columns: tuple[Count | str, ...] = ()  # of tables and JSON lines; the source first
+    label: Count | str | None = None  # the column of the class
     header: bool = False
     prefix: str = ""  # put before each source: the token that names the language to write
-    repeat: int = 1  # how often an epoch sees it
+    repeat: Count = 1  # how often an epoch sees it
 
     def __post_init__(self) -> None:
+        check_bounds(self, "data.train.")
         if not self.files:
             raise ConfigError("A source of examples must name its files; got none.")
-        if self.repeat < 1:
-            raise ConfigError(f"repeat must be at least 1; got repeat={self.repeat}.")
 
     def corpus(self, task: str) -> Corpus:
         """What is to be read for a task."""
@@ -65,6 +73,8 @@ def found(names: Iterable[str]) -> list[str]:
     files: list[str] = []
     for name in names:
         path = Path(name)
+        if "\0" in name:
+            raise ConfigError(f"A file's name must not have a null character; got {name!r}.")
         matching = sorted(map(str, path.parent.glob(path.name))) if "*" in name else [name]
         if not matching:
             raise ConfigError(f"{name} must match at least one file; it matches none.")
@@ -79,16 +89,13 @@ class Data:
     train: tuple[Files, ...]
     valid: tuple[Files, ...] = ()
     folder: str = ""  # where relative names begin; the recipe's own folder unless given
-    valid_every: int = 0  # hold out one text in so many, by a hash: all its translations with it
-    valid_share: float = 0.0  # language: hold out so much of the text, at its end
+    valid_every: Whole = 0  # hold out one text in so many, by a hash: all its translations with it
+    valid_share: Share = 0.0  # language: hold out so much of the text, at its end
 
     def __post_init__(self) -> None:
+        check_bounds(self, "data.")
         if not self.train:
             raise ConfigError("A recipe must name at least one corpus in data.train; got none.")
-        if not 0 <= self.valid_share < 1:
-            raise ConfigError(
-                f"data.valid_share must be in 0 … 1, without 1; got {self.valid_share}."
-            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,52 +103,54 @@ class TokenizerSettings:
     """A tokenizer to learn from the training texts, or one that is there."""
 
     kind: Literal["byte-bpe", "bpe", "wordpiece", "characters", "words"] = "byte-bpe"
-    vocab_size: int | None = None  # 8000 unless given; as many as there are, for the last two kinds
+    vocab_size: Count | None = (
+        None  # 8000 unless given; as many as there are, for the last two kinds
+    )
     path: str | None = None  # a folder with a tokenizer: nothing is learned
     lowercase: bool = False
-    min_count: int = 1
+    min_count: Count = 1
     continued: str = ""  # words: what ends a part of a word whose next part follows, such as "@@"
+
+    def __post_init__(self) -> None:
+        check_bounds(self, "tokenizer.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BatchSettings:
     """What a step sees."""
 
-    max_tokens: int = 4096  # padded, in rows × longest
-    max_rows: int | None = None
-    max_len: int | None = None  # longer examples are left out, and counted
-    round_to: int = 1  # lengths are padded to a multiple: fewer shapes to compile
-    pool: int | None = None  # examples that are sorted by length at a time; all unless given
-    accumulate: int = 1  # batches per step
-    length: int = 256  # of a window of a long text: language, masked
-    rows: int = 64  # windows in a batch
+    max_tokens: Count = 4096  # padded, in rows × longest
+    max_rows: Count | None = None
+    max_len: Count | None = None  # longer examples are left out, and counted
+    round_to: Annotated[int, Bounds(least=1, most=65_536)] = (
+        1  # lengths are padded to a multiple: fewer shapes to compile
+    )
+    pool: Count | None = None  # examples that are sorted by length at a time; all unless given
+    accumulate: Count = 1  # batches per step
+    length: Count = 256  # of a window of a long text: language, masked
+    rows: Count = 64  # windows in a batch
     at_random: bool = False  # windows anywhere, instead of one behind the other
     documents: bool = False  # tokens see their own document alone
-    masked: float = 0.15  # the share of tokens that a masked language model must guess
+    masked: Annotated[float, Bounds(above=0, below=1)] = (
+        0.15  # the share of tokens that a masked language model must guess
+    )
 
     def __post_init__(self) -> None:
-        for name in ("max_tokens", "round_to", "accumulate", "length", "rows"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"batches.{name} must be at least 1; got {getattr(self, name)}.")
-        if not 0 < self.masked < 1:
-            raise ConfigError(f"batches.masked must be between 0 and 1; got {self.masked}.")
+        check_bounds(self, "batches.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Until:
     """When a run ends: whichever comes first."""
 
-    steps: int | None = None
-    epochs: int | None = None
-    patience: int = 0  # evaluations in a row without a better score; 0 never stops early
+    steps: Count | None = None
+    epochs: Count | None = None
+    patience: Whole = 0  # evaluations in a row without a better score; 0 never stops early
 
     def __post_init__(self) -> None:
+        check_bounds(self, "until.")
         if self.steps is None and self.epochs is None:
             raise ConfigError("A recipe must say when to end; give until.steps or until.epochs.")
-        for name in ("steps", "epochs"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ConfigError(f"until.{name} must be at least 1; got {value}.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -159,35 +168,33 @@ class Compute:
 class Evaluate:
     """When and how validation texts are scored."""
 
-    every_steps: int | None = None
-    every_epochs: int | None = None
+    every_steps: Count | None = None
+    every_epochs: Count | None = None
     best: Literal["loss", "accuracy", "bleu", "chrf"] = "loss"  # what decides about best/
     bleu: bool = False  # translate the validation texts each time, too
-    beams: int = 1
+    beams: Annotated[int, Bounds(least=1, most=1024)] = 1
     length_penalty: float = 1.0
     tokenize: str = "13a"  # sacreBLEU's; "none" for texts that are tokenised already
     remove: str = ""  # from translations and references before they are compared, such as "@@ "
-    n_texts: int | None = None  # how many to translate; all unless given
-    n_batches: int | None = None  # language, at random: how many batches to score
+    n_texts: Count | None = None  # how many to translate; all unless given
+    n_batches: Count | None = None  # language, at random: how many batches to score
+
+    def __post_init__(self) -> None:
+        check_bounds(self, "evaluate.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Save:
     """What is kept of a run."""
 
-    every_steps: int | None = None  # 1000, unless this or the next is given
-    every_epochs: int | None = None
-    keep: int = 2  # checkpoints to resume from
-    average: int = 1  # model/ is the mean of the last so many checkpoints
-    ema: float = 0.0  # or the moving average with this decay
+    every_steps: Count | None = None  # 1000, unless this or the next is given
+    every_epochs: Count | None = None
+    keep: Count = 2  # checkpoints to resume from
+    average: Count = 1  # model/ is the mean of the last so many checkpoints
+    ema: Share = 0.0  # or the moving average with this decay
 
     def __post_init__(self) -> None:
-        if self.keep < 1 or self.average < 1:
-            raise ConfigError(
-                f"save.keep and save.average must be at least 1; got {self.keep}, {self.average}."
-            )
-        if not 0 <= self.ema < 1:
-            raise ConfigError(f"save.ema must be in 0 … 1, without 1; got {self.ema}.")
+        check_bounds(self, "save.")
         if self.ema and self.average > 1:
             raise ConfigError(
                 f"model/ is one mean or the other; got ema={self.ema}, average={self.average}."
@@ -198,16 +205,22 @@ class Save:
 class Show:
     """The display and the metrics."""
 
-    every: int = 50  # steps
+    every: Count = 50  # steps
     tensorboard: bool = False
+
+    def __post_init__(self) -> None:
+        check_bounds(self, "show.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Film:
     """A text that is run through the model at intervals, its attention kept as a trace."""
 
-    every: int = 0  # steps; 0 for never
+    every: Whole = 0  # steps; 0 for never
     text: str = ""
+
+    def __post_init__(self) -> None:
+        check_bounds(self, "film.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -223,10 +236,10 @@ class Recipe:
     task: TaskName
     data: Data
     until: Until
-    seed: int = 1
+    seed: Annotated[int, Bounds(least=0, most=2**63 - 1)] = 1
     out: str | None = None
-    label_smoothing: float = 0.0
-    consistency: float = 0.0  # R-Drop's α: batches are seen twice, and answers shall agree
+    label_smoothing: Share = 0.0
+    consistency: NonNegative = 0.0  # R-Drop's α: batches are seen twice, and answers shall agree
     tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
     model: dict[str, Any] = field(default_factory=dict)
     batches: BatchSettings = field(default_factory=BatchSettings)
@@ -239,14 +252,7 @@ class Recipe:
     film: Film = field(default_factory=Film)
 
     def __post_init__(self) -> None:
-        if not 0 <= self.label_smoothing < 1:
-            raise ConfigError(
-                f"label_smoothing must be in 0 … 1, without 1; got {self.label_smoothing}."
-            )
-        if not 0 <= self.consistency < math.inf:
-            raise ConfigError(f"consistency must be at least 0; got {self.consistency}.")
-        if self.seed < 0:
-            raise ConfigError(f"seed must be at least 0; got {self.seed}.")
+        check_bounds(self)
         if self.schedule.needs_end and self.schedule.steps is None and self.until.steps is None:
             raise ConfigError(
                 f"A schedule of kind {self.schedule.kind!r} must know when it ends; "
@@ -256,28 +262,22 @@ class Recipe:
     @classmethod
     def from_dict(cls, values: dict[str, Any], changes: Sequence[str] = ()) -> "Recipe":
         """The recipe of plain values, with `section.key=value` changes."""
-        return settings(cls, changed(values, changes))
+        return read_settings(cls, changed(values, changes), "The recipe")
 
     @classmethod
     def from_toml(cls, path: str | Path, changes: Sequence[str] = ()) -> "Recipe":
         """The recipe in a file; its relative names are relative to the file's folder."""
-        path = Path(path).expanduser()
-        try:
-            values = tomllib.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise ConfigError(f"{path} cannot be read: {error.strerror}.") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{path} is not TOML: {error}.") from None
-        return cls.from_dict(values, changes).beside(path.parent)
+        path = user_path(path, ConfigError)
+        return cls.from_dict(read_toml(path), changes).beside(path.parent)
 
     def beside(self, folder: Path) -> "Recipe":
         """The same with absolute names for its files."""
 
         def at(root: Path, name: str) -> str:
-            return str(root / Path(name).expanduser())
+            return str(root / user_path(name, ConfigError))
 
         folder = folder.absolute()
-        root = folder / Path(self.data.folder).expanduser()
+        root = folder / user_path(self.data.folder, ConfigError)
         corpora = {
             part: tuple(
                 replace(each, files=tuple(at(root, name) for name in each.files))
@@ -289,7 +289,7 @@ class Recipe:
         tokenizer = replace(self.tokenizer, path=path and at(folder, path))
         data = replace(self.data, folder="", **corpora)
         model, origin = dict(self.model), self.model.get("from")
-        if isinstance(origin, str) and (folder / origin).is_dir():
+        if isinstance(origin, str) and is_folder(folder / origin):
             model["from"] = at(folder, origin)
         return replace(self, data=data, tokenizer=tokenizer, model=model)
 

@@ -96,6 +96,9 @@ def prepared(folder: Path) -> Prepared:
     )
     if train is None:
         raise DataError(f"{folder / 'tokens'} must hold the tokens to train with; it does not.")
+    for part, table in (("train", train), ("valid", valid)):
+        if table is not None:
+            table.check_tokens(tokenizer.vocab_size, tables[part])
     return Prepared(
         tokenizer=tokenizer,
         special=special,

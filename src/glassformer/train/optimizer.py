@@ -1,6 +1,5 @@
 """What turns gradients into new weights: Adam as in the paper, AdamW, and clipping."""
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -11,6 +10,7 @@ from torch import Tensor, nn
 from glassformer.errors import ConfigError
 from glassformer.layers import TokenEmbedding
 from glassformer.layers.embedding import LearnedPositions
+from glassformer.settings import NonNegative, check_bounds
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,23 +23,17 @@ class Optimizer:
 
     kind: Literal["adam", "adamw"] = "adamw"
     betas: tuple[float, ...] = (0.9, 0.98)
-    eps: float = 1e-9
-    weight_decay: float = 0.0
+    eps: NonNegative = 1e-9
+    weight_decay: NonNegative = 0.0
     decay_embeddings: bool = False
-    clip: float = 1.0  # the longest gradient, all parameters together; 0 for any
+    clip: NonNegative = 1.0  # the longest gradient, all parameters together; 0 for any
 
     def __post_init__(self) -> None:
-        if self.kind not in ("adam", "adamw"):
-            raise ConfigError(f"optimizer.kind must be adam or adamw; got {self.kind!r}.")
+        check_bounds(self, "optimizer.")
         if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
             raise ConfigError(
                 f"optimizer.betas must be two numbers in 0 … 1, without 1; got {self.betas}."
             )
-        for name in ("eps", "weight_decay", "clip"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ConfigError(
-                    f"optimizer.{name} must be at least 0; got {getattr(self, name)}."
-                )
 
     def build(self, model: nn.Module) -> torch.optim.Optimizer:
         """The optimiser of a model; its learning rate is set before each step.

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from glassformer.errors import ConfigError
+from glassformer.settings import Count, NonNegative, Positive, Whole, check_bounds
 
 Kind = Literal["inverse-sqrt", "noam", "cosine", "stable", "constant"]
 
@@ -26,30 +27,22 @@ class Schedule:
     """
 
     kind: Kind = "inverse-sqrt"
-    lr: float = 1e-3  # the highest; for noam a factor of the paper's formula
-    warmup: int = 400  # updates on the way up
-    start: float = 0.0  # where the way up begins: inverse-sqrt
-    least: float = 0.0  # where the way down ends: cosine, stable
-    steps: int | None = None  # when the way down ends: cosine, stable
-    decay: int | None = None  # updates on the way down: stable, a tenth of all unless given
-    dim: int | None = None  # the model's width: noam
+    lr: Positive = 1e-3  # the highest; for noam a factor of the paper's formula
+    warmup: Whole = 400  # updates on the way up
+    start: NonNegative = 0.0  # where the way up begins: inverse-sqrt
+    least: NonNegative = 0.0  # where the way down ends: cosine, stable
+    steps: Count | None = None  # when the way down ends: cosine, stable
+    decay: Count | None = None  # updates on the way down: stable, a tenth of all unless given
+    dim: Count | None = None  # the model's width: noam
 
     def __post_init__(self) -> None:
-        kinds = Kind.__args__
-        if self.kind not in kinds:
-            raise ConfigError(
-                f"schedule.kind must be one of {', '.join(kinds)}; got {self.kind!r}."
-            )
-        if not 0 < self.lr < math.inf:
-            raise ConfigError(f"schedule.lr must be greater than 0; got {self.lr}.")
-        if self.warmup < 0:
-            raise ConfigError(f"schedule.warmup must be at least 0; got {self.warmup}.")
+        check_bounds(self, "schedule.")
         if self.kind in ("inverse-sqrt", "noam") and self.warmup < 1:
             raise ConfigError(
                 f"A schedule of kind {self.kind!r} must have warm-up steps; got "
                 f"warmup={self.warmup}. Use warmup = 4000, as the paper does."
             )
-        if not 0 <= self.least <= self.lr:
+        if self.least > self.lr:
             raise ConfigError(
                 f"schedule.least must lie in 0 … lr; got least={self.least}, lr={self.lr}."
             )

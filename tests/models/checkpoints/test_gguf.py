@@ -268,6 +268,86 @@ def test_truncation_anywhere_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.plain
+def test_bytes_that_nobody_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.gguf"
+    written(path, foreign())
+    content, rng = path.read_bytes(), random.Random(7)
+    for offset in rng.sample(range(len(content)), k=60):
+        path.write_bytes(content[:offset] + rng.randbytes(32) + content[offset:])
+        with pytest.raises(CheckpointError):
+            load(path)
+    path.write_bytes(content + bytes(32))
+    with pytest.raises(CheckpointError, match=r"its data must end at byte \d+, and the file at"):
+        load(path)
+
+
+@pytest.mark.plain
+def test_sizes_are_compared_with_the_file(tmp_path: Path) -> None:
+    """A billion of anything is refused before room for it is made."""
+    path = tmp_path / "tiny.gguf"
+    written(path, foreign())
+    content = path.read_bytes()
+    list_at = content.index(b"tokenizer.ggml.tokens") + len("tokenizer.ggml.tokens") + 8
+    for offset, what in ((8, "tensors"), (16, "fields"), (list_at, "tokenizer.ggml.tokens")):
+        path.write_bytes(content[:offset] + (2**60).to_bytes(8, "little") + content[offset + 8 :])
+        with pytest.raises(CheckpointError, match=rf"announces {2**60} {what}, and has \d+ bytes"):
+            load(path)
+    name_at = content.index(b"general.architecture") - 8
+    path.write_bytes(content[:name_at] + (2**62).to_bytes(8, "little") + content[name_at + 8 :])
+    with pytest.raises(CheckpointError, match=rf"a text of {2**62} bytes"):
+        load(path)
+
+
+@pytest.mark.plain
+def test_weights_that_are_not_finite(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.gguf"
+    written(path, foreign())
+    content = bytearray(path.read_bytes())
+    content[-36:-32] = b"\0\0\xc0\x7f"
+    path.write_bytes(content)
+    with pytest.raises(
+        CheckpointError, match=r"must hold finite numbers; the saved tensor has nan"
+    ):
+        load(path)
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    ("field", "add", "sentence"),
+    [
+        (
+            "tokenizer.ggml.eos_token_id",
+            lambda w: w.add_eos_token_id(10**6),
+            r"eos_token_id in .* must fit its tokenizer; it is 1000000",
+        ),
+        (
+            "llama.rope.scaling.type",
+            lambda w: w.add_rope_scaling_type(gguf.RopeScalingType.LINEAR),
+            r"must have llama.rope.scaling.factor, a number, in its header; it has nothing",
+        ),
+        (
+            "llama.attention.head_count",
+            lambda w: w.add_head_count(0),
+            r"head_count in .* must be at least 1 .*; it is 0",
+        ),
+        (
+            "llama.block_count",
+            lambda w: w.add_block_count(9000),
+            r"9000 layers must have at least as many tensors",
+        ),
+    ],
+)
+def test_fields_that_do_not_fit(field: str, add, sentence: str, tmp_path: Path) -> None:
+    def change(writer) -> None:
+        writer.kv_data[0].pop(field, None)
+        add(writer)
+
+    written(tmp_path / "tiny.gguf", foreign(), change=change)
+    with pytest.raises(CheckpointError, match=sentence):
+        load(tmp_path / "tiny.gguf")
+
+
+@pytest.mark.plain
 def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 

@@ -198,10 +198,22 @@ def test_what_cannot_be_said_in_a_layout_is_named(tmp_path: Path) -> None:
         ("bert", {"model_type": "mamba"}, r"model_type must be one of bert, roberta.*'mamba'"),
         ("bert", {"model_type": None}, r"must be one of bert.*says None"),
         ("bert", {"position_embedding_type": "relative_key"}, r"only with 'absolute'"),
-        ("bert", {"hidden_size": "12"}, r"must have hidden_size, a whole number; it has '12'"),
-        ("bert", {"hidden_size": None}, r"must have hidden_size, a whole number; it has nothing"),
+        (
+            "bert",
+            {"hidden_size": "12"},
+            r"hidden_size in config.json .* must be a whole number; it is '12'",
+        ),
+        (
+            "bert",
+            {"hidden_size": None},
+            r"hidden_size in config.json .* must be a whole number; it is missing",
+        ),
         ("bert", {"num_attention_heads": 5}, r"describes no model: dim must be divisible"),
-        ("bert", {"hidden_act": "mish"}, r"hidden_act must be one of relu, gelu.*'mish'"),
+        (
+            "bert",
+            {"hidden_act": "mish"},
+            r"hidden_act in config.json .* must be one of relu, gelu.*'mish'",
+        ),
         ("bert", {"layer_norm_eps": "small"}, r"layer_norm_eps.*must be a number; it is 'small'"),
         ("bert-classes", {"id2label": {"a": 1}}, r"id2label.*must name classes by number"),
         ("roberta", {"pad_token_id": 3}, r"roberta model with pad_token_id=3 is not known"),
@@ -212,7 +224,11 @@ def test_what_cannot_be_said_in_a_layout_is_named(tmp_path: Path) -> None:
         ("gpt2", {"vocab_size": 38}, r"embedding.weight must have shape \(38, 12\).*\(37, 12\)"),
         ("llama", {"num_key_value_heads": 3}, r"k_proj.weight must have 12 rows.*\(8, 24\)"),
         ("llama", {"mlp_bias": True}, r"mlp_bias needs attention_bias"),
-        ("llama", {"rope_parameters": {"rope_type": "longrope"}}, r"rope_type must be.*'longrope'"),
+        (
+            "llama",
+            {"rope_parameters": {"rope_type": "longrope"}},
+            r"rope_type in .* must be.*'longrope'",
+        ),
         (
             "llama",
             {"rope_parameters": {"partial_rotary_factor": 0.5}},
@@ -225,7 +241,11 @@ def test_what_cannot_be_said_in_a_layout_is_named(tmp_path: Path) -> None:
         ),
         ("bart", {"decoder_ffn_dim": 24}, r"must be equal for glassformer; config.json has 20 and"),
         ("marian", {"share_encoder_decoder_embeddings": False}, r"only with True"),
-        ("t5", {"feed_forward_proj": "gated-relu"}, r"feed_forward_proj must be.*'gated-relu'"),
+        (
+            "t5",
+            {"feed_forward_proj": "gated-relu"},
+            r"feed_forward_proj in .* must be.*'gated-relu'",
+        ),
     ],
 )
 def test_refusals(name: str, changes: dict, sentence: str, tmp_path: Path) -> None:
@@ -249,13 +269,75 @@ def test_pickles_are_refused_and_never_opened(tmp_path: Path) -> None:
 
 
 @pytest.mark.plain
+def test_a_tensor_in_two_shards(tmp_path: Path) -> None:
+    """The index names the first; the second one, which comes later, must not win."""
+    saved("llama", tmp_path, max_shard_size="4KB")
+    first, *_, last = sorted(tmp_path.glob("*.safetensors"))
+    name, tensor = next(iter(load_file(first).items()))
+    save_file({**load_file(last), name: tensor + 1}, last)
+    sentence = rf"A tensor must lie in one file; {name} is in {first.name} and in {last.name}"
+    with pytest.raises(CheckpointError, match=sentence):
+        load(tmp_path)
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("name", ["llama", "gpt2", "bart", "t5", "roberta"])
+def test_no_tensor_of_one_row_is_spread(name: str, tmp_path: Path) -> None:
+    saved(name, tmp_path)
+    path = tmp_path / "model.safetensors"
+    whole = load_file(path)
+    for each, tensor in whole.items():
+        if tensor.ndim == 0 or len(tensor) == 1 or each == "final_logits_bias":
+            continue
+        save_file({**whole, each: tensor[:1].clone()}, path)
+        with pytest.raises(CheckpointError, match=r"shape|rows|must be one and the same"):
+            load(tmp_path)
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"num_hidden_layers": 10**9}, r"n_layers must be at most 10,000"),
+        ({"num_hidden_layers": 5000}, r"5000 layers must have at least as many tensors"),
+        ({"num_attention_heads": 0}, r"num_attention_heads in config.json .* at least 1"),
+        ({"vocab_size": 10**30}, r"vocab_size in config.json .* below 2³¹"),
+        ({"rms_norm_eps": float("nan")}, r"rms_norm_eps in config.json .* a finite number"),
+        ({"attention_bias": "yes"}, r"attention_bias in config.json .* must be true or false"),
+        ({"rope_parameters": [1]}, r"rope_parameters in config.json .* must be a table"),
+        ({"eos_token_id": [2, 10**6]}, r"must be below vocab_size=37; .* names 1000000"),
+        ({"model_type": ["llama"]}, r"model_type must be one of"),
+    ],
+)
+def test_values_that_no_config_has(changes: dict, sentence: str, tmp_path: Path) -> None:
+    saved("llama", tmp_path)
+    (tmp_path / "generation_config.json").unlink()
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    with pytest.raises(CheckpointError, match=sentence):
+        load(tmp_path)
+
+
+@pytest.mark.plain
+def test_weights_that_are_not_finite(tmp_path: Path) -> None:
+    saved("gpt2", tmp_path)
+    path = tmp_path / "model.safetensors"
+    whole = load_file(path)
+    whole["transformer.h.1.mlp.c_fc.weight"][3, 2] = float("nan")
+    save_file(whole, path)
+    with pytest.raises(CheckpointError, match=r"blocks.1.feed_forward.up.weight must hold finite"):
+        load(tmp_path)
+    assert load(tmp_path, allow_non_finite=True)
+
+
+@pytest.mark.plain
 def test_shards_that_do_not_fit_their_index(tmp_path: Path) -> None:
     saved("llama", tmp_path, max_shard_size="4KB")
     index = tmp_path / "model.safetensors.index.json"
     first, second, *_ = sorted(tmp_path.glob("*.safetensors"))
     content = first.read_bytes()
     first.write_bytes(second.read_bytes())
-    with pytest.raises(CheckpointError, match=rf"{first.name} must hold .*as {index.name} says"):
+    with pytest.raises(CheckpointError, match=rf"must lie in one file; .*{first.name}"):
         load(tmp_path)
     first.unlink()
     with pytest.raises(CheckpointError, match=rf"lists {first.name}, which is not there"):

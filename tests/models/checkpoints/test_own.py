@@ -14,7 +14,7 @@ from tokenizers import Tokenizer as Backend
 from tokenizers import models as token_models
 
 from closeness import assert_same
-from glassformer.errors import CheckpointError
+from glassformer.errors import CheckpointError, DataError
 from glassformer.models import Config, Dropout, Norms, Output, Positions, build
 from glassformer.models.checkpoints import load, load_config, save
 from glassformer.text import SpecialTokens
@@ -112,7 +112,7 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path) -> None:
     code = f"""
 import resource, signal, sys
 from pathlib import Path
-from glassformer.errors import CheckpointError
+from glassformer.errors import CheckpointError, DataError
 from glassformer.models import Config, build
 from glassformer.models.checkpoints import save
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -232,10 +232,26 @@ NORM = "decoder.final_norm.weight"
         (lambda t, d: d.update(glassformer="x"), "is of format 'x'"),
         (lambda t, d: d.update(config=3), "must hold the model's config; it holds 3"),
         (lambda t, d: d["config"].update(dim=7), "describes no model: dim must be divisible by"),
-        (lambda t, d: d["config"].update(colour=7), "has unknown fields ['colour']"),
+        (lambda t, d: d["config"].update(colour=7), "has no setting colour"),
         (lambda t, d: d["files"].update(other="0"), "must hold other, as config.json says"),
-        (lambda t, d: d["special"].update(end=["x"]), "special tokens cannot have end=['x']"),
-        (lambda t, d: d["special"].update(odd=1), "special tokens cannot have odd=1"),
+        (lambda t, d: d["special"].update(end=["x"]), "end.0 must be a whole number; got 'x'"),
+        (lambda t, d: d["special"].update(odd=1), "has no setting odd"),
+        (lambda t, d: d["special"].update(end=[99]), "must be below vocab_size=13; "),
+        (lambda t, d: d["special"].update(begin=-1), "have -1"),
+        (
+            lambda t, d: d["config"].update(n_layers=9999),
+            "A model of 9999 layers must have at least",
+        ),
+        (lambda t, d: d["config"].update(n_layers=10**9), "n_layers must be at most 10,000"),
+        (lambda t, d: d["config"].update(hidden_dim=2**30), "must have shape (1073741824, 8) by"),
+        (lambda t, d: d["config"].update(vocab_size=2**31 - 1, dim=2**31 - 2), "no memory could"),
+        (lambda t, d: d["config"].update(norms={"eps": float("nan")}), "must be a finite number"),
+        (lambda t, d: d["files"].update({"../config.json": "0"}), "must name files beside it"),
+        (lambda t, d: d.update(files={"a": 1}), "must hold a, as config.json says"),
+        (lambda t, d: d.update(tokenizer=3), "must be a table with a chat_template; it is 3"),
+        (lambda t, d: t.update({NORM: torch.ones(1)}), "the saved tensor has (1,)"),
+        (lambda t, d: t[NORM].fill_(float("nan")), f"{NORM} must hold finite numbers; the saved"),
+        (lambda t, d: t[NORM].fill_(-float("inf")), f"{NORM} must hold finite numbers; the saved"),
     ],
 )
 def test_each_fault_is_named(change, sentence: str, tmp_path: Path) -> None:
@@ -253,7 +269,7 @@ def test_what_is_no_model(tmp_path: Path) -> None:
     (tmp_path / "tiny.gguf").write_bytes(b"")
     assert "Did you mean" in refusal(tmp_path)
     (tmp_path / "config.json").write_text("[1, 2]")
-    assert "must hold a JSON object; it holds list" in refusal(tmp_path)
+    assert "must hold a JSON object; it holds a list" in refusal(tmp_path)
     (tmp_path / "config.json").write_text("{}")
     assert "it is neither" in refusal(tmp_path)
     (tmp_path / "config.json").write_text("{")
@@ -262,3 +278,34 @@ def test_what_is_no_model(tmp_path: Path) -> None:
     save(model(), tmp_path / "model")
     (tmp_path / "model" / "tokenizer.json").unlink()
     assert "must hold tokenizer.json" in refusal(tmp_path / "model")
+
+
+def test_weights_that_are_not_finite_on_request(tmp_path: Path) -> None:
+    save(model(), tmp_path / "model")
+    rewritten(tmp_path / "model", lambda t, d: t[NORM].fill_(float("nan")))
+    assert load(tmp_path / "model", allow_non_finite=True).state_dict()[NORM].isnan().all()
+
+
+def test_a_token_that_must_never_be_written(tmp_path: Path) -> None:
+    """Minus infinity in the bias of the logits is a way to forbid it."""
+    saved = model(output=Output(bias=True))
+    saved.head.bias.data[3] = -float("inf")
+    save(saved, tmp_path / "model")
+    assert_equal_models(load(tmp_path / "model"), saved)
+    saved.head.bias.data[3] = float("inf")
+    save(saved, tmp_path / "other")
+    assert "head.bias must hold finite numbers; the saved tensor has inf" in refusal(
+        tmp_path / "other"
+    )
+
+
+@pytest.mark.plain
+def test_a_tokenizer_with_more_tokens_than_the_model(tmp_path: Path) -> None:
+    words = {f"w{i}": i for i in range(14)}
+    saved = model()
+    saved.tokenizer = JsonTokenizer(Backend(token_models.WordLevel(words, unk_token="w0")))
+    save(saved, tmp_path / "model")
+    tokenizer = load(tmp_path / "model").tokenizer
+    assert tokenizer.encode("w12") == [12]
+    with pytest.raises(DataError, match=r"must be below 13, .*; its tokenizer gives 13"):
+        tokenizer.encode("w13")

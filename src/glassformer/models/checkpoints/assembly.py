@@ -1,6 +1,7 @@
 """A model put together from saved tensors, each checked against what the config says."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -13,39 +14,115 @@ from glassformer.models.decoder import Decoder
 from glassformer.models.encoder import Encoder
 from glassformer.models.encoder_decoder import EncoderDecoder
 from glassformer.models.presets import build
+from glassformer.text.special import ONE, SEVERAL, SpecialTokens
 
 Model = Encoder | Decoder | EncoderDecoder
 Saved = Model | RecurrentLanguage | RecurrentTranslator
 
 
+Shapes = dict[str, tuple[int, ...]]
+_AT_ONCE = 1 << 24  # numbers that are looked at together: their flags take as many bytes
+
+
+def described(config: Config | RecurrentConfig, n_tensors: int, where: str) -> Shapes:
+    """The names and shapes of a config's tensors, found on the meta device.
+
+    Nothing is built for a config with more layers than the file has tensors.
+    """
+    n_layers = config.n_layers
+    if isinstance(config, Config) and config.family == "encoder_decoder":
+        n_layers += config.decoder_layers
+    if n_layers > n_tensors:
+        raise CheckpointError(
+            f"A model of {n_layers} layers must have at least as many tensors; {where} has "
+            f"{n_tensors}. The config belongs to other weights."
+        )
+    try:
+        return {name: tuple(place.shape) for name, place in empty(config).state_dict().items()}
+    except (RuntimeError, OverflowError):
+        raise CheckpointError(
+            f"The config in {where} describes tensors that no memory could hold."
+        ) from None
+
+
 def assembled(
     config: Config | RecurrentConfig,
     get: Callable[[str], Tensor],
+    shapes: Shapes,
     *,
     dtype: torch.dtype,
     device: torch.device | str | None,
+    allow_non_finite: bool = False,
 ) -> Any:
     """The model of a config, ready to use; `get` gives the tensor for each name of ours.
 
     It is built without memory and filled one tensor at a time.
     """
-    model = empty(config)
     state = {}
-    for name, place in model.state_dict().items():
+    for name, shape in shapes.items():
         tensor = get(name)
-        if tensor.shape != place.shape:
+        if tensor.shape != shape:
             raise CheckpointError(
-                f"{name} must have shape {tuple(place.shape)} by the config; the saved tensor has "
+                f"{name} must have shape {shape} by the config; the saved tensor has "
                 f"{tuple(tensor.shape)}. The config belongs to other weights."
             )
+        if not allow_non_finite:
+            check_finite(name, tensor)
         state[name] = tensor.to(device=device, dtype=dtype).contiguous()
+    if isinstance(config, Config) and config.positions.kind == "rotary":
+        _check_rotation(config)
+    model = empty(config)
     model.load_state_dict(state, assign=True)
     return model.eval()
+
+
+def check_finite(name: str, tensor: Tensor) -> None:
+    """Refuse NaN and infinity; −∞ may be in the bias of the logits, where it forbids a token."""
+    flat = tensor.reshape(-1) if tensor.is_contiguous() else tensor.T.reshape(-1)
+    for part in flat.split(_AT_ONCE):
+        wrong = ~torch.isfinite(part)
+        if name == "head.bias":
+            wrong &= part != -torch.inf
+        if bool(wrong.any()):
+            raise CheckpointError(
+                f"{name} must hold finite numbers; the saved tensor has "
+                f"{float(part[wrong][0])}. The file is damaged, or its training diverged; "
+                "load(…, allow_non_finite=True) loads it anyway."
+            )
+
+
+def check_tokens(special: SpecialTokens, vocab_size: int, where: str) -> SpecialTokens:
+    """The special tokens that the model has; some foreign configs say −1 for none."""
+
+    def known(token: int | None) -> bool:
+        return token is not None and 0 <= token < vocab_size
+
+    roles = {n: v if known(v) else None for n, v in asdict(special).items() if n in ONE}
+    several = {n: getattr(special, n) for n in SEVERAL}
+    lost = [token for tokens in several.values() for token in tokens if not known(token)]
+    if lost:
+        raise CheckpointError(
+            f"Special tokens must be below vocab_size={vocab_size}; {where} names {lost[0]}."
+        )
+    return SpecialTokens(**roles, **several)
 
 
 def empty(config: Config | RecurrentConfig) -> Any:
     """A model without memory: its names and shapes alone."""
     return build(config, device="meta")
+
+
+def _check_rotation(config: Config) -> None:
+    try:
+        rotary = config.rotary()
+        cos, _ = rotary.tables(torch.tensor([0.0, 1.0, 1e6]))
+        fits = bool(torch.isfinite(cos).all())
+    except (ArithmeticError, ValueError, TypeError):
+        fits = False
+    if not fits:
+        raise CheckpointError(
+            f"The config must describe finite angles; {config.positions} gives others."
+        )
 
 
 def check_names(

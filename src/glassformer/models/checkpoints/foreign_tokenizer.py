@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from glassformer.models.checkpoints.tensors import read_json
+from glassformer.parsing import read_json, read_text
 from glassformer.text import SpecialTokens, Tokenizer, read_tokenizer
 
 _CLASSES = {"json": "PreTrainedTokenizerFast", "marian": "MarianTokenizer"}
@@ -27,7 +27,7 @@ def read_foreign_tokenizer(
         return None, special
     template = settings.get("chat_template")
     if (folder / "chat_template.jinja").is_file():
-        template = (folder / "chat_template.jinja").read_text(encoding="utf-8")
+        template = read_text(folder / "chat_template.jinja")
     tokenizer.chat_template = template if isinstance(template, str) else None
     return tokenizer, special
 
@@ -56,30 +56,38 @@ def _special(
         return None if tokenizer is None else tokenizer.id_of(piece)
 
     def role(name: str) -> int | None:
-        if isinstance(ids.get(f"{name}_id"), int):
+        if _is_id(ids.get(f"{name}_id")):
             return ids[f"{name}_id"]
         piece = settings.get(name)
         piece = piece.get("content") if isinstance(piece, dict) else piece
         return id_of(piece) if isinstance(piece, str) else None
 
     ends = ids.get("eos_token_id")
-    several = tuple(ends) if isinstance(ends, list) else ()
+    several = tuple(filter(_is_id, ends)) if isinstance(ends, list) else ()
     end = role("eos_token")
     begin, pad = role("bos_token"), role("pad_token")
     start: tuple[int, ...] = ()
     if ids.get("is_encoder_decoder"):
         first = ids.get("decoder_start_token_id")
         first = (pad if ids.get("model_type") == "t5" else begin) if first is None else first
-        start = tuple(t for t in (first, ids.get("forced_bos_token_id")) if isinstance(t, int))
+        both = (first, ids.get("forced_bos_token_id"))
+        start = tuple(token for token in both if token is not None and _is_id(token))
     masks = (role("mask_token"), id_of("[MASK]"), id_of("<mask>"))
+    banned = ids.get("bad_words_ids")
+    words = banned if isinstance(banned, list) else []
     return SpecialTokens(
         begin=begin,
         end=several or (() if end is None else (end,)),
         pad=pad,
         mask=next((token for token in masks if token is not None), None),
         start=start,
-        never=tuple(w[0] for w in ids.get("bad_words_ids") or [] if len(w) == 1),
+        never=tuple(w[0] for w in words if isinstance(w, list) and len(w) == 1 and _is_id(w[0])),
     )
+
+
+def _is_id(value: Any) -> bool:
+    """Whether a value names a token; some configs write −1 for none."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
 
 
 def _optional(path: Path) -> dict[str, Any]:

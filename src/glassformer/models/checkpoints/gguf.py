@@ -1,8 +1,11 @@
 """GGUF files of the Llama family: quantised weights, made whole again at loading."""
 
+import math
+import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,9 +16,17 @@ from glassformer.attention.rotary_scalings import (
     YaRNScaling,
 )
 from glassformer.errors import CheckpointError, ConfigError
-from glassformer.models.checkpoints.assembly import Model, assembled, check_names, empty
+from glassformer.models.checkpoints.assembly import (
+    Model,
+    assembled,
+    check_names,
+    check_tokens,
+    described,
+)
+from glassformer.models.checkpoints.gguf_header import GGUFHeader
 from glassformer.models.checkpoints.names import Columns, Origin, Table, part_sizes
 from glassformer.models.config import Config, Norms, Output, Positions
+from glassformer.settings import shown
 from glassformer.text.ggml import tokenizer_of_header
 
 NAMES: Columns = (
@@ -40,21 +51,27 @@ class GGUFFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._reader = _opened(path)
-        self.kind = self._field("general.architecture")
+        _check_package(path)
+        self.header = GGUFHeader(path)
+        self.tensors = self.header.tensors
+        self.kind = self.header.fields.get("general.architecture")
         if self.kind not in ARCHITECTURES:
             raise CheckpointError(
                 f"A GGUF file must hold a model of {', '.join(ARCHITECTURES)}; {path} holds "
-                f"{self.kind!r}."
+                f"{shown(self.kind)}."
             )
-        self.tensors = {tensor.name: tensor for tensor in self._reader.tensors}
         self.config = self._config()
 
     def load(
-        self, *, dtype: torch.dtype | None = None, device: torch.device | str | None = None
+        self,
+        *,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+        allow_non_finite: bool = False,
     ) -> Model:
         """The model with its tokenizer, in float32 unless told otherwise."""
-        table, shapes = Table(NAMES), empty(self.config).state_dict()
+        table = Table(NAMES)
+        shapes = described(self.config, len(self.tensors), str(self.path))
         origins = {name: _found(table.origin(name)) for name in shapes}
         available = set(self.tensors)
         used = {part for origin in origins.values() for part in origin.names}
@@ -65,45 +82,48 @@ class GGUFFile:
         )
 
         def get(name: str) -> Tensor:
-            sizes = part_sizes(name, len(shapes[name]), self.config)
+            sizes = part_sizes(name, shapes[name][0], self.config)
             return origins[name].read(self._get, available, sizes)
 
-        model = assembled(self.config, get, dtype=dtype or torch.float32, device=device)
-        model.tokenizer, model.special = tokenizer_of_header(self._field)
+        model = assembled(
+            self.config,
+            get,
+            shapes,
+            dtype=dtype or torch.float32,
+            device=device,
+            allow_non_finite=allow_non_finite,
+        )
+        model.tokenizer, model.special = tokenizer_of_header(self.header.fields, str(self.path))
+        model.tokenizer.n_known = self.config.vocab_size
+        model.special = check_tokens(model.special, self.config.vocab_size, str(self.path))
         return model
 
     def _config(self) -> Config:
-        def number(name: str, default: Any = None) -> Any:
-            value = self._field(f"{self.kind}.{name}")
-            if value is None and default is None:
-                raise CheckpointError(f"{self.path} must have {self.kind}.{name} in its header.")
-            return default if value is None else value
-
-        n_heads, dim = number("attention.head_count"), number("embedding_length")
-        head_dim = number("attention.key_length", dim // n_heads)
-        if number("rope.dimension_count", head_dim) != head_dim:
+        dim, n_heads = self._whole("embedding_length"), self._whole("attention.head_count")
+        head_dim = self._whole("attention.key_length", dim // n_heads)
+        if self._whole("rope.dimension_count", head_dim) != head_dim:
             raise CheckpointError(
                 f"All {head_dim} numbers of a head must be rotated; {self.path} rotates "
-                f"{number('rope.dimension_count')}."
+                f"{self._whole('rope.dimension_count')}."
             )
         try:
             return Config(
                 family="decoder",
                 vocab_size=self._vocab_size(),
                 dim=dim,
-                n_layers=number("block_count"),
+                n_layers=self._whole("block_count"),
                 n_heads=n_heads,
-                n_kv_heads=number("attention.head_count_kv", n_heads),
+                n_kv_heads=self._whole("attention.head_count_kv", n_heads),
                 head_dim=head_dim,
-                hidden_dim=number("feed_forward_length"),
-                max_len=number("context_length"),
+                hidden_dim=self._whole("feed_forward_length"),
+                max_len=self._whole("context_length"),
                 activation="silu",
                 gated=True,
                 biases="qkv" if "blk.0.attn_q.bias" in self.tensors else "none",
-                positions=self._positions(number, head_dim),
+                positions=self._positions(head_dim),
                 norms=Norms(
                     kind="rms",
-                    eps=number("attention.layer_norm_rms_epsilon"),
+                    eps=self._number("attention.layer_norm_rms_epsilon"),
                     heads="blk.0.attn_q_norm.weight" in self.tensors,
                 ),
                 output=Output(tied="output.weight" not in self.tensors),
@@ -113,27 +133,49 @@ class GGUFFile:
                 f"The header of {self.path} describes no model: {error}"
             ) from None
 
+    def _number(self, name: str, default: float | int | None = None, *, kind: type = float) -> Any:
+        """A number of the header; one without a default must be there."""
+        full = f"{self.kind}.{name}"
+        value = self.header.fields.get(full, default)
+        fits = isinstance(value, int | kind) and not isinstance(value, bool)
+        if not fits or not math.isfinite(value):
+            what = "a whole number" if kind is int else "a number"
+            raise CheckpointError(
+                f"{self.path} must have {full}, {what}, in its header; it has "
+                f"{'nothing' if value is None else shown(value)}."
+            )
+        return kind(value)
+
+    def _whole(self, name: str, default: int | None = None) -> int:
+        value = self._number(name, default, kind=int)
+        if not 1 <= value < 2**31:
+            raise CheckpointError(
+                f"{self.kind}.{name} in {self.path} must be at least 1 and below 2³¹; it is "
+                f"{value}."
+            )
+        return value
+
     def _vocab_size(self) -> int:
         table = self.tensors.get("token_embd.weight")
-        if table is None:
-            raise CheckpointError(f"{self.path} must have token_embd.weight; it has not.")
-        return int(table.shape[-1])
+        if table is None or len(table.shape) != 2:
+            raise CheckpointError(f"{self.path} must have a matrix token_embd.weight; it has none.")
+        return table.shape[0]
 
-    def _positions(self, number: Any, head_dim: int) -> Positions:
-        base = float(number("rope.freq_base", 10000.0))
-        kind = number("rope.scaling.type", "none")
+    def _positions(self, head_dim: int) -> Positions:
+        base = self._number("rope.freq_base", 10000.0)
+        kind = self.header.fields.get(f"{self.kind}.rope.scaling.type", "none")
         scaling: Scaling | None = None
         if kind == "linear":
-            scaling = LinearScaling(float(number("rope.scaling.factor")))
+            scaling = LinearScaling(self._number("rope.scaling.factor"))
         elif kind == "yarn":
             scaling = YaRNScaling(
-                float(number("rope.scaling.factor")),
-                original_len=number("rope.scaling.original_context_length"),
+                self._number("rope.scaling.factor"),
+                original_len=self._whole("rope.scaling.original_context_length"),
             )
         elif kind != "none":
             raise CheckpointError(
                 f"Rotary positions must be scaled as none, linear or yarn; {self.path} says "
-                f"{kind!r}."
+                f"{shown(kind)}."
             )
         if "rope_freqs.weight" in self.tensors:
             scaling = self._banded(base, head_dim)
@@ -142,6 +184,11 @@ class GGUFFile:
     def _banded(self, base: float, head_dim: int) -> Scaling:
         """Llama 3's scaling, of which the file keeps the result: one divisor per pair."""
         divisors = self._get("rope_freqs.weight").double()
+        if divisors.shape != (head_dim // 2,) or not bool((divisors > 0.999).all()):
+            raise CheckpointError(
+                f"rope_freqs.weight in {self.path} must hold {head_dim // 2} divisors of at least "
+                f"1; it has shape {tuple(divisors.shape)}."
+            )
         scaling = BandedScaling(
             float(divisors.max()), low_freq_factor=1.0, high_freq_factor=4.0, original_len=8192
         )
@@ -154,29 +201,30 @@ class GGUFFile:
             )
         return scaling
 
-    def _field(self, name: str) -> Any:
-        field = self._reader.get_field(name)
-        return None if field is None else field.contents()
-
     def _get(self, name: str) -> Tensor:
         import gguf
 
         tensor = self.tensors[name]
-        kind = tensor.tensor_type.name
-        if kind not in QUANTISATIONS:
+        if tensor.kind not in QUANTISATIONS:
             raise CheckpointError(
-                f"Tensors must be of {', '.join(QUANTISATIONS)}; {name} in {self.path} is {kind}."
+                f"Tensors must be of {', '.join(QUANTISATIONS)}; {name} in {self.path} is "
+                f"{tensor.kind}."
             )
-        try:
-            whole = torch.from_numpy(gguf.dequantize(tensor.data, tensor.tensor_type).copy())
-            whole = whole.reshape([int(n) for n in reversed(tensor.shape)])
-        except (ValueError, RuntimeError, IndexError) as error:
-            raise CheckpointError(f"{self.path} is damaged at {name}: {error}.") from None
-        if self.kind == "llama" and ".attn_q." in name:
-            return unpermuted(whole, self.config.n_heads)
-        if self.kind == "llama" and ".attn_k." in name:
-            return unpermuted(whole, self.config.kv_heads)
-        return whole
+        kind = gguf.GGMLQuantizationType[tensor.kind]
+        plain = {"F32": np.float32, "F16": np.float16}.get(tensor.kind, np.uint8)
+        rows = self.header.data(tensor).view(plain).reshape(*tensor.shape[:-1], -1)
+        whole = torch.from_numpy(gguf.dequantize(rows, kind).astype(np.float32))
+        whole = whole.reshape(tensor.shape)
+        turned = re.search(r"\.attn_([qk])\.", name) if self.kind == "llama" else None
+        if turned is None:
+            return whole
+        n_heads = self.config.n_heads if turned[1] == "q" else self.config.kv_heads
+        if len(whole) != n_heads * self.config.head_width:
+            raise CheckpointError(
+                f"{name} in {self.path} must have {n_heads * self.config.head_width} rows by the "
+                f"header; it has {len(whole)}."
+            )
+        return unpermuted(whole, n_heads)
 
 
 def unpermuted(rows: Tensor, n_heads: int) -> Tensor:
@@ -189,18 +237,14 @@ def unpermuted(rows: Tensor, n_heads: int) -> Tensor:
     return pairs.transpose(1, 2).flatten(0, 2)
 
 
-def _opened(path: Path) -> Any:
+def _check_package(path: Path) -> None:
     try:
-        import gguf
+        import gguf  # noqa: F401
     except ImportError:
         raise CheckpointError(
             f"{path} needs the package gguf; it is not installed. "
             "Run: pip install 'glassformer[gguf]'"
         ) from None
-    try:
-        return gguf.GGUFReader(path)
-    except Exception as error:  # whatever a damaged header makes of the reader
-        raise CheckpointError(f"{path} is damaged or no GGUF file: {error}.") from None
 
 
 def _found(origin: Origin | None) -> Origin:

@@ -1,6 +1,7 @@
 """Folders in the layout of Hugging Face's transformers, read and written by a table of names."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,24 @@ from torch import Tensor
 
 from glassformer.errors import CheckpointError, ConfigError, GlassformerError
 from glassformer.models.checkpoints.architectures import ARCHITECTURES, Architecture, Foreign
-from glassformer.models.checkpoints.assembly import Model, Saved, assembled, check_names, empty
+from glassformer.models.checkpoints.assembly import (
+    Model,
+    Saved,
+    assembled,
+    check_names,
+    check_tokens,
+    described,
+    empty,
+)
 from glassformer.models.checkpoints.foreign_tokenizer import (
     read_foreign_tokenizer,
     written_tokenizer,
 )
-from glassformer.models.checkpoints.names import Origin, part_sizes
+from glassformer.models.checkpoints.names import Origin, is_same, part_sizes
 from glassformer.models.checkpoints.pooling import read_pooling
 from glassformer.models.checkpoints.tensors import WEIGHTS, TensorFiles
 from glassformer.models.config import Config, Dropout
+from glassformer.settings import shown
 from glassformer.storage import whole_folder
 from glassformer.text import SpecialTokens
 
@@ -36,10 +46,15 @@ class ForeignFolder:
         self.config = self._read_config()
 
     def load(
-        self, *, dtype: torch.dtype | None = None, device: torch.device | str | None = None
+        self,
+        *,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+        allow_non_finite: bool = False,
     ) -> Model:
         """The model with its tokenizer."""
-        origins = self._origins()
+        shapes = described(self.config, len(self.stored), str(self.folder))
+        origins = self._origins(shapes)
         available = set(self.stored)
         used = {name for origin in origins.values() for name in origin.names}
         check_names(
@@ -51,12 +66,21 @@ class ForeignFolder:
         )
 
         def get(name: str) -> Tensor:
-            rows = len(shapes[name])
+            rows = shapes[name][0]
             return origins[name].read(self._get, available, part_sizes(name, rows, self.config))
 
-        shapes = empty(self.config).state_dict()
-        model = assembled(self.config, get, dtype=dtype or self.files.dtype, device=device)
-        model.tokenizer, model.special = read_foreign_tokenizer(self.folder, self.values)
+        model = assembled(
+            self.config,
+            get,
+            shapes,
+            dtype=dtype or self.files.dtype,
+            device=device,
+            allow_non_finite=allow_non_finite,
+        )
+        model.tokenizer, special = read_foreign_tokenizer(self.folder, self.values)
+        if model.tokenizer is not None:
+            model.tokenizer.n_known = self.config.vocab_size
+        model.special = check_tokens(special, self.config.vocab_size, str(self.folder))
         return model
 
     def _read_config(self) -> Config:
@@ -85,13 +109,13 @@ class ForeignFolder:
         present = [name for name in embedding.names if name in self.stored]
         if head.parts[0] not in self.stored or not present:
             return config
-        if torch.equal(self._get(head.parts[0]), self._get(present[0])):
+        if is_same(self._get(head.parts[0]), self._get(present[0])):
             return config
         return config.replace(output=replace(config.output, tied=False))
 
-    def _origins(self) -> dict[str, Origin]:
+    def _origins(self, names: Iterable[str]) -> dict[str, Origin]:
         table = self.architecture.table(self.config)
-        origins = {name: _found(table.origin(name)) for name in empty(self.config).state_dict()}
+        origins = {name: _found(table.origin(name)) for name in names}
         head = table.origin("head.weight")
         if self.config.output.tied and head is not None:
             embedding = origins["embedding.weight"]
@@ -198,10 +222,10 @@ def _found(origin: Origin | None) -> Origin:
 
 def _known(values: dict[str, Any], folder: Path) -> Architecture:
     kind = values.get("model_type")
-    if kind not in ARCHITECTURES:
+    if not isinstance(kind, str) or kind not in ARCHITECTURES:
         raise CheckpointError(
             f"model_type must be one of {', '.join(ARCHITECTURES)}; {folder / 'config.json'} says "
-            f"{kind!r}. glassformer knows no table of names for it."
+            f"{shown(kind)}. glassformer knows no table of names for it."
         )
     return ARCHITECTURES[kind]
 

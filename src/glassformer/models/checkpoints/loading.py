@@ -14,6 +14,8 @@ from glassformer.models.checkpoints.assembly import Saved
 from glassformer.models.config import Config
 from glassformer.models.presets import PRESETS
 from glassformer.models.pretrained import shipped
+from glassformer.parsing import read_json
+from glassformer.paths import user_path
 
 
 def load(
@@ -21,6 +23,7 @@ def load(
     *,
     dtype: torch.dtype | None = None,
     device: torch.device | str | None = None,
+    allow_non_finite: bool = False,
 ) -> Saved:
     """A model with its weights and its tokenizer, in eval mode.
 
@@ -32,9 +35,11 @@ def load(
         load("hf://ORG/NAME")       a repository of the Hugging Face hub; @REVISION, /FILE.gguf
 
     `dtype` is the saved one unless given, float32 for GGUF and for what comes with glassformer.
-    A folder of that name is `./reader`.
+    A folder of that name is `./reader`. Weights with NaN or infinity are refused unless
+    `allow_non_finite`.
     """
     path = _path(source)
+    options: dict[str, Any] = {"device": device, "allow_non_finite": allow_non_finite}
     if dtype is None and str(source) in shipped():
         dtype = torch.float32
     model = _load(path, dtype, device)
@@ -47,15 +52,15 @@ def _load(path: Path, dtype: torch.dtype | None, device: torch.device | str | No
     if path.is_file():
         from glassformer.models.checkpoints.gguf import GGUFFile
 
-        return GGUFFile(path).load(dtype=dtype, device=device)
+        return GGUFFile(path).load(dtype=dtype, **options)
     values = _described(path)
     if "glassformer" in values:
         from glassformer.models.checkpoints.own import load_own
 
-        return load_own(path, values, dtype=dtype, device=device)
+        return load_own(path, values, dtype=dtype, **options)
     from glassformer.models.checkpoints.huggingface import ForeignFolder
 
-    return ForeignFolder(path, values).load(dtype=dtype, device=device)
+    return ForeignFolder(path, values).load(dtype=dtype, **options)
 
 
 def load_config(source: str | Path) -> Config:
@@ -88,7 +93,7 @@ def save(
     `layout` is "glassformer", or for transformers "huggingface" (the architecture that fits) or an
     architecture's name, such as "llama".
     """
-    folder = Path(folder).expanduser()
+    folder = user_path(folder)
     if layout == "glassformer":
         from glassformer.models.checkpoints.own import save_own
 
@@ -106,7 +111,7 @@ def _path(source: str | Path) -> Path:
         return fetch(str(source))
     if str(source) in shipped():
         return shipped()[str(source)]
-    path = Path(source).expanduser()
+    path = user_path(source)
     if not path.exists():
         preset = f" {source!r} is a preset, which has no weights: build it." * (source in PRESETS)
         raise CheckpointError(
@@ -128,8 +133,6 @@ def _described(folder: Path) -> dict[str, Any]:
             f"A model's folder must hold config.json; {folder} does not."
             + (f" Did you mean {folder / files[0]}?" if files else "")
         )
-    from glassformer.models.checkpoints.tensors import read_json
-
     values = read_json(folder / "config.json")
     if "glassformer" not in values and "model_type" not in values:
         raise CheckpointError(

@@ -62,7 +62,7 @@ class Origin:
         present = [name for name in self.names if name in available]
         first = get(present[0])
         for name in present[1:]:
-            if not torch.equal(get(name), first):
+            if not is_same(get(name), first):
                 raise CheckpointError(
                     f"{present[0]} and {name} must be one and the same tensor by the config; they "
                     "differ. The config belongs to other weights, or a file is damaged."
@@ -76,11 +76,21 @@ class Origin:
             yield name, self._unformed(piece).contiguous()
 
     def _formed(self, tensor: Tensor) -> Tensor:
+        if not self.form:
+            return tensor
+        if self.form in (".T", "[0]") and tensor.ndim != 2:
+            raise CheckpointError(
+                f"{self.parts[0]} must be a matrix; it has shape {tuple(tensor.shape)}."
+            )
         if self.form == ".T":
             return tensor.T
-        if self.form == "[0]":
-            return tensor.squeeze(0)
-        return tensor[int(self.form[1:-2]) :] if self.form else tensor
+        n = 1 if self.form == "[0]" else int(self.form[1:-2])
+        if tensor.ndim == 0 or (len(tensor) != 1 if self.form == "[0]" else len(tensor) < n):
+            raise CheckpointError(
+                f"{self.parts[0]} must have {'one row' if n == 1 else f'at least {n} rows'}; it "
+                f"has shape {tuple(tensor.shape)}."
+            )
+        return tensor[0] if self.form == "[0]" else tensor[n:]
 
     def _unformed(self, tensor: Tensor) -> Tensor:
         if self.form == ".T":
@@ -90,6 +100,11 @@ class Origin:
         if self.form:
             return torch.cat([tensor.new_zeros(int(self.form[1:-2]), *tensor.shape[1:]), tensor])
         return tensor
+
+
+def is_same(a: Tensor, b: Tensor) -> bool:
+    """Whether two saved tensors are one; torch.equal itself raises for two dtypes."""
+    return a.dtype == b.dtype and torch.equal(a, b)
 
 
 class Table:

@@ -16,9 +16,17 @@ from safetensors.torch import save_file
 
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.models.baselines import RecurrentConfig, read_config
-from glassformer.models.checkpoints.assembly import Saved, assembled, check_names, empty
+from glassformer.models.checkpoints.assembly import (
+    Saved,
+    assembled,
+    check_names,
+    check_tokens,
+    described,
+)
 from glassformer.models.checkpoints.tensors import WEIGHTS, TensorFiles
 from glassformer.models.config import Config
+from glassformer.paths import is_file_name
+from glassformer.settings import shown
 from glassformer.storage import sha256, whole_folder
 from glassformer.text import SpecialTokens, read_tokenizer
 
@@ -36,7 +44,7 @@ def save_own(model: Saved, folder: Path, *, overwrite: bool) -> None:
         )
         for name, content in ({} if tokenizer is None else tokenizer.files()).items():
             (new / name).write_bytes(content)
-        described: dict[str, Any] = {
+        plain: dict[str, Any] = {
             "glassformer": VERSION,
             "config": model.config.as_dict(),
             "special": model.special.as_dict(),
@@ -45,60 +53,80 @@ def save_own(model: Saved, folder: Path, *, overwrite: bool) -> None:
             else {"kind": tokenizer.kind, "chat_template": tokenizer.chat_template},
             "files": {path.name: sha256(path) for path in sorted(new.iterdir())},
         }
-        described["sha256"] = _digest(described)
+        plain["sha256"] = _digest(plain)
         (new / "config.json").write_text(
-            json.dumps(described, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+            json.dumps(plain, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
         )
 
 
 def load_own(
     folder: Path,
-    described: dict[str, Any],
+    plain: dict[str, Any],
     *,
     dtype: torch.dtype | None,
     device: torch.device | str | None,
+    allow_non_finite: bool = False,
 ) -> Saved:
-    """The model of a folder that `save_own` wrote; `described` is its config.json."""
-    config = read_own_config(folder, described)
-    _check_files(folder, described)
+    """The model of a folder that `save_own` wrote; `plain` is its config.json."""
+    config, where = read_own_config(folder, plain), folder / "config.json"
+    _check_files(folder, plain)
+    special = SpecialTokens.from_dict(plain.get("special") or {}, f"special of {where}")
+    template = _chat_template(plain.get("tokenizer"), where)
     files = TensorFiles.of_folder(folder)
-    names = set(empty(config).state_dict())
-    check_names(names - files.names, files.names - names, str(folder / WEIGHTS))
-    model = assembled(config, files.get, dtype=dtype or files.dtype, device=device)
-    model.special = SpecialTokens.from_dict(described.get("special") or {})
-    if described.get("tokenizer") is not None:
+    shapes = described(config, len(files.names), str(folder / WEIGHTS))
+    check_names(shapes.keys() - files.names, files.names - shapes.keys(), str(folder / WEIGHTS))
+    model = assembled(
+        config,
+        files.get,
+        shapes,
+        dtype=dtype or files.dtype,
+        device=device,
+        allow_non_finite=allow_non_finite,
+    )
+    model.special = check_tokens(special, config.vocab_size, str(where))
+    if plain.get("tokenizer") is not None:
         tokenizer = read_tokenizer(folder)
         if tokenizer is None:
             raise CheckpointError(f"config.json speaks of a tokenizer; {folder} holds none.")
-        tokenizer.chat_template = described["tokenizer"].get("chat_template")
+        tokenizer.chat_template, tokenizer.n_known = template, config.vocab_size
         model.tokenizer = tokenizer
     return model
 
 
-def read_own_config(folder: Path, described: dict[str, Any]) -> Config | RecurrentConfig:
+def read_own_config(folder: Path, plain: dict[str, Any]) -> Config | RecurrentConfig:
     """The config in a config.json of ours, whose version and hash must be right."""
-    where, version = folder / "config.json", described["glassformer"]
+    where, version = folder / "config.json", plain["glassformer"]
     if not isinstance(version, int) or version > VERSION or version < 1:
         raise CheckpointError(
-            f"{where} is of format {version!r}; this glassformer reads up to {VERSION}. "
+            f"{where} is of format {shown(version)}; this glassformer reads up to {VERSION}. "
             "Upgrade glassformer to load it."
         )
-    if described.get("sha256") != _digest(described):
+    if plain.get("sha256") != _digest(plain):
         raise CheckpointError(
             f"{where} is not as it was written: its hash does not fit. Restore it; to change a "
             "model's config, load it and save it anew."
         )
-    plain = described.get("config")
-    if not isinstance(plain, dict):
-        raise CheckpointError(f"{where} must hold the model's config; it holds {plain!r}.")
+    config = plain.get("config")
+    if not isinstance(config, dict):
+        raise CheckpointError(f"{where} must hold the model's config; it holds {shown(config)}.")
     try:
-        return read_config(plain)
+        return read_config(config)
     except ConfigError as error:
         raise CheckpointError(f"{where} describes no model: {error}") from None
 
 
-def _check_files(folder: Path, described: dict[str, Any]) -> None:
-    for name, expected in dict(described.get("files") or {}).items():
+def _check_files(folder: Path, plain: dict[str, Any]) -> None:
+    files = plain.get("files")
+    if not isinstance(files, dict) or WEIGHTS not in files:
+        raise CheckpointError(
+            f"{folder / 'config.json'} must list the files of the model with their hashes; it has "
+            f"{shown(files)}."
+        )
+    for name, expected in files.items():
+        if not is_file_name(name):
+            raise CheckpointError(
+                f"{folder / 'config.json'} must name files beside it; it names {shown(name)}."
+            )
         if not (folder / name).is_file():
             raise CheckpointError(f"{folder} must hold {name}, as config.json says; it does not.")
         if sha256(folder / name) != expected:
@@ -108,7 +136,16 @@ def _check_files(folder: Path, described: dict[str, Any]) -> None:
             )
 
 
-def _digest(described: dict[str, Any]) -> str:
+def _chat_template(tokenizer: Any, where: Path) -> str | None:
+    template = tokenizer.get("chat_template") if isinstance(tokenizer, dict) else None
+    if not isinstance(tokenizer, dict | None) or not isinstance(template, str | None):
+        raise CheckpointError(
+            f"tokenizer in {where} must be a table with a chat_template; it is {shown(tokenizer)}."
+        )
+    return template
+
+
+def _digest(plain: dict[str, Any]) -> str:
     """The hash of everything but the hash itself, whatever the order and the spaces."""
-    rest = {name: value for name, value in described.items() if name != "sha256"}
+    rest = {name: value for name, value in plain.items() if name != "sha256"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from glassformer.errors import CheckpointError
-from glassformer.models.checkpoints.tensors import read_json
 from glassformer.models.config import Pooling
+from glassformer.parsing import read_json
 
 
 def read_pooling(folder: Path, default: Pooling) -> Pooling:

@@ -1,7 +1,6 @@
 """Tensors by name, from one safetensors file or from many that an index lists."""
 
 import contextlib
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,9 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from glassformer.errors import CheckpointError
+from glassformer.parsing import read_json
+from glassformer.paths import is_file_name
+from glassformer.settings import said, shown
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -30,7 +32,13 @@ class TensorFiles:
         self._where: dict[str, tuple[Path, Any]] = {}
         for path in paths:
             opened = _opened(path)
-            self._where |= dict.fromkeys(opened.keys(), (path, opened))
+            for name in opened.keys():  # noqa: SIM118
+                if name in self._where:
+                    raise CheckpointError(
+                        f"A tensor must lie in one file; {name} is in {self._where[name][0].name} "
+                        f"and in {path.name}. Fetch the folder again."
+                    )
+                self._where[name] = path, opened
 
     @classmethod
     def of_folder(cls, folder: Path) -> "TensorFiles":
@@ -54,22 +62,24 @@ class TensorFiles:
 
     @classmethod
     def _sharded(cls, folder: Path) -> "TensorFiles":
-        index = read_json(folder / INDEX)
+        index = read_json(folder / INDEX, most=256 << 20)
         listed = index.get("weight_map")
         if not isinstance(listed, dict) or not listed:
             raise CheckpointError(f"{folder / INDEX} must have a weight_map; it has none.")
-        shards = sorted(set(map(str, listed.values())))
-        for shard in shards:
-            if Path(shard).name != shard:
+        for shard in listed.values():
+            if not is_file_name(shard):
                 raise CheckpointError(
-                    f"{folder / INDEX} must name files beside it; it names {shard!r}."
+                    f"{folder / INDEX} must name files beside it; it names {shown(shard)}."
                 )
+        shards = sorted(set(listed.values()))
+        for shard in shards:
             if not (folder / shard).is_file():
                 raise CheckpointError(
                     f"{folder / INDEX} lists {shard}, which is not there. Fetch the missing file."
                 )
         files = cls(folder / shard for shard in shards)
-        lost = sorted(set(listed) - files.names)
+        elsewhere = [n for n in listed if n in files.names and files.path(n).name != listed[n]]
+        lost = elsewhere or sorted(set(listed) - files.names)
         if lost:
             raise CheckpointError(
                 f"{listed[lost[0]]} must hold {lost[0]}, as {INDEX} says; it does not"
@@ -81,13 +91,19 @@ class TensorFiles:
     def names(self) -> set[str]:
         return set(self._where)
 
+    def path(self, name: str) -> Path:
+        """The file that holds a tensor."""
+        return self._where[name][0]
+
     def get(self, name: str) -> Tensor:
         """One tensor, on the CPU; it must be of floating point."""
         path, opened = self._where[name]
         try:
             tensor = opened.get_tensor(name)
         except (SafetensorError, OSError) as error:
-            raise CheckpointError(f"{path} is damaged: {name} cannot be read ({error}).") from None
+            raise CheckpointError(
+                f"{path} is damaged: {name} cannot be read ({said(error)})."
+            ) from None
         if not tensor.is_floating_point():
             raise CheckpointError(
                 f"{name} in {path.name} must be of floating point; it is {tensor.dtype}. Are the "
@@ -98,6 +114,8 @@ class TensorFiles:
     @property
     def dtype(self) -> torch.dtype:
         """The dtype of the largest part of the weights: that of most of its tensors."""
+        if not self._where:
+            return torch.float32
         kinds = [
             str(opened.get_slice(name).get_dtype()) for name, (_, opened) in self._where.items()
         ]
@@ -105,19 +123,6 @@ class TensorFiles:
         return {"F16": torch.float16, "BF16": torch.bfloat16, "F64": torch.float64}.get(
             most, torch.float32
         )
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object from a file; anything else is an error that names the file."""
-    try:
-        plain = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise CheckpointError(f"{path} must be there; it is not.") from None
-    except (json.JSONDecodeError, UnicodeDecodeError, OSError, RecursionError) as error:
-        raise CheckpointError(f"{path} is not readable JSON: {error}.") from None
-    if not isinstance(plain, dict):
-        raise CheckpointError(f"{path} must hold a JSON object; it holds {type(plain).__name__}.")
-    return plain
 
 
 def _opened(path: Path) -> Any:
@@ -128,5 +133,6 @@ def _opened(path: Path) -> Any:
         return safe_open(path, framework="pt", device="cpu").__enter__()
     except (SafetensorError, OSError) as error:
         raise CheckpointError(
-            f"{path} is damaged or was not written to its end: {error}. Fetch or save it again."
+            f"{path} is damaged or was not written to its end: {said(error)}. "
+            "Fetch or save it again."
         ) from None

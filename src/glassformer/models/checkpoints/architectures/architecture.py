@@ -1,7 +1,7 @@
 """What an architecture is to us: a table of names, and its config read and written."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,7 @@ from glassformer.errors import CheckpointError
 from glassformer.layers.feed_forward import Activation
 from glassformer.models.checkpoints.names import Columns, Table
 from glassformer.models.config import Config
+from glassformer.settings import shown
 
 ACTIVATIONS: dict[str, Activation] = {
     "relu": "relu",
@@ -23,7 +24,7 @@ FOREIGN_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", 
 
 
 class Foreign:
-    """The foreign config.json: fields by name, and one sentence where one does not fit."""
+    """The foreign config.json: fields by name and type, and one sentence where one does not fit."""
 
     def __init__(self, values: dict[str, Any]) -> None:
         self.values = values
@@ -33,39 +34,54 @@ class Foreign:
         value = self.values.get(name)
         return default if value is None else value
 
-    def whole(self, name: str, default: int | None = None) -> int:
-        """A whole number; one without a default must be there."""
+    def whole(self, name: str, default: int | None = None, *, least: int = 1) -> int:
+        """A whole number of at least 1, or `least`; one without a default must be there."""
         value = self.get(name, default)
         if not isinstance(value, int) or isinstance(value, bool):
-            raise CheckpointError(
-                f"config.json of a {self.kind} model must have {name}, a whole number; it has "
-                f"{'nothing' if value is None else repr(value)}."
-            )
+            raise self._wrong(name, "a whole number", value)
+        if not least <= value < 2**31:
+            raise self._wrong(name, f"at least {least} and below 2³¹", value)
         return value
 
-    def number(self, name: str, default: float) -> float:
+    def number(self, name: str, default: float | int | None = None) -> float:
         value = self.get(name, default)
         if not isinstance(value, int | float) or isinstance(value, bool):
-            raise CheckpointError(
-                f"{name} in config.json of a {self.kind} model must be a number; it is {value!r}."
-            )
+            raise self._wrong(name, "a number", value)
+        if not abs(value) < 1e300:  # nor NaN, nor an integer of a thousand digits
+            raise self._wrong(name, "a finite number", value)
         return float(value)
 
-    def activation(self, name: str, default: str) -> Activation:
+    def optional_number(self, name: str) -> float | None:
+        return None if self.get(name) is None else self.number(name)
+
+    def flag(self, name: str, default: bool) -> bool:
         value = self.get(name, default)
-        if value not in ACTIVATIONS:
-            raise CheckpointError(
-                f"{name} must be one of {', '.join(ACTIVATIONS)}; config.json says {value!r}."
-            )
-        return ACTIVATIONS[value]
+        if not isinstance(value, bool):
+            raise self._wrong(name, "true or false", value)
+        return value
+
+    def table(self, name: str) -> dict[str, Any]:
+        value = self.get(name, {})
+        if not isinstance(value, dict):
+            raise self._wrong(name, "a table", value)
+        return value
+
+    def word(self, name: str, default: str, known: Iterable[str]) -> str:
+        value = self.get(name, default)
+        if not isinstance(value, str) or value not in known:
+            raise self._wrong(name, f"one of {', '.join(known)}", value)
+        return value
+
+    def activation(self, name: str, default: str) -> Activation:
+        return ACTIVATIONS[self.word(name, default, ACTIVATIONS)]
 
     def only(self, name: str, allowed: Any) -> None:
         """A field that we know with one value alone, and that may be left out."""
         value = self.get(name, allowed)
         if value != allowed:
             raise CheckpointError(
-                f"A {self.kind} model with {name}={value!r} is not known to glassformer, only with "
-                f"{allowed!r}."
+                f"A {self.kind} model with {name}={shown(value)} is not known to glassformer, only "
+                f"with {allowed!r}."
             )
 
     def same(self, first: str, second: str, default: int) -> int:
@@ -76,6 +92,12 @@ class Foreign:
                 f"{first} and {second} must be equal for glassformer; config.json has {a} and {b}."
             )
         return a
+
+    def _wrong(self, name: str, what: str, value: Any) -> CheckpointError:
+        has = "it is missing" if value is None else f"it is {shown(value)}"
+        return CheckpointError(
+            f"{name} in config.json of a {self.kind} model must be {what}; {has}."
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -68,10 +68,8 @@ def _read(c: Foreign, names: set[str], *, positions: Positions, embedding_norm: 
             weights=c.number("attention_dropout", 0.0),
             hidden=c.number("activation_dropout", 0.0),
         ),
-        output=Output(
-            tied=bool(c.get("tie_word_embeddings", True)), bias="final_logits_bias" in names
-        ),
-        scaled_embedding=bool(c.get("scale_embedding", False)),
+        output=Output(tied=c.flag("tie_word_embeddings", True), bias="final_logits_bias" in names),
+        scaled_embedding=c.flag("scale_embedding", False),
     )
 
 

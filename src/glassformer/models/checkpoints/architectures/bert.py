@@ -10,6 +10,7 @@ from glassformer.models.checkpoints.architectures.architecture import (
 )
 from glassformer.models.checkpoints.names import Columns
 from glassformer.models.config import Config, Dropout, Norms, Output, Positions
+from glassformer.settings import shown
 
 
 def _blocks(prefix: str) -> Columns:
@@ -73,7 +74,7 @@ def _read(c: Foreign, names: set[str], *, reserved: int, masked: str, classes: s
         dropout=Dropout(
             embedding=hidden, residual=hidden, weights=c.number("attention_probs_dropout_prob", 0.1)
         ),
-        n_token_types=c.whole("type_vocab_size", 2),
+        n_token_types=c.whole("type_vocab_size", 2, least=0),
         output=Output(
             masked_tokens=any(name.startswith(masked) for name in names),
             classes=_labels(c) if any(name.startswith(classes) for name in names) else (),
@@ -82,13 +83,13 @@ def _read(c: Foreign, names: set[str], *, reserved: int, masked: str, classes: s
 
 
 def _labels(c: Foreign) -> tuple[str, ...]:
-    labels = c.get("id2label", {"0": "LABEL_0", "1": "LABEL_1"})
-    try:
-        return tuple(str(labels[key]) for key in sorted(labels, key=int))
-    except (TypeError, ValueError):
+    labels = c.table("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
+    numbers = {str(i) for i in range(len(labels))}
+    if labels.keys() != numbers or not all(isinstance(name, str) for name in labels.values()):
         raise CheckpointError(
-            f"id2label in config.json must name classes by number; it is {labels!r}."
-        ) from None
+            f"id2label in config.json must name classes by number, from 0; it is {shown(labels)}."
+        )
+    return tuple(labels[str(i)] for i in range(len(labels)))
 
 
 def _read_bert(c: Foreign, names: set[str]) -> Config:

@@ -48,8 +48,8 @@ def _read(c: Foreign, names: set[str]) -> Config:  # noqa: ARG001
             weights=c.number("attn_pdrop", 0.1),
             residual=c.number("resid_pdrop", 0.1),
         ),
-        output=Output(tied=bool(c.get("tie_word_embeddings", True))),
-        attention_scale=None if c.get("scale_attn_weights", True) else 1.0,
+        output=Output(tied=c.flag("tie_word_embeddings", True)),
+        attention_scale=None if c.flag("scale_attn_weights", True) else 1.0,
     )
 
 

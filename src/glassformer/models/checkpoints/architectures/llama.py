@@ -22,7 +22,9 @@ from glassformer.models.checkpoints.architectures.architecture import (
 )
 from glassformer.models.checkpoints.names import Columns
 from glassformer.models.config import Config, Dropout, Norms, Output, Positions
+from glassformer.settings import shown
 
+ROPE_TYPES = ("default", "linear", "dynamic", "yarn", "llama3")
 NAMES: Columns = (
     ("embedding.weight", "model.embed_tokens.weight"),
     ("decoder.blocks.{i}.attention_norm.weight", "model.layers.{i}.input_layernorm.weight"),
@@ -62,37 +64,42 @@ def _read(
         positions=_read_rotary(c, max_len),
         norms=Norms(kind="rms", eps=c.number("rms_norm_eps", 1e-6), heads=head_norm),
         dropout=Dropout(weights=c.number("attention_dropout", 0.0)),
-        output=Output(tied=bool(c.get("tie_word_embeddings", False))),
+        output=Output(tied=c.flag("tie_word_embeddings", False)),
         window=_window(c),
     )
 
 
 def _window(c: Foreign) -> int | None:
-    window = c.get("sliding_window")
+    window = None if c.get("sliding_window") is None else c.whole("sliding_window")
     if c.kind == "mistral" or window is None:
         return window
-    if not c.get("use_sliding_window", False):
+    if not c.flag("use_sliding_window", False):
         return None
-    first = c.whole("max_window_layers", 28)
-    kinds = c.get("layer_types") or [
-        "full_attention" if i < first else "sliding_attention"
-        for i in range(c.whole("num_hidden_layers"))
-    ]
-    if len(set(kinds)) > 1:
+    n_layers, first = c.whole("num_hidden_layers"), c.whole("max_window_layers", 28, least=0)
+    kinds = c.get("layer_types")
+    if kinds is None:
+        full, sliding = {"full_attention"}, {"sliding_attention"}
+        found = (full if first > 0 else set()) | (sliding if first < n_layers else set())
+    elif isinstance(kinds, list) and kinds and all(isinstance(kind, str) for kind in kinds):
+        found = set(kinds)
+    else:
+        raise CheckpointError(
+            f"layer_types in config.json must name the kind of each layer; it is {shown(kinds)}."
+        )
+    if len(found) > 1:
         raise CheckpointError(
             f"All layers of a {c.kind} model must look equally far for glassformer; config.json "
-            f"mixes {', '.join(sorted(set(kinds)))} (layer_types, max_window_layers)."
+            f"mixes {', '.join(sorted(found))} (layer_types, max_window_layers)."
         )
-    return window if kinds[0] == "sliding_attention" else None
+    return window if found == {"sliding_attention"} else None
 
 
 def _read_rotary(c: Foreign, max_len: int) -> Positions:
-    rope = Foreign(
-        {"model_type": c.kind, **(c.get("rope_scaling") or {}), **c.get("rope_parameters", {})}
-    )
+    rope = Foreign({"model_type": c.kind, **c.table("rope_scaling"), **c.table("rope_parameters")})
     base = rope.number("rope_theta", c.number("rope_theta", 10000.0))
     rope.only("partial_rotary_factor", 1.0)
-    kind = rope.get("rope_type", rope.get("type", "default"))
+    older = rope.word("type", "default", ROPE_TYPES)
+    kind = rope.word("rope_type", older, ROPE_TYPES)
     return Positions(kind="rotary", base=base, scaling=_read_scaling(rope, kind, max_len))
 
 
@@ -111,21 +118,16 @@ def _read_scaling(rope: Foreign, kind: str, max_len: int) -> Scaling | None:
             original_len=original,
             beta_fast=rope.number("beta_fast", 32.0),
             beta_slow=rope.number("beta_slow", 1.0),
-            attention_factor=rope.get("attention_factor"),
-            mscale=rope.get("mscale"),
-            mscale_all_dim=rope.get("mscale_all_dim"),
-            truncate=bool(rope.get("truncate", True)),
+            attention_factor=rope.optional_number("attention_factor"),
+            mscale=rope.optional_number("mscale"),
+            mscale_all_dim=rope.optional_number("mscale_all_dim"),
+            truncate=rope.flag("truncate", True),
         )
-    if kind == "llama3":
-        return BandedScaling(
-            factor,
-            low_freq_factor=rope.number("low_freq_factor", 1.0),
-            high_freq_factor=rope.number("high_freq_factor", 4.0),
-            original_len=original,
-        )
-    raise CheckpointError(
-        "rope_type must be one of default, linear, dynamic, yarn, llama3; config.json says "
-        f"{kind!r}."
+    return BandedScaling(
+        factor,
+        low_freq_factor=rope.number("low_freq_factor", 1.0),
+        high_freq_factor=rope.number("high_freq_factor", 4.0),
+        original_len=original,
     )
 
 
@@ -170,8 +172,8 @@ def _write(config: Config, architecture: str) -> dict[str, Any]:
 
 
 def _read_llama(c: Foreign, names: set[str]) -> Config:  # noqa: ARG001
-    biases: Biases = "attention" if c.get("attention_bias", False) else "none"
-    if c.get("mlp_bias", False):
+    biases: Biases = "attention" if c.flag("attention_bias", False) else "none"
+    if c.flag("mlp_bias", False):
         if biases == "none":
             raise CheckpointError(
                 "A llama model with mlp_bias needs attention_bias too for glassformer; config.json "
@@ -206,7 +208,7 @@ def _write_qwen2(config: Config) -> dict[str, Any]:
 
 
 def _read_qwen3(c: Foreign, names: set[str]) -> Config:  # noqa: ARG001
-    biases: Biases = "attention" if c.get("attention_bias", False) else "none"
+    biases: Biases = "attention" if c.flag("attention_bias", False) else "none"
     return _read(c, biases=biases, head_norm=True)
 
 

@@ -6,7 +6,6 @@ feed-forward network and an output matrix of its own.
 
 from typing import Any
 
-from glassformer.errors import CheckpointError
 from glassformer.layers.feed_forward import Activation
 from glassformer.models.checkpoints.architectures.architecture import Architecture, Foreign
 from glassformer.models.checkpoints.names import Columns
@@ -63,16 +62,11 @@ ACTIVATIONS: dict[str, Activation] = {
 
 
 def _read(c: Foreign, names: set[str]) -> Config:  # noqa: ARG001
-    activation = c.get("feed_forward_proj", "relu")
-    if activation not in ACTIVATIONS:
-        raise CheckpointError(
-            f"feed_forward_proj must be one of {', '.join(ACTIVATIONS)}; config.json says "
-            f"{activation!r}."
-        )
+    activation = c.word("feed_forward_proj", "relu", ACTIVATIONS)
     share, dim = c.number("dropout_rate", 0.1), c.whole("d_model")
     n_layers = c.whole("num_layers")
     # Older files say by tie_word_embeddings whether the last hidden states are scaled.
-    scaled = c.get("scale_decoder_outputs", c.get("tie_word_embeddings", True))
+    scaled = c.flag("scale_decoder_outputs", c.flag("tie_word_embeddings", True))
     return Config(
         family="encoder_decoder",
         vocab_size=c.whole("vocab_size"),
@@ -93,9 +87,7 @@ def _read(c: Foreign, names: set[str]) -> Config:  # noqa: ARG001
         ),
         norms=Norms(kind="rms", eps=c.number("layer_norm_epsilon", 1e-6)),
         dropout=Dropout.everywhere(share),
-        output=Output(
-            tied=bool(c.get("tie_word_embeddings", True)), scale=dim**-0.5 if scaled else 1.0
-        ),
+        output=Output(tied=c.flag("tie_word_embeddings", True), scale=dim**-0.5 if scaled else 1.0),
         attention_scale=1.0,
     )
 
