@@ -39,28 +39,27 @@ def load(
     `allow_non_finite`.
     """
     path = _path(source)
-    options: dict[str, Any] = {"device": device, "allow_non_finite": allow_non_finite}
     if dtype is None and str(source) in shipped():
         dtype = torch.float32
-    model = _load(path, dtype, device)
+    model = _load(path, dtype=dtype, device=device, allow_non_finite=allow_non_finite)
     is_address = str(source) in shipped() or str(source).startswith("hf://")
     model.name = str(source).removeprefix("hf://") if is_address else path.resolve().name
     return model
 
 
-def _load(path: Path, dtype: torch.dtype | None, device: torch.device | str | None) -> Saved:
+def _load(path: Path, **options: Any) -> Saved:
     if path.is_file():
         from glassformer.models.checkpoints.gguf import GGUFFile
 
-        return GGUFFile(path).load(dtype=dtype, **options)
+        return GGUFFile(path).load(**options)
     values = _described(path)
     if "glassformer" in values:
         from glassformer.models.checkpoints.own import load_own
 
-        return load_own(path, values, dtype=dtype, **options)
+        return load_own(path, values, **options)
     from glassformer.models.checkpoints.huggingface import ForeignFolder
 
-    return ForeignFolder(path, values).load(dtype=dtype, **options)
+    return ForeignFolder(path, values).load(**options)
 
 
 def load_config(source: str | Path) -> Config:
