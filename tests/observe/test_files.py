@@ -230,7 +230,10 @@ def site_of(header: dict) -> dict:
         (lambda h, t: site_of(h).update(scale=float("nan")), r"scale must be a finite number"),
         (lambda h, t: site_of(h).update(name=3), r"sites\.0\.name must be a text; got 3"),
         (lambda h, t: site_of(h).update(heads=[0, 0]), r"heads of .* must name 2 of them, each"),
-        (lambda h, t: site_of(h).update(rows=[10**9, 1, 2, 3]), r"rows of .* must lie among the"),
+        (
+            lambda h, t: site_of(h).update(rows=[10**9, 1, 2, 3, 4]),
+            r"rows of .* must lie among the",
+        ),
         (lambda h, t: site_of(h).update(colour=1), r"has no setting runs\.0\.sites\.0\.colour"),
         (lambda h, t: site_of(h).update(mask={"kind": "Tea"}), r"'Tea' is no kind of mask"),
         (
