@@ -15,11 +15,10 @@ pytest.importorskip("gguf")
 pytest.importorskip("sentencepiece")
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_no_case_is_a_breach(seed: int) -> None:
+def test_no_case_is_a_breach() -> None:
     words = [sys.executable, str(BENCHMARKS / "hostile.py"), "--cases", "40", "--jobs", "1"]
     done = subprocess.run(
-        [*words, "--seed", str(seed)], env=ENVIRON, capture_output=True, text=True, check=False
+        [*words, "--seed", "1"], env=ENVIRON, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "40 cases in" in done.stdout and ", 0 breaches;" in done.stdout
