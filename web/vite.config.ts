@@ -19,7 +19,7 @@ function onePage(): Plugin {
         delete bundle[name];
       }
       script = script.replace(/<(?=!--|\/?script)/gi, '\\x3c'); // a script must not end itself
-      const policy = `default-src 'none'; script-src ${hash(script)}; style-src ${hash(style)}; base-uri 'none'; form-action 'none'`;
+      const policy = `default-src 'none'; script-src ${hash(script)}; style-src ${hash(style)}; worker-src blob:; base-uri 'none'; form-action 'none'`;
       const parts: Record<string, string> = { policy, style, script };
       const source = readFileSync(new URL('page.html', import.meta.url), 'utf8').replace(
         /@@(policy|style|script)@@/g,

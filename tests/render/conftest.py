@@ -9,27 +9,42 @@ from glassformer.render.page import draw_page
 ENGLISH = Language("en")
 
 
+def settled(tab) -> None:
+    """Wait until the engine has computed what is chosen."""
+    tab.locator("#view-panel[aria-busy=false]").wait_for()
+
+
 @pytest.fixture
 def opened(chromium, tmp_path):
     """Open a page as a person would, from a file; whatever it complains of or asks for fails."""
     contexts, heard = [], []
 
-    def open_page(trace: Trace, *, language: Language = ENGLISH, **options):
+    def open_page(
+        trace: Trace,
+        *,
+        language: Language = ENGLISH,
+        width: int = 1280,
+        fragment: str = "",
+        script: str = "",
+        **options,
+    ):
         path = tmp_path / "page.html"
         draw_page(trace, path, language=language)
-        size = {"width": 1280, "height": 800}
+        size = {"width": width, "height": 800}
         contexts.append(chromium.new_context(viewport=size, offline=True, **options))
         tab = contexts[-1].new_page()
+        if script:
+            tab.add_init_script(script)
         tab.on("console", lambda message: heard.append(message.text))
         tab.on("pageerror", lambda error: heard.append(str(error)))
-        tab.on("request", lambda request: heard.append(request.url))
+        tab.on("request", lambda request: heard.append(request.url.split("/")[0]))
         tab.on("dialog", lambda dialog: heard.append(dialog.message))
-        tab.goto(path.as_uri())
-        tab.locator("[data-head]").first.wait_for()
-        heard.remove(path.as_uri())
+        tab.goto(f"{path.as_uri()}{fragment}")
+        settled(tab)
         return tab
 
     yield open_page
     for context in contexts:
         context.close()
-    assert heard == []
+    # The file itself, and the engine's thread, which is a part of it.
+    assert [each for each in heard if each not in ("file:", "blob:null")] == []

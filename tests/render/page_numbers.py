@@ -28,19 +28,22 @@ def numbers() -> dict[str, Any]:
     """A trace as the page has it, its operands before packing, and what follows from it."""
     made = sites()
     texts = {"tokens": Words(torch.arange(B * S).view(B, S), [])}
-    data = page_data(page_html(Trace([Run(made, texts)]), Language("en")))
-    packed = {site["name"]: site for site in data["runs"][0]["sites"]}
+    html = page_html(Trace([Run(made, texts)]), Language("en"))
+    sites_of_page = page_data(html)["runs"][0]["sites"]
+    packed = {site["name"]: page_data(html, f"site-0-{n}") for n, site in enumerate(sites_of_page)}
     return {
-        "trace": {**data, "languages": {}},
+        "page": {**page_data(html), "languages": {}},
+        "tensors": page_data(html, "tensors"),
+        "packed": list(packed.values()),
         "operands": {name: made["plain"].__dict__[name].tolist() for name in "qkv"},
         "cell": CELL,
         "sites": {name: _derived(made[name], packed[name]) for name in made},
     }
 
 
-def page_data(html: str) -> dict[str, Any]:
-    """What a page carries."""
-    begin = html.index('id="trace">') + len('id="trace">')
+def page_data(html: str, element: str = "page") -> Any:
+    """What an element of a page carries: all that is shown at once, or the operands of a site."""
+    begin = html.index(f'id="{element}">') + len(f'id="{element}">')
     return json.loads(html[begin : html.index("</script>", begin)])
 
 
@@ -86,7 +89,9 @@ def _derived(site: Site, packed: dict[str, Any]) -> dict[str, Any]:
     )
     found = exact.statistics()
     weights = torch.stack([exact.weights(sequence=b) for b in range(B)])
+    visible = torch.stack([exact.visible(sequence=b) for b in range(B)]).double()
     derived = {"weights": weights, **{n: getattr(found, n) for n in STATISTICS}}
+    derived |= {"visible": visible, "sharpness": _sharpness(exact)}
     cell = exact.arithmetic(**{n: CELL[n] for n in ("head", "query", "key", "sequence")})
     return {
         **{name: _rounded(values.tolist()) for name, values in derived.items()},
@@ -96,6 +101,10 @@ def _derived(site: Site, packed: dict[str, Any]) -> dict[str, Any]:
             if name not in ("batch", "head")
         },
     }
+
+
+def _sharpness(site: Site) -> Tensor:
+    return torch.stack([site.sharpness(sequence=b) for b in range(B)])
 
 
 STATISTICS = ("entropy", "peak", "distance", "received")

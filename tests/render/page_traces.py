@@ -1,5 +1,7 @@
 """Traces to make pages of."""
 
+from itertools import pairwise
+
 import torch
 
 import glassformer as gf
@@ -17,6 +19,14 @@ def decoder(n: int, *, layers: int = 2, heads: int = 3, dim: int = 5, words=WORD
     labels = [[words[i % len(words)] for i in range(n)]]
     model = {"library": "glassformer", "config": {"family": "decoder", "n_layers": layers}}
     return Trace([Run(sites, {"tokens": Words(torch.arange(n)[None], labels)})], model)
+
+
+def row_names(words: list[str]) -> list[str]:
+    """What the page writes beside the rows of a decoder: each token read, and the next one."""
+    return [
+        *(f"\u2068{read}\u2069 → \u2068{after}\u2069" for read, after in pairwise(words)),
+        words[-1],
+    ]
 
 
 def translator() -> Trace:

@@ -12,7 +12,8 @@ from glassformer.errors import TraceError
 from glassformer.languages import Language
 from glassformer.observe import Run, Trace
 from glassformer.render import page
-from glassformer.render.page import KEYS, draw_page, page_html
+from glassformer.render.page import draw_page, page_html
+from glassformer.render.page_texts import KEYS
 from render.page_numbers import FILE, numbers, page_data, unpacked
 from render.page_traces import WORDS, decoder
 
@@ -23,11 +24,13 @@ def test_a_page_is_one_file(tmp_path) -> None:
     draw_page(decoder(6), tmp_path / "a.html", language=Language("zh"))
     html = (tmp_path / "a.html").read_text("utf-8")
     assert html.startswith("<!doctype html>") and html.rstrip().endswith("</html>")
-    assert "@@" not in html.replace(json.dumps(page_data(html)), "")
+    assert "@@" not in html
     data = page_data(html)
     assert data["language"] == "zh"
     assert data["model"]["config"]["family"] == "decoder"
-    assert data["runs"][0]["texts"]["tokens"] == [WORDS]
+    (site, _) = data["runs"][0]["sites"]
+    assert data["runs"][0]["names"][site["keys"][0]] == WORDS
+    assert site["queries"] == site["keys"]  # tokens are written once
     assert {code: set(texts) for code, texts in data["languages"].items()} == {
         "en": set(KEYS),
         "zh": set(KEYS),
@@ -36,10 +39,11 @@ def test_a_page_is_one_file(tmp_path) -> None:
 
 
 def test_nothing_is_asked_of_the_network() -> None:
-    template = page._template()
+    template = "".join(page._template())
     policy = template.split('Policy" content="')[1].split('"')[0]
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe" not in policy and "http" not in policy
+    assert "worker-src blob:;" in policy  # the engine's thread is a part of the page
     markup = template.split("<script>")[0]
     assert "src=" not in markup and "href=" not in markup and "@import" not in markup
 
@@ -56,7 +60,7 @@ def test_twelve_layers_of_twelve_heads() -> None:
 
 def test_operands_are_kept_to_half_a_step() -> None:
     trace = decoder(6, dim=7)
-    (packed, _) = page_data(page_html(trace, ENGLISH))["runs"][0]["sites"]
+    packed = page_data(page_html(trace, ENGLISH), "site-0-0")
     for name in "qkv":
         operand = getattr(trace["decoder.0.self"], name)
         largest = operand.abs().amax(-1, keepdim=True)
@@ -81,7 +85,7 @@ def test_what_is_no_number_stays_visible() -> None:
     trace = decoder(3)
     trace["decoder.0.self"].q[0, 1, 2, 0] = torch.inf
     trace["decoder.0.self"].q[0, 0, 0] = 0.0
-    packed = page_data(page_html(trace, ENGLISH))["runs"][0]["sites"][0]["q"]
+    packed = page_data(page_html(trace, ENGLISH), "site-0-0")["q"]
     steps = np.frombuffer(base64.b64decode(packed["steps"]), "<f4").reshape(3, 3)
     assert np.isnan(steps[1, 2]) and np.isfinite(np.delete(steps.flatten(), 5)).all()
     assert steps[0, 0] == 0
@@ -92,31 +96,53 @@ def test_tensors_that_layers_share_are_written_once() -> None:
     shared = gf.Explicit(torch.rand(6, 6) > 0.5)
     for site in trace:
         site.mask = shared
-    data = page_data(page_html(trace, ENGLISH))
-    assert len(data["tensors"]) == 1
+    html = page_html(trace, ENGLISH)
+    data = page_data(html)
+    assert len(page_data(html, "tensors")) == 1
     assert [site["mask"] for site in data["runs"][0]["sites"]] == [
         {"kind": "Explicit", "tensor": 0}
     ] * 2
 
 
-def test_texts_cannot_leave_their_place() -> None:
+def test_texts_cannot_leave_their_place(tmp_path) -> None:
     wicked = ["</script><script>alert(1)</script>", "<!--", "\u2028\u2029", "\ud800", "@@script@@"]
-    html = page_html(decoder(5, words=wicked), ENGLISH)
-    assert page_data(html)["runs"][0]["texts"]["tokens"] == [wicked]
-    begin = html.index('id="trace">')
+    wicked.append("a</title><script>")
+    trace = decoder(6, words=wicked)
+    html = page_html(trace, ENGLISH)
+    draw_page(trace, tmp_path / "a.html", language=ENGLISH)
+    assert (tmp_path / "a.html").read_text("utf-8") == html
+    assert wicked in page_data(html)["runs"][0]["names"]
+    begin = html.index('id="page">')
     inside = html[begin : html.index("</script>", begin)]
     assert inside.isascii() and "<" not in inside
-    assert html.count("</script>") == page._template().count("</script>")
+    elements = 1 + len(trace)  # the tensors, and the operands of each site
+    assert html.count("</script>") == "".join(page._template()).count("</script>") + elements
+    head = html[: html.index("<body>")]
+    assert "a&lt;/title&gt;&lt;script&gt;" in head and head.count("<script") == 0
 
 
 def test_the_numbers_of_the_web_tests_are_these() -> None:
     committed, now = json.loads(FILE.read_text()), numbers()
-    assert committed["trace"]["runs"] == now["trace"]["runs"]
-    assert committed["trace"]["tensors"] == now["trace"]["tensors"]
+    for numbered in (committed, now):
+        for site in numbered["page"]["runs"][0]["sites"]:
+            site["sharpness"] = None  # compared below, with a tolerance
+    assert committed["page"]["runs"] == now["page"]["runs"]
+    assert committed["tensors"] == now["tensors"] and committed["packed"] == now["packed"]
     for name, derived in now["sites"].items():
-        for field in ("weights", "entropy", "peak", "distance", "received"):
-            then = np.array(committed["sites"][name][field])
-            assert then == pytest.approx(np.array(derived[field]), abs=1e-6)
+        for field in ("weights", "visible", "entropy", "peak", "distance", "received", "sharpness"):
+            then, found = (
+                np.array(each, dtype=float)
+                for each in (committed["sites"][name][field], derived[field])
+            )
+            assert then == pytest.approx(found, abs=1e-6, nan_ok=True)
+
+
+def test_the_page_is_painted_before_its_operands_are_read() -> None:
+    html = page_html(decoder(6), ENGLISH)
+    script = html.index("<script>")
+    assert html.index('id="page"') < script
+    assert all(script < html.index(f'id="{each}"') for each in ("tensors", "site-0-0", "site-0-1"))
+    assert "int16" in page_data(html, "site-0-0")["q"] and "int16" not in str(page_data(html))
 
 
 @pytest.mark.plain

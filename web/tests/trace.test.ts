@@ -2,27 +2,39 @@
 
 import { describe, expect, test } from 'vitest';
 import { arithmetic } from '../src/trace/arithmetic';
-import { sharpness, spaced, strongest, type Head } from '../src/trace/head';
+import { Store } from '../src/engine/store';
+import { strongest, type Head } from '../src/trace/head';
 import { written } from '../src/trace/masks';
 import { bytes, float32 } from '../src/trace/numbers';
-import { WholeSource } from '../src/trace/source';
+import { HIDDEN, sharpness, summarise, type Summary } from '../src/trace/summary';
 import { groups, labels, layer, shown } from '../src/trace/texts';
-import type { SiteParts, TraceParts } from '../src/trace/wire';
+import type { PageParts, SiteParts } from '../src/trace/wire';
 import file from './numbers.json';
 
 type Numbers = number[] | Numbers[];
-const parts = file.trace as unknown as TraceParts;
+const parts = file.page as unknown as PageParts;
 const expected = file.sites as unknown as Record<
   string,
   Record<string, Numbers & Record<string, unknown>>
 >;
-const source = new WholeSource(parts);
+const source = new Store(parts);
+source.addTensors(JSON.stringify(file.tensors));
+file.packed.forEach((packed, n) => source.addSite(0, n, JSON.stringify(packed)));
 const sites = parts.runs[0].sites;
 const [B, H, L, S] = sites[0].shape;
 
 function everyHead(visit: (head: Head, sequence: number, number: number) => void, site: number) {
   for (let b = 0; b < B; b++) {
     for (let h = 0; h < H; h++) visit(source.head({ run: 0, site, sequence: b, head: h }), b, h);
+  }
+}
+
+/** All at once, as the engine does it between its other work. */
+function summary(head: Head): Summary {
+  const steps = summarise(head);
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
   }
 }
 
@@ -56,16 +68,26 @@ describe.each(sites.map((site, number) => [site.name, number] as const))('%s', (
   test('weights', () => {
     everyHead((head, b, h) => {
       const wanted = (expected[name].weights as number[][][][])[b][h].flat();
-      expect(worst(head.weights, wanted)).toBeLessThan(1e-6);
+      const found = summary(head).weights.map((weight) => (weight === HIDDEN ? 0 : weight));
+      expect(worst(found, wanted)).toBeLessThan(1e-6);
+      for (let q = 0; q < L; q++) {
+        expect(worst(head.weights(q), wanted.slice(q * S, (q + 1) * S))).toBeLessThan(1e-6);
+      }
     }, number);
   });
 
   test('statistics', () => {
     everyHead((head, b, h) => {
-      for (const which of ['entropy', 'peak', 'distance', 'received'] as const) {
+      const { statistics, weights } = summary(head);
+      for (const which of ['visible', 'entropy', 'peak', 'distance', 'received'] as const) {
         const wanted = (expected[name][which] as number[][][])[b][h];
-        expect(worst(head.statistics[which], wanted)).toBeLessThan(1e-6);
+        expect(worst(statistics[which], wanted)).toBeLessThan(1e-6);
       }
+      const seen = weights.filter((weight) => weight !== HIDDEN).length;
+      expect(seen).toBe(statistics.visible.reduce((a, b) => a + b, 0));
+      const sharp = (expected[name].sharpness as number[][])[b][h];
+      if (sharp === null) expect(sharpness(statistics)).toBeNaN();
+      else expect(sharpness(statistics)).toBeCloseTo(sharp, 5);
     }, number);
   });
 
@@ -110,14 +132,20 @@ test('masks as one writes them', () => {
   expect(of('not')).toBe('~Explicit(…)');
 });
 
-test('places evenly spaced, strongest keys, sharpness', () => {
-  expect(spaced(3, 8)).toEqual([0, 1, 2]);
-  expect(spaced(101, 3)).toEqual([0, 50, 100]);
+test('strongest keys', () => {
   expect(strongest([0.1, 0.6, 0, 0.3], 2)).toEqual([1, 3]);
   expect(strongest([0, 0], 2)).toEqual([]);
-  const head = source.head({ run: 0, site: 0, sequence: 0, head: 0 });
-  const mean = Array.from(head.statistics.entropy).reduce((a, b) => a + b, 0) / L;
-  expect(sharpness(head, spaced(L, 128))).toBeCloseTo(1 - mean / Math.log(S), 9);
+  expect(strongest([0.2, 0.4, 0.2, 0.2, NaN], 3)).toEqual([1, 0, 2]);
+});
+
+test('the page shows the sharpness that Python measured', () => {
+  sites.forEach(({ name, sharpness: shown }) => {
+    const wanted = (expected[name].sharpness as number[][]).flat();
+    shown.flat().forEach((value, i) => {
+      if (value === null) expect(wanted[i]).toBeNull();
+      else expect(value).toBeCloseTo(wanted[i], 4);
+    });
+  });
 });
 
 test('an empty row has zeros, a broken one is not a number', () => {
@@ -149,6 +177,19 @@ test('queries that continue a cache are the last tokens', () => {
   const found = labels(parts.runs[0], sites[0], 1);
   expect(found.keys).toEqual(['5', '6', '7', '8', '9']);
   expect(found.queries).toEqual(['7', '8', '9']);
+  expect(found.rows).toEqual(['7', '8', '9']); // without a mask, nothing is predicted
+  expect(labels(parts.runs[0], sites[0], 1)).toBe(found);
+});
+
+test('rows that predict are named by what they read and what comes next', () => {
+  const causal = sites.find(({ name }) => name === 'causal')!;
+  const found = labels(parts.runs[0], causal, 1);
+  expect(found.next).toEqual(['8', '9', null]);
+  expect(found.rows.map((row) => row.replace(/[\u2068\u2069]/g, ''))).toEqual([
+    '7 → 8',
+    '8 → 9',
+    '9',
+  ]);
 });
 
 test('sites by stack and kind', () => {

@@ -1,5 +1,6 @@
 """Long texts in seconds: some queries stand for all, each of them exact."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -23,9 +24,14 @@ def sampled(trace: Trace) -> Trace:
     if cells <= _MOST_CELLS:
         return trace
     share = _MOST_CELLS / cells
+    return thinned(trace, lambda site: int(site.shape[2] * share))
+
+
+def thinned(trace: Trace, n: Callable[[Site], int]) -> Trace:
+    """The last run with about n(site) queries of each site, evenly spaced."""
     run = replace(trace.run, sites={}, texts=dict(trace.run.texts))
-    for name, site in sites.items():
-        some = run.sites[name] = evenly(site, int(site.shape[2] * share))
+    for name, site in trace.run.sites.items():
+        some = run.sites[name] = evenly(site, n(site))
         if some is not site:
             some.queries = f"{site.queries}{_SOME}{name}"
             run.texts[some.queries] = _named(trace, site, some.shape[2])
@@ -33,12 +39,13 @@ def sampled(trace: Trace) -> Trace:
 
 
 def _named(trace: Trace, site: Site, n: int) -> Words:
-    rows = _places(site.shape[2], n)
+    rows = places(site.shape[2], n)
     names = [names_of(trace, site, sequence)[0] for sequence in range(site.shape[0])]
     return Words(rows.expand(len(names), -1), [[row[i] for i in rows.tolist()] for row in names])
 
 
-def _places(length: int, n: int) -> Int[Tensor, " n"]:
+def places(length: int, n: int) -> Int[Tensor, " n"]:
+    """n of 0 … length − 1, evenly spaced, both ends among them."""
     return torch.linspace(0, length - 1, n, dtype=torch.float64).round().long()
 
 
@@ -48,7 +55,7 @@ def evenly(site: Site, n: int) -> Site:
     n = max(n, _LEAST_QUERIES)
     if n >= L:
         return site
-    rows = _places(L, n)
+    rows = places(L, n)
     which = rows.to(site.q.device)
     mask, bias = (of_rows(part, which, Extent(B, H, L, S)) for part in (site.mask, site.bias))
     of_all = range(L) if site.rows is None else site.rows

@@ -30,3 +30,18 @@ export function adds(bias: BiasParts | null, at: Place, tensors: Dense[]): Adds 
     }
   }
 }
+
+/** The numbers of the tensors that a bias holds. */
+export function biasTensors(bias: BiasParts | null): number[] {
+  if (bias === null) return [];
+  switch (bias.kind) {
+    case 'ALiBi':
+      return [bias.slopes];
+    case 'RelativeBuckets':
+      return [bias.table];
+    case 'ExplicitBias':
+      return [bias.tensor];
+    case 'BiasSum':
+      return [...biasTensors(bias.a), ...biasTensors(bias.b)];
+  }
+}

@@ -1,4 +1,4 @@
-// One head: from its operands to scores, weights and statistics, in float64, where one looks.
+// One head: from its operands to the scores and weights of a query, in float64, where one looks.
 
 import type { Adds } from './biases';
 import type { Allows } from './masks';
@@ -16,27 +16,30 @@ export type Row = {
   weights: Float64Array; // zeros where nothing is allowed
 };
 
-export type Statistics = {
-  entropy: Float64Array;
-  peak: Float64Array;
-  distance: Float64Array;
-  received: Float64Array;
-};
+// Additive masks use −∞ or the lowest finite number: beside any score, such a key has no weight.
+const HIDING = -1e30;
+const MOST_KEPT = 256; // rows
 
 export class Head {
   readonly L: number;
   readonly S: number;
-  private known: { weights: Float32Array; statistics: Statistics; largest: number } | null = null;
+  private readonly kept = new Map<number, Float64Array>();
 
   constructor(
     readonly q: Matrix,
     readonly k: Matrix,
     readonly v: Matrix,
     readonly scoring: Scoring,
-    private readonly stands: number[], // the key at which each query stands
+    readonly stands: number[], // the key at which each query stands
   ) {
     this.L = q.rows;
     this.S = k.rows;
+  }
+
+  /** Whether a query may attend to a key: neither the mask nor a bias of −∞ hides it. */
+  sees(query: number, key: number): boolean {
+    const { allows, adds } = this.scoring;
+    return allows(query, key) && !(adds !== null && adds(query, key) < HIDING);
   }
 
   score(dot: number, query: number, key: number): number {
@@ -47,109 +50,89 @@ export class Head {
     return adds === null ? capped : capped + adds(query, key);
   }
 
+  /** Every step of one row, for its arithmetic. */
   row(query: number): Row {
-    const { q, k, S } = this;
-    const width = q.width;
-    const from = query * width;
+    const { S } = this;
     const dots = new Float64Array(S);
-    const scores = new Float64Array(S);
-    let largest = -Infinity;
-    let broken = false;
-    for (let key = 0; key < S; key++) {
-      let dot = 0;
-      const at = key * width;
-      for (let i = 0; i < width; i++) dot += q.values[from + i] * k.values[at + i];
-      dots[key] = dot;
-      const score = this.score(dot, query, key);
-      scores[key] = score;
-      if (score > largest) largest = score;
-      if (Number.isNaN(score)) broken = true;
-    }
-    return { dots, scores, largest, ...softmax(scores, largest, broken) };
+    for (let key = 0; key < S; key++) dots[key] = this.dot(query, key);
+    const scores = dots.map((dot, key) => this.score(dot, query, key));
+    const exps = scores.slice();
+    const { largest, total } = exponentials(exps);
+    return { dots, scores, largest, exps, total, weights: divided(exps.slice(), total) };
   }
 
-  /** Every weight of the head, row after row; kept. */
-  get weights(): Float32Array {
-    return this.all().weights;
-  }
-
-  get statistics(): Statistics {
-    return this.all().statistics;
-  }
-
-  /** The largest weight of all. */
-  get largest(): number {
-    return this.all().largest;
+  /** The weights of one row; the last rows are kept. */
+  weights(query: number): Float64Array {
+    const known = this.kept.get(query);
+    if (known !== undefined) return known;
+    const made = this.fill(query, new Float64Array(this.S));
+    if (this.kept.size >= MOST_KEPT) this.kept.delete(this.kept.keys().next().value!);
+    this.kept.set(query, made);
+    return made;
   }
 
   weight(query: number, key: number): number {
-    return this.weights[query * this.S + key];
+    return this.weights(query)[key];
   }
 
-  private all() {
-    if (this.known !== null) return this.known;
-    const { L, S } = this;
-    const weights = new Float32Array(L * S);
-    const statistics: Statistics = {
-      entropy: new Float64Array(L),
-      peak: new Float64Array(L),
-      distance: new Float64Array(L),
-      received: new Float64Array(S),
-    };
-    let largest = 0;
-    for (let query = 0; query < L; query++) {
-      const row = this.row(query).weights;
-      weights.set(row, query * S);
-      statistics.entropy[query] = entropy(row);
-      const stand = this.stands[query];
-      for (let key = 0; key < S; key++) {
-        statistics.distance[query] += row[key] * Math.abs(key - stand);
-        statistics.received[key] += row[key];
-        if (row[key] > statistics.peak[query]) statistics.peak[query] = row[key];
-      }
-      if (statistics.peak[query] > largest) largest = statistics.peak[query];
+  /** The weights of one row, written into `row`; what is hidden costs nothing. */
+  fill(query: number, row: Float64Array): Float64Array {
+    const { allows } = this.scoring;
+    for (let key = 0; key < this.S; key++) {
+      row[key] = allows(query, key) ? this.score(this.dot(query, key), query, key) : -Infinity;
     }
-    this.known = { weights, statistics, largest };
-    return this.known;
+    return divided(row, exponentials(row).total);
+  }
+
+  private dot(query: number, key: number): number {
+    const { width, values: q } = this.q;
+    const k = this.k.values;
+    const [from, at] = [query * width, key * width];
+    let dot = 0;
+    for (let i = 0; i < width; i++) dot += q[from + i] * k[at + i];
+    return dot;
   }
 }
 
-function softmax(scores: Float64Array, largest: number, broken: boolean) {
-  const exps = new Float64Array(scores.length);
+/** Scores become exp(score − largest), in place; nothing allowed gives zeros, NaN stays NaN. */
+function exponentials(scores: Float64Array): { largest: number; total: number } {
+  let largest = -Infinity;
+  let broken = false;
+  for (const score of scores) {
+    if (score > largest) largest = score;
+    if (score !== score) broken = true;
+  }
   let total = 0;
   for (let i = 0; i < scores.length; i++) {
-    exps[i] = broken ? NaN : largest === -Infinity ? 0 : Math.exp(scores[i] - largest);
-    total += exps[i];
+    const score = scores[i];
+    scores[i] = broken ? NaN : score === -Infinity ? 0 : Math.exp(score - largest);
+    total += scores[i];
   }
-  const weights = total === 0 ? exps.slice() : exps.map((e) => e / total);
-  return { exps, total, weights };
+  return { largest, total };
 }
 
-/** How spread weights are, in nats: 0 one key, log S all alike. */
+function divided(exps: Float64Array, total: number): Float64Array {
+  if (total !== 0) for (let i = 0; i < exps.length; i++) exps[i] /= total;
+  return exps;
+}
+
+/** How spread weights are, in nats: 0 one key, log n over n keys alike. */
 export function entropy(weights: Float64Array): number {
   let sum = 0;
   for (const weight of weights) if (weight > 0) sum -= weight * Math.log(weight);
   return sum;
 }
 
-/** `n` of 0 … length − 1, evenly spaced, both ends among them. */
-export function spaced(length: number, n: number): number[] {
-  if (length <= n) return Array.from({ length }, (_, i) => i);
-  return Array.from({ length: n }, (_, i) => Math.round((i * (length - 1)) / (n - 1)));
-}
-
-/** How sharply a head looks, on average over some queries: 0 at all keys alike, 1 at one. */
-export function sharpness(head: Head, queries: number[]): number {
-  const most = Math.log(Math.max(2, head.S));
-  const mean =
-    queries.reduce((sum, query) => sum + entropy(head.row(query).weights), 0) / queries.length;
-  return Math.max(0, 1 - mean / most);
-}
-
-/** The keys that a query attends to most, strongest first. */
+/** The keys that a query attends to most, strongest first; one pass, as `n` is small. */
 export function strongest(weights: ArrayLike<number>, n: number): number[] {
-  return Array.from(weights, (_, key) => key)
-    .filter((key) => weights[key] > 0)
-    .sort((a, b) => weights[b] - weights[a] || a - b)
-    .slice(0, n);
+  const found: number[] = [];
+  for (let key = 0; key < weights.length; key++) {
+    const weight = weights[key];
+    if (!(weight > 0) || (found.length === n && weight <= weights[found[n - 1]])) continue;
+    let at = found.length;
+    while (at > 0 && weights[found[at - 1]] < weight) at--;
+    found.splice(at, 0, key);
+    if (found.length > n) found.pop();
+  }
+  return found;
 }

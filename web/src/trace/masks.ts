@@ -58,6 +58,14 @@ export function allows(mask: MaskParts | null, at: Place, tensors: Dense[]): All
   }
 }
 
+/** The numbers of the tensors that a mask holds. */
+export function maskTensors(mask: MaskParts | null): number[] {
+  if (mask === null) return [];
+  if (mask.kind === 'Explicit') return [mask.tensor];
+  if (mask.kind === 'Not') return maskTensors(mask.a);
+  return 'b' in mask ? [...maskTensors(mask.a), ...maskTensors(mask.b)] : [];
+}
+
 /** The mask as one writes it: Causal() & Padding(lengths=[3, 2]). */
 export function written(mask: MaskParts | null): string {
   if (mask === null) return '';

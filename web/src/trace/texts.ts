@@ -1,24 +1,37 @@
 // How tokens read: whole, on one line, with what is invisible made visible.
 
+import { isolated } from '../view/format';
 import type { RunParts, SiteParts } from './wire';
 
-/** The tokens beside the rows and above the columns of a site; their places where unknown. */
-export function labels(run: RunParts, site: SiteParts, sequence: number) {
-  const [, , L, S] = site.shape;
-  const queries = ofSequence(run.texts[site.queries], sequence);
-  const keys = ofSequence(run.texts[site.keys], sequence);
-  // Queries that continue a cache are the last L of the S tokens.
-  const first = site.queries === site.keys && queries.length >= S && L < S ? S - L : 0;
-  return {
-    queries: Array.from({ length: L }, (_, i) => shown(queries[first + i] ?? String(first + i))),
-    keys: Array.from({ length: S }, (_, i) => shown(keys[i] ?? String(i))),
-  };
+/** The tokens of a site: those that rows read, those that come next, and those of the columns. */
+export type Names = {
+  queries: string[];
+  next: (string | null)[] | null; // null: the model does not predict the next token here
+  keys: string[];
+  rows: string[]; // what is written beside a row: "Le → chat"
+};
+
+const kept = new WeakMap<RunParts, Map<string, Names>>();
+
+/** The same object for sites with the same tokens, as layers have them. */
+export function labels(run: RunParts, site: SiteParts, sequence: number): Names {
+  const known = kept.get(run) ?? new Map<string, Names>();
+  kept.set(run, known);
+  const lists = [site.queries, site.next, site.keys].map((each) => each?.[sequence]);
+  const found = known.get(lists.join()) ?? made(run, lists);
+  known.set(lists.join(), found);
+  return found;
 }
 
-/** One text may serve a whole batch, as where beams translate it. */
-function ofSequence(text: string[][] | undefined, sequence: number): string[] {
-  if (text === undefined) return [];
-  return text[text.length === 1 ? 0 : sequence] ?? [];
+function made(run: RunParts, lists: (number | undefined)[]): Names {
+  const [queries, next, keys] = lists.map((n) =>
+    n === undefined ? null : run.names[n].map((name) => (name === null ? null : shown(name))),
+  );
+  // Each token keeps its own direction: between two Hebrew words, the arrow still points right.
+  const rows = queries!.map((read, i) =>
+    next?.[i] == null ? read! : `${isolated(read!)} → ${isolated(next[i])}`,
+  );
+  return { queries: queries as string[], next, keys: keys as string[], rows };
 }
 
 /** Whether U+200D stands between two pictures, of which it makes one. */

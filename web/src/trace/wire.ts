@@ -1,4 +1,5 @@
-// A trace as it travels: what render/page.py writes into a page, name for name.
+// A page as it travels: what render/page.py writes, name for name. What is small and shown at once
+// lies in one place, the operands of each site in another, which only the engine reads.
 
 export type Packed = { shape: number[]; float32: string };
 export type Bits = { shape: number[]; bits: string };
@@ -31,36 +32,52 @@ export type DifferenceParts = {
 
 export type SiteParts = {
   name: string;
-  queries: string;
-  keys: string;
+  queries: number[]; // for each sequence, which of the run's names its rows have
+  keys: number[];
+  next: number[] | null; // and which the tokens after those that rows read; null: none predicted
   shape: [B: number, H: number, L: number, S: number];
   heads: number[]; // their numbers in the model: not all may have been recorded
   stands: number[]; // the key at which each query stands
   n_kv_heads: number;
+  sharpness: (number | null)[][]; // (B, H): 0 even, 1 a single key; null: nothing to choose from
   head_dim: number;
   value_dim: number;
   dtype: string;
   scale: number;
   softcap: number | null;
-  q: Rows;
-  k: Rows;
-  v: Rows;
   mask: MaskParts | null;
   bias: BiasParts | null;
   difference: DifferenceParts | null; // null: the model's output was not recorded
 };
 
 export type RunParts = {
-  texts: Record<string, string[][]>;
+  titles: string[]; // what was read and written, for each sequence
+  crosses: boolean; // one text is read and another written
+  names: (string | null)[][]; // lists of tokens, each once; null: not known
   sites: SiteParts[];
   refusals: Record<string, string>;
 };
 
-export type TraceParts = {
+/** Where a page opens: the head and the cell that tell most. */
+export type Opening = {
+  run: number;
+  sequence: number;
+  site: number;
+  head: number;
+  query: number;
+  key: number;
+};
+
+export type PageParts = {
   version: number;
   language: string;
   languages: Record<string, Record<string, string>>;
+  name: string; // of the model
   model: Record<string, unknown>;
-  tensors: (Packed | Bits)[];
+  opening: Opening;
   runs: RunParts[];
 };
+
+export type SiteOperands = { q: Rows; k: Rows; v: Rows };
+/** What masks and biases hold, each tensor once. */
+export type TensorParts = (Packed | Bits)[];

@@ -19,6 +19,22 @@ export function weight(value: number): string {
   return value > 0 && value < 5e-5 ? scientific(value, 1) : fixed(value, 4);
 }
 
+/** Two digits that mean something, however small the number: 0.87, 0.00042, 3.1e−7. */
+export function significant(value: number, digits = 2): string {
+  if (value === 0 || !Number.isFinite(value)) return number(value);
+  if (Math.abs(value) < 1e-4) return scientific(value, digits - 1);
+  return minus(String(Number(value.toPrecision(digits))));
+}
+
+/** A weight as a share of all: 96.1 %, 0.031 %. */
+export function percent(weight: number): string {
+  if (Number.isNaN(weight)) return 'NaN';
+  const share = 100 * weight;
+  if (share > 0 && share < 1e-4) return '< 0.0001 %';
+  const text = share >= 10 ? share.toFixed(1) : String(Number(share.toPrecision(2)));
+  return `${text.replace(/\.0$/, '')} %`;
+}
+
 export function scientific(value: number, digits = 1): string {
   return minus(value.toExponential(digits).replace('e+', 'e'));
 }

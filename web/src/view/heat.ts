@@ -1,75 +1,69 @@
 // A heat map on a canvas: only what is in sight, with the tokens' names along its sides.
 
 import type { Head } from '../trace/head';
-import { isLight, viridis } from './colour';
+import { share, type Settings } from '../trace/picture';
+import { isLight } from './colour';
 
-export type Look = { ink: string; quiet: string; accent: string; panel: string; hidden: string };
+export type Look = {
+  ink: string;
+  quiet: string;
+  accent: string;
+  panel: string;
+  hidden: string;
+  hatch: string;
+};
 export type CellPlace = { query: number; key: number };
 export type Scene = {
   head: Head;
-  picture: HTMLCanvasElement;
-  queries: string[];
+  image: ImageBitmap;
+  settings: Settings; // with which the image was made
+  top: number; // the weight of the brightest colour
+  rows: string[];
   keys: string[];
   width: number;
   height: number;
-  side: number; // of the rows' names
-  top: number; // of the columns' names
+  side: number; // room of the rows' names
+  above: number; // room of the columns' names
   size: number; // of a cell, in pixels
   left: number; // how far one has scrolled
   down: number;
   chosen: CellPlace;
   hovered: CellPlace | null;
-  isRooted: boolean;
   look: Look;
 };
 
 export const FONT =
   '12px system-ui, "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", sans-serif';
 const LEAST_NAME = 13; // pixels between names
+const FEW = 200; // names that are measured
+const HATCH = 7; // pixels between hatches
 
-/** One pixel for each weight, or its square root; nothing where the mask hides. */
-export function picture(head: Head, isRooted: boolean): HTMLCanvasElement {
-  const canvas = document.createElement('canvas');
-  canvas.width = head.S;
-  canvas.height = head.L;
-  const context = canvas.getContext('2d')!;
-  const image = context.createImageData(head.S, head.L);
-  const { weights, largest, scoring } = head;
-  const colours = Array.from({ length: 256 }, (_, i) => viridis(i / 255));
-  for (let query = 0; query < head.L; query++) {
-    for (let key = 0; key < head.S; key++) {
-      if (!scoring.allows(query, key)) continue;
-      const at = query * head.S + key;
-      const colour = colours[Math.round(255 * share(weights[at], largest, isRooted)) || 0];
-      image.data.set(colour, 4 * at);
-      image.data[4 * at + 3] = 255;
-    }
-  }
-  context.putImageData(image, 0, 0);
-  return canvas;
-}
+const widths = new WeakMap<string[], number>();
 
-/** Where a weight lies on the scale, from 0 to 1; roots let small weights be seen. */
-export function share(weight: number, largest: number, isRooted: boolean): number {
-  const linear = weight / (largest || 1);
-  return isRooted ? Math.sqrt(linear) : linear;
-}
-
+/** Room for names, at most so much. */
 export function nameWidth(names: string[], most: number): number {
-  const context = document.createElement('canvas').getContext('2d')!;
-  context.font = FONT;
-  const widest = names.reduce((n, name) => Math.max(n, context.measureText(name).width), 0);
+  const widest = widths.get(names) ?? widestOf(names);
+  widths.set(names, widest);
   return Math.ceil(Math.min(widest, most)) + 10;
 }
 
+/** Of thousands of names, the longest texts are measured. */
+function widestOf(names: string[]): number {
+  const context = document.createElement('canvas').getContext('2d')!;
+  context.font = FONT;
+  const longest = names.length <= FEW ? names : [...names].sort((a, b) => b.length - a.length);
+  const some = longest.slice(0, FEW);
+  return some.reduce((n, name) => Math.max(n, context.measureText(name).width), 0);
+}
+
 export function paint(context: CanvasRenderingContext2D, scene: Scene): void {
-  const { width, height, side, top, look } = scene;
+  const { width, height, side, above, look } = scene;
   context.clearRect(0, 0, width, height);
   context.save();
   context.beginPath();
-  context.rect(side, top, width - side, height - top);
+  context.rect(side, above, width - side, height - above);
   context.clip();
-  context.translate(side - scene.left, top - scene.down);
+  context.translate(side - scene.left, above - scene.down);
   paintCells(context, scene);
   context.restore();
   context.font = FONT;
@@ -82,12 +76,17 @@ export function paint(context: CanvasRenderingContext2D, scene: Scene): void {
 function paintCells(context: CanvasRenderingContext2D, scene: Scene): void {
   const { head, size, look, chosen, hovered } = scene;
   const [right, bottom] = [head.S * size, head.L * size];
-  context.fillStyle = look.hidden;
+  context.fillStyle = hatched(context, look);
   context.fillRect(0, 0, right, bottom);
-  context.imageSmoothingEnabled = size < 1;
-  context.imageSmoothingQuality = 'high';
-  context.drawImage(scene.picture, 0, 0, right, bottom);
-  const rows = seen(scene.down, scene.height - scene.top, size, head.L);
+  if (scene.settings.leavesFirst) {
+    context.fillStyle = look.panel; // left out, and not hidden by a mask
+    context.fillRect(0, 0, size, bottom);
+  }
+  // A pixel of the image is never smaller than one of the screen: nothing is smoothed away.
+  context.imageSmoothingEnabled = false;
+  const block = size * scene.settings.factor;
+  context.drawImage(scene.image, 0, 0, scene.image.width * block, scene.image.height * block);
+  const rows = seen(scene.down, scene.height - scene.above, size, head.L);
   const columns = seen(scene.left, scene.width - scene.side, size, head.S);
   if (size >= 9) {
     context.fillStyle = look.panel;
@@ -108,53 +107,72 @@ function paintCells(context: CanvasRenderingContext2D, scene: Scene): void {
   mark(chosen, look.ink, 2);
 }
 
+/** What nobody may attend to: hatched, so that it is not taken for a small weight. */
+function hatched(context: CanvasRenderingContext2D, look: Look): CanvasPattern | string {
+  const tile = document.createElement('canvas');
+  tile.width = tile.height = HATCH;
+  const pen = tile.getContext('2d')!;
+  pen.fillStyle = look.hidden;
+  pen.fillRect(0, 0, HATCH, HATCH);
+  pen.strokeStyle = look.hatch;
+  pen.beginPath();
+  for (const from of [-HATCH, 0, HATCH]) {
+    pen.moveTo(from - 1, HATCH + 1);
+    pen.lineTo(from + HATCH + 1, -1);
+  }
+  pen.stroke();
+  return context.createPattern(tile, 'repeat') ?? look.hidden;
+}
+
 function paintNumbers(
   context: CanvasRenderingContext2D,
-  { head, size, isRooted }: Scene,
+  { head, size, settings, top }: Scene,
   rows: number[],
   columns: number[],
 ): void {
   context.font = `${size >= 44 ? 12 : 11}px system-ui, sans-serif`;
   context.textAlign = 'center';
   context.textBaseline = 'middle';
+  const first = settings.leavesFirst ? 1 : 0;
   for (let q = rows[0]; q < rows[1]; q++) {
-    for (let k = columns[0]; k < columns[1]; k++) {
-      if (!head.scoring.allows(q, k)) continue;
+    const own = settings.scale === 'row' ? Math.max(...head.weights(q).subarray(first)) : top;
+    for (let k = Math.max(first, columns[0]); k < columns[1]; k++) {
+      if (!head.sees(q, k)) continue;
       const weight = head.weight(q, k);
-      context.fillStyle = isLight(share(weight, head.largest, isRooted)) ? '#1d2125' : '#ffffffd0';
+      context.fillStyle = isLight(share(weight, own, settings.isRooted)) ? '#1d2125' : '#ffffffd0';
       context.fillText(weight.toFixed(2).replace(/^0/, ''), (k + 0.5) * size, (q + 0.5) * size);
     }
   }
 }
 
 function paintQueries(context: CanvasRenderingContext2D, scene: Scene): void {
-  const { size, side, top, down, height, head, look } = scene;
+  const { size, side, above, down, height, head, look } = scene;
   context.save();
   context.beginPath();
-  context.rect(0, top - 7, side, height - top + 7);
+  context.rect(0, above - 7, side, height - above + 7);
   context.clip();
   context.textAlign = 'right';
-  for (const q of named(seen(down, height - top, size, head.L), size, pointed(scene, 'query'))) {
+  for (const q of named(seen(down, height - above, size, head.L), size, pointed(scene, 'query'))) {
     context.fillStyle = colour(q, scene, 'query', look);
-    const text = fitted(context, scene.queries[q], side - 10);
-    context.fillText(text, side - 7, top + (q + 0.5) * size - down);
+    const text = fitted(context, scene.rows[q], side - 10);
+    context.fillText(text, side - 7, above + (q + 0.5) * size - down);
   }
   context.restore();
 }
 
 function paintKeys(context: CanvasRenderingContext2D, scene: Scene): void {
-  const { size, side, top, left, width, head, look } = scene;
+  const { size, side, above, left, width, head, look } = scene;
   context.save();
   context.beginPath();
-  context.rect(side - 7, 0, width - side + 7, top);
+  context.rect(side - 7, 0, width - side + 7, above);
   context.clip();
   context.textAlign = 'left';
   for (const k of named(seen(left, width - side, size, head.S), size, pointed(scene, 'key'))) {
     context.save();
     context.fillStyle = colour(k, scene, 'key', look);
-    context.translate(side + (k + 0.5) * size - left, top - 6);
+    context.translate(side + (k + 0.5) * size - left, above - 6);
     context.rotate(-Math.PI / 2);
-    context.fillText(fitted(context, scene.keys[k], top - 10), 0, 0);
+    context.fillText(fitted(context, scene.keys[k], above - 10), 0, 0);
     context.restore();
   }
   context.restore();
@@ -193,17 +211,24 @@ function fitted(context: CanvasRenderingContext2D, text: string, most: number): 
   return `${signs.join('')}…`;
 }
 
-/** The colours of the page, as the canvas needs them. */
+/** The colours of the page, as the canvas needs them; system colours become plain ones. */
 export function lookOf(element: Element): Look {
-  const style = getComputedStyle(element);
-  const of = (name: string) => style.getPropertyValue(`--${name}`).trim();
-  return {
+  const probe = element.parentElement!.appendChild(document.createElement('span'));
+  probe.style.setProperty('forced-color-adjust', 'none');
+  const of = (name: string) => {
+    probe.style.color = `var(--${name})`;
+    return getComputedStyle(probe).color;
+  };
+  const look = {
     ink: of('ink'),
     quiet: of('quiet'),
     accent: of('accent'),
     panel: of('panel'),
     hidden: of('hidden'),
+    hatch: of('hatch'),
   };
+  probe.remove();
+  return look;
 }
 
 /** A canvas made as sharp as the screen, and its context in CSS pixels. */

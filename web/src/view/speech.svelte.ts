@@ -20,6 +20,13 @@ export class Speech {
 
   say = (key: string, values: Record<string, string | number> = {}): string =>
     this.texts[this.code][key].replace(/\{([a-z]+)\}/g, (_, name: string) => String(values[name]));
+
+  /** A text and the names of what is to be filled in, in order. */
+  parts = (key: string): { text?: string; name?: string }[] =>
+    this.texts[this.code][key]
+      .split(/(\{[a-z]+\})/)
+      .filter((part) => part !== '')
+      .map((part) => (part.startsWith('{') ? { name: part.slice(1, -1) } : { text: part }));
 }
 
 /** The name of each language in itself. */

@@ -1,0 +1,72 @@
+"""axe-core finds nothing to complain of, whatever a page shows, and however."""
+
+import pytest
+import torch
+
+import glassformer as gf
+from glassformer.observe import Run, Site, Trace, Words
+from render.conftest import settled
+from render.page_traces import decoder, translator
+
+pytestmark = pytest.mark.browser
+axe_playwright = pytest.importorskip("axe_playwright_python.sync_playwright")
+VIEWS = ("view=heat", "view=lines", "view=statistics", "text=1&view=heat", "text=1&view=statistics")
+
+
+def grouped(n: int = 40, heads: int = 32) -> Trace:
+    """Grouped-query attention over more tokens than a table shows whole, and a refusal."""
+    q, k = 2 * torch.randn(1, heads, n, 4), torch.randn(1, heads // 4, n, 4)
+    sites = {
+        f"decoder.{layer}.self": Site(name=f"decoder.{layer}.self", q=q, k=k, v=k, mask=gf.Causal())
+        for layer in range(2)
+    }
+    words = Words(torch.arange(n)[None] + 3, [[f"␣word{i}" for i in range(n)]])
+    refusals = {"decoder.2.self": "its weights are computed elsewhere"}
+    return Trace([Run(sites, {"tokens": words}, refusals)], {"name": "grouped"})
+
+
+def complaints(tab) -> list[str]:
+    """What axe finds, with where it found it."""
+    found = axe_playwright.Axe().run(tab).response["violations"]
+    return [f"{v['id']}: {node['target']} {node['html']}" for v in found for node in v["nodes"]]
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_view_in_both_languages(opened, scheme: str, width: int) -> None:
+    tab = opened(grouped(), width=width, color_scheme=scheme)
+    for language in ("en", "zh"):
+        for view in VIEWS:
+            tab.evaluate("(fragment) => { location.hash = fragment }", f"{view}&lang={language}")
+            settled(tab)
+            tab.locator(f"html[lang={'zh-Hans' if language == 'zh' else 'en'}]").wait_for()
+            assert (view, language, complaints(tab)) == (view, language, [])
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_opened_dialogs_and_choices(opened, scheme: str, width: int) -> None:
+    tab = opened(translator(), width=width, color_scheme=scheme)
+    tab.locator(".legend summary").click()
+    tab.locator("#scale").select_option("row")
+    tab.locator("#first").check()
+    settled(tab)
+    assert complaints(tab) == []
+    tab.get_by_role("button", name="Keyboard shortcuts").click()
+    assert complaints(tab) == []
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_colours_of_the_system(opened, view: str) -> None:
+    tab = opened(grouped(), fragment=f"#{view}", forced_colors="active")
+    assert complaints(tab) == []
+
+
+def test_axe_would_complain(opened) -> None:
+    tab = opened(decoder(4))
+    tab.evaluate("document.querySelector('#site').removeAttribute('id')")
+    tab.evaluate(
+        "document.querySelector('.pickers select').closest('label').replaceWith("
+        "document.querySelector('.pickers select'))"
+    )
+    assert any(each.startswith("select-name") for each in complaints(tab))

@@ -1,0 +1,23 @@
+// What the page asks of its engine, and what the engine answers; both may lie in other threads.
+
+import type { Matrix, Tensor } from '../trace/numbers';
+import type { Settings } from '../trace/picture';
+import type { Statistics } from '../trace/summary';
+
+export type Choice = { run: number; site: number; sequence: number; head: number };
+
+export type Message =
+  | { kind: 'tensors'; text: string }
+  | { kind: 'site'; run: number; site: number; text: string } // its operands, as they travel
+  | { kind: 'look'; id: number; choice: Choice; settings: Settings };
+
+/** A head as the page needs it: its operands, what they amount to, and its picture. */
+export type Look = {
+  id: number;
+  operands: { q: Matrix; k: Matrix; v: Matrix };
+  tensors: [number, Tensor][]; // of the site's mask and bias, those not sent before
+  statistics: Statistics;
+  image: ImageBitmap;
+  top: number; // the weight of the brightest colour
+  isCapped: boolean; // some weights are larger still
+};
