@@ -38,7 +38,8 @@ def test_what_is_saved_comes_back(trace: Trace, tmp_path: Path) -> None:
             for operand in ("q", "k", "v", "out"):
                 assert_same(getattr(copy, operand), getattr(site, operand))
             assert (copy.queries, copy.keys, copy.scale) == (site.queries, site.keys, site.scale)
-            assert_same(copy.weights(), site.weights())
+            # Kept operands are strided, read ones are not, and not every BLAS rounds both alike.
+            assert_close(copy.weights(), site.weights(), 1e-6)
         for text, words in mine.texts.items():
             assert_same(other.texts[text].tokens, words.tokens)
             assert other.texts[text].labels == words.labels

@@ -56,11 +56,15 @@ def unpacked(rows: dict[str, str], shape: tuple[int, ...]) -> Tensor:
 
 def sites() -> dict[str, Site]:
     """One site for each kind of mask and bias."""
-    torch.manual_seed(0)
-    q, k, v = torch.randn(B, H, L, D), torch.randn(B, K, S, D), torch.randn(B, K, S, E)
+    rng = np.random.default_rng(0)  # unlike torch's, the same bits on every processor
+
+    def draw(*shape: int) -> Tensor:
+        return torch.tensor(rng.standard_normal(shape), dtype=torch.float32)
+
+    q, k, v = draw(B, H, L, D), draw(B, K, S, D), draw(B, K, S, E)
     ids = torch.tensor([[0, 0, 1, 1, 1], [0, 1, 1, 2, 2]])
-    drawn = gf.Explicit(torch.rand(B, 1, L, S) > 0.4)
-    matrix = gf.Explicit(torch.rand(L, S) > 0.6)
+    drawn = gf.Explicit(torch.tensor(rng.random((B, 1, L, S))) > 0.4)
+    matrix = gf.Explicit(torch.tensor(rng.random((L, S))) > 0.6)
     each: dict[str, dict[str, Any]] = {
         "plain": {},
         "scaled": {"scale": 0.9, "softcap": 2.0},
@@ -75,9 +79,9 @@ def sites() -> dict[str, Site]:
         "explicit": {"mask": drawn},
         "not": {"mask": ~matrix},
         "alibi": {"bias": gf.ALiBi.of_heads(H), "mask": gf.Causal()},
-        "buckets": {"bias": RelativeBuckets(torch.randn(8, H), max_distance=9)},
-        "one way": {"bias": RelativeBuckets(torch.randn(4, H), False, 5, offset=1)},
-        "bias": {"bias": ExplicitBias(torch.randn(1, H, L, S)) + torch.randn(L, S)},
+        "buckets": {"bias": RelativeBuckets(draw(8, H), max_distance=9)},
+        "one way": {"bias": RelativeBuckets(draw(4, H), False, 5, offset=1)},
+        "bias": {"bias": ExplicitBias(draw(1, H, L, S)) + draw(L, S)},
     }
     return {name: Site(name=name, q=q, k=k, v=v, **options) for name, options in each.items()}
 
