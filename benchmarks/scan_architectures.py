@@ -9,6 +9,7 @@ import contextlib
 import gc
 import json
 import os
+import re
 import resource
 import sys
 import time
@@ -96,6 +97,14 @@ def _child(name: str, tests: Path, part: Path) -> None:
         os._exit(code)
 
 
+def version_of(checkout: Path) -> str:
+    """What the checkout says of itself."""
+    found = re.search(
+        r'__version__ = "(.+?)"', (checkout / "src/transformers/__init__.py").read_text()
+    )
+    return found[1] if found else "an unknown version"
+
+
 def read_results(results: Path) -> list[dict]:
     if not results.exists():
         return []
@@ -120,7 +129,11 @@ def main() -> None:
 
         from scanned_page import write_page
 
-        versions = {"transformers": transformers.__version__, "torch": torch.__version__}
+        versions = {
+            "transformers": transformers.__version__,
+            "torch": torch.__version__,
+            "testers": version_of(options.tests.parent),
+        }
         PAGE.write_text(write_page(read_results(options.results), versions))
 
 

@@ -15,8 +15,9 @@ KINDS = {
 }
 HEAD = """# Architectures of transformers that `gf.watch` sees
 
-Every model folder of transformers {transformers}, each through its own tiny testers, with sdpa and
-with eager attention where it has them. *Exact* means, for every site of every model class run:
+Every model folder of transformers {transformers}, each through its own tiny testers (those of
+{testers}), with sdpa and with eager attention where it has them. *Exact* means, for every site of
+every model class run:
 
 - outputs with and without watching are equal to the bit, on the same backend;
 - weights derived from the trace agree with those that the model's own eager attention returns (*by

@@ -499,6 +499,7 @@ def test_refusals() -> None:
         watch(torch.nn.Linear(2, 2)),
     ):
         pass
+    llama.config._attn_implementation_internal = "flash_attention_2"
     with (
         pytest.raises(TraceError, match=r"eager and sdpa; this model uses flash_attention_2. Use"),
         watch(llama),

@@ -10,6 +10,7 @@ Operations are only watched, never replaced: what is computed stays the same.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,9 +68,14 @@ class Follower(TorchDispatchMode):
     said when it was computed.
     """
 
-    def __init__(self, see: Callable[[Node], None], owner: Callable[[], Any]) -> None:
+    def __init__(
+        self,
+        see: Callable[[Node], None],
+        owner: Callable[[], Any],
+        guarded: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    ) -> None:
         super().__init__()
-        self.see, self.owner = see, owner
+        self.see, self.owner, self.guarded = see, owner, guarded
         self.nodes: dict[tuple[Any, ...], Node] = {}
         self.scored: dict[tuple[Any, ...], Tensor] = {}  # whatever a product has become a part of
         self.of_products: set[Node] = set()  # softmaxes; others mix without asking any key
@@ -80,32 +86,38 @@ class Follower(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         del types
-        options = kwargs or {}
+        out = func(*args, **(kwargs or {}))
+        with self.guarded():
+            self._note(func, args, kwargs or {}, out)
+        return out
+
+    def _note(self, func: Any, args: tuple, options: dict[str, Any], out: Any) -> None:
         op = func.overloadpacket
         given = [t for t in _tensors(args) if _is_real(t)]
-        parents = tuple(self._node(t) for t in args if isinstance(t, Tensor))
-        out = func(*args, **options)
         results = [t for t in _tensors(out) if _is_real(t)]
         self.n_products += op in PRODUCTS
         is_scored = op in PRODUCTS or any(_memory(t) in self.scored for t in given)
         if op in _NOTED and results:
+            parents = tuple(self._node(t) for t in args if isinstance(t, Tensor))
             node = Node(results[0], op, func, args, options, parents)
             self.nodes[_memory(results[0])] = node
             if op in SOFTMAX:
-                self.n_softmax += 1
-                if is_scored:
-                    self.pending[node] = self.owner()
-                    self.of_products.add(node)
+                self._note_softmax(node, is_scored)
             ways = [softmax_behind(each) for each in parents] if op in PRODUCTS else []
             met = [way[0] for way in ways if way is not None and way[0] in self.of_products]
             if met or op in FUSED:
                 for softmax in met:
                     self.pending.pop(softmax, None)
-                self.see(node)
                 is_scored = False
+                self.see(node)
         if is_scored:
             self.scored |= {_memory(t): t for t in results}
-        return out
+
+    def _note_softmax(self, node: Node, is_scored: bool) -> None:
+        self.n_softmax += 1
+        if is_scored:
+            self.pending[node] = self.owner()
+            self.of_products.add(node)
 
     def _node(self, tensor: Tensor) -> Node:
         if not _is_real(tensor):

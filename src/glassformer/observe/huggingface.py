@@ -10,6 +10,7 @@ here, while eager attention fills it with the mean of v.
 import inspect
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -104,7 +105,9 @@ class Watcher:
             undo.append(listen(module, "forward", tap))
         for module in layout.places.keys() - layout.own.keys():
             undo.append(listen(module, "forward", self._tap(before=self._entered)))
-        own = OwnAttention(layout.own_inmost, self._saw_product, self._missed)
+        catching = partial(self.guard.catching, self.name, self.refuse_all)
+        own = OwnAttention(layout.own_inmost, self._saw_product, self._missed, catching)
+        undo.append(own.close)
 
         def follow(module: nn.Module, args: tuple, options: dict) -> None:
             self._entered(module, args, options)
@@ -249,12 +252,11 @@ class Watcher:
     def _saw_product(self, module: nn.Module, node: Node) -> None:
         """A product with a softmax, or a fused kernel, in a module that goes without interface."""
         heads = head_count(module)
-        with self.guard.catching(self.name, self.refuse_all):
-            self._record(
-                module,
-                None,
-                lambda start: (explain_product(node, start=start, n_heads=heads), None),
-            )
+        self._record(
+            module,
+            None,
+            lambda start: (explain_product(node, start=start, n_heads=heads), None),
+        )
 
     def _missed(self, module: nn.Module, reason: str) -> None:
         run = self.passing.run

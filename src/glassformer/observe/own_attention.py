@@ -5,6 +5,7 @@ innermost of them; one that ends without any is reported with what was seen inst
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from torch import nn
@@ -23,8 +24,9 @@ class OwnAttention:
         inmost: set[nn.Module],
         found: Callable[[nn.Module, Node], None],
         missed: Callable[[nn.Module, str], None],
+        guarded: Callable[[], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
-        self.inmost, self.found, self.missed = inmost, found, missed
+        self.inmost, self.found, self.missed, self.guarded = inmost, found, missed, guarded
         self.inside: list[nn.Module] = []  # the innermost last
         self.follower: Follower | None = None
         self.explained: set[nn.Module] = set()
@@ -35,22 +37,33 @@ class OwnAttention:
         if self.follower is None:
             self.explained.clear()
             self.silent.clear()
-            self.follower = Follower(self._saw, lambda: self.inside[-1])
+            self.follower = Follower(self._saw, lambda: self.inside[-1], self.guarded)
             self.follower.__enter__()
         self.inside.append(module)
         self.n_products[module] = self.follower.n_products
 
     def after(self, module: nn.Module, out: Any) -> None:
         follower = self.follower
-        if follower is None or not self.inside or self.inside[-1] is not module:
+        if follower is None or module not in self.inside:
             return
-        self.inside.pop()
+        del self.inside[self.inside.index(module) :]  # after a fault there may be more than one
+        if not self.inside:
+            self.follower = None
+            follower.__exit__(None, None, None)
         if module in self.inmost and module not in self.explained and out is not FAILED:
             self.silent[module] = follower.n_products > self.n_products[module]
-        if self.inside:
-            return
-        self.follower = None
-        follower.__exit__(None, None, None)
+        if not self.inside:
+            self._report(module, follower)
+
+    def close(self) -> None:
+        """Stop looking, where a fault kept `after` from it."""
+        follower, self.follower = self.follower, None
+        self.inside.clear()
+        if follower is not None:
+            follower.__exit__(None, None, None)
+
+    def _report(self, module: nn.Module, follower: Follower) -> None:
+        """What ran inside of a module and showed nothing."""
         for owner in follower.pending.values():
             self.missed(owner, f"{type(owner).__name__} {_WITHOUT_VALUES}")
         reason = _WITHOUT_VALUES if follower.n_softmax else _WITHOUT_SOFTMAX

@@ -55,8 +55,9 @@ def _with_attention(model: nn.Module, has_torch: bool) -> nn.Module | None:
     from glassformer.observe.places import sounds_like_attention
 
     kinds = {type(module) for module in model.modules()}
-    own = [k for k in kinds if sounds_like_attention(k) and k is not nn.MultiheadAttention]
-    if own or any(map(uses_interface, kinds)):
+    if any(map(uses_interface, kinds)):
+        return model
+    if any(sounds_like_attention(k) and k is not nn.MultiheadAttention for k in kinds):
         return model
     if has_torch:
         return None
