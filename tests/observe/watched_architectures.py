@@ -315,7 +315,9 @@ def farthest(trace: Trace, weights: dict[str, list[torch.Tensor]], real: torch.T
     """
     by_kind: dict[str, list[Site]] = {}
     for site in trace:
-        stack, *_, kind = site.name.split(".")
+        stack, *layer, kind = site.name.split(".")
+        if not any(map(str.isdigit, layer)):  # a pooling head, whose weights no model returns
+            continue
         by_kind.setdefault("self" if "self" in weights else f"{stack}.{kind}", []).append(site)
     unseen = {name.split(".")[0] for name in trace.run.refusals}
     weights = {kind: w for kind, w in weights.items() if kind.split(".")[0] not in unseen}
@@ -331,6 +333,8 @@ def farthest(trace: Trace, weights: dict[str, list[torch.Tensor]], real: torch.T
                 apart = (ours - theirs[sequence]).abs().amax((0, 2))  # (L,)
                 if len(apart) == real.shape[1] and len(theirs) == len(real):
                     apart = apart[real[sequence]]
+                elif len(theirs) > len(real):  # windows may hold nothing but padding
+                    apart = apart.where(ours.sum(-1).amin(0) > 0, 0.0)
                 most = max(most, float(apart.max()))
     return most
 
