@@ -27,6 +27,8 @@ MODULES = {
 RECORDERS = [
     "call",
     "choice",
+    "explaining",
+    "following",
     "foreign_run",
     "foreign_text",
     "huggingface",
@@ -34,6 +36,7 @@ RECORDERS = [
     "keeping",
     "layout",
     "opening",
+    "own_attention",
     "own_run",
     "partial",
     "places",
@@ -49,10 +52,12 @@ BEFORE = {  # a user's wishes are checked before anything runs, and raise; or th
     "keeping.as_bytes", "runs.LiveTrace.__init__", "huggingface.Watcher.__init__",
     "huggingface._Pass.__init__",
     "record.observe", "record.record_ours", "record._Recorder.__init__",
+    "places.sounds_like_attention", "interface._methods",
     "torch_modules.observe_torch", "torch_modules._Recorder.__init__",
 }  # fmt: skip
 NET = {  # what hands a call to the model's own function
     "interface._Reporting.__init__", "interface._Reporting.__call__",
+    "following.Follower.__torch_dispatch__",
     "keeping.Keeper._forget",  # called by the garbage collector, which raises nothing
 }  # fmt: skip
 
@@ -85,6 +90,13 @@ def embedded() -> tuple[Any, ...]:
     return model, watch, {}, lambda model: model.generate(inputs_embeds=given, **options)
 
 
+def by_hand() -> tuple[Any, ...]:
+    """Attention without the interface, with a bias and a cache."""
+    prompt, options = torch.randint(3, 37, (2, 5)), {"max_new_tokens": 3, "min_new_tokens": 3}
+    model = built("bloom", "eager")
+    return model, watch, {"outputs": True}, lambda model: model.generate(prompt, **options)
+
+
 def ours() -> tuple[Any, ...]:
     kept = {"budget": "1 KiB", "heads": [1], "rows": slice(0, 3), "outputs": True}
 
@@ -108,7 +120,7 @@ def torch_attention() -> tuple[Any, ...]:
     return model, observe_torch, kept, lambda model: model(x, x, x, attn_mask=mask)[0]
 
 
-SCENARIOS = (beams, cropped, embedded, ours, torch_encoder, torch_attention)
+SCENARIOS = (beams, cropped, embedded, by_hand, ours, torch_encoder, torch_attention)
 
 
 def functions() -> Iterator[tuple[str, Any, str]]:

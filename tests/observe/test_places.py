@@ -5,7 +5,9 @@ from types import SimpleNamespace
 import pytest
 from torch import nn
 
+from glassformer.observe.layout import Layout
 from glassformer.observe.places import Place, places
+from observe.watched_architectures import built
 
 PLAIN = SimpleNamespace(is_encoder_decoder=False)
 NAMES = {
@@ -58,3 +60,13 @@ def test_a_module_that_is_passed_again_is_the_next_layer() -> None:
     assert place.shifted(2).name == "encoder.2.self"
     assert place.shifted(0) is place
     assert Place("pooler", "encoder", None, False).shifted(1).name == "pooler"
+
+
+def test_modules_that_are_passed_again() -> None:
+    """Layers may share a module; where each has its own, a second pass is a part of the first."""
+    place = Place("decoder.2.self", "decoder", 2, False)
+    assert place.part(1) is place
+    assert place.part(3).name == "decoder.2.self.part3"
+    shared, separate = Layout.of(built("albert", "eager")), Layout.of(built("bert", "eager"))
+    assert [shared.is_shared(module) for module in shared.places] == [True]
+    assert [separate.is_shared(module) for module in separate.places] == [False, False]

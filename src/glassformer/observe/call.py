@@ -90,6 +90,9 @@ def _reads(function: Any, name: str) -> bool:
 def _in_one_dtype(call: Call) -> list[Tensor]:
     """The operands; where autocast made them differ, in the widest of their types."""
     operands = [operand.detach() for operand in (call.q, call.k, call.v)]
+    q, k = operands[:2]
+    if len(q) == 1 < len(k):  # learned queries, the same for all sequences
+        operands[0] = q.expand(len(k), *q.shape[1:])
     widest = reduce(torch.promote_types, (operand.dtype for operand in operands))
     return [operand.to(widest) for operand in operands]
 

@@ -111,7 +111,7 @@ class ForeignRun:
             return
         self.is_stale = False
         run = self.run
-        run.sites, run.texts, run.refusals = {}, {}, dict(self.layout.blind)
+        run.sites, run.texts, run.refusals = {}, {}, {}
         if self.fault is None:
             with self.guard.catching(type(self.layout.model).__name__, self.spoil):
                 self._put_together()

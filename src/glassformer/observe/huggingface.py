@@ -10,32 +10,34 @@ here, while eager attention fills it with the mean of v.
 import inspect
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from glassformer.errors import GlassformerError, TraceError
 from glassformer.observe.call import as_step
 from glassformer.observe.choice import Choice
+from glassformer.observe.explaining import explain_product
+from glassformer.observe.following import Node
 from glassformer.observe.foreign_run import ForeignRun
 from glassformer.observe.foreign_text import given_tokens
 from glassformer.observe.guard import Guard
 from glassformer.observe.interface import (
     SEEN,
-    Call,
     Computed,
     enter,
     implementations,
     parameters,
-    uses_interface,
 )
 from glassformer.observe.keeping import Keeper
 from glassformer.observe.layout import Layout, described
+from glassformer.observe.own_attention import OwnAttention, head_count
 from glassformer.observe.patches import FAILED, Tap, listen
-from glassformer.observe.places import Place, sounds_like_attention
+from glassformer.observe.places import Place
 from glassformer.observe.runs import MOST_OPEN, LiveTrace
-from glassformer.observe.steps import Steps
+from glassformer.observe.steps import Step, Steps
 from glassformer.observe.trace import Run
 
 
@@ -47,13 +49,6 @@ def check(model: Any) -> None:
         raise TraceError(
             f"watch takes a model of transformers; got {type(model).__name__}. Use observe for one "
             "of glassformer, record for operands of your own."
-        )
-    kinds = {type(module) for module in model.modules()}
-    if not any(map(uses_interface, kinds)):
-        own = sorted(kind.__name__ for kind in kinds if sounds_like_attention(kind))
-        raise TraceError(
-            f"watch sees what passes through the attention interface of transformers; "
-            f"{type(model).__name__} has attention of its own: {', '.join(own) or 'none by name'}."
         )
     if others := implementations(model) - {*SEEN, "None"}:
         raise TraceError(
@@ -72,6 +67,7 @@ class _Pass:
         self.is_counted = False
         self.entries: Counter[nn.Module] = Counter()
         self.calls: Counter[nn.Module] = Counter()  # of the entry that goes on
+        self.all_calls: Counter[nn.Module] = Counter()
         self.known: dict[Any, Any] = {}  # what masks were found to say
 
 
@@ -107,8 +103,21 @@ class Watcher:
         for module in layout.roots:
             tap = self._tap(before=self._enter, after=self._leave)
             undo.append(listen(module, "forward", tap))
-        for module in layout.places:
+        for module in layout.places.keys() - layout.own.keys():
             undo.append(listen(module, "forward", self._tap(before=self._entered)))
+        catching = partial(self.guard.catching, self.name, self.refuse_all)
+        own = OwnAttention(layout.own_inmost, self._saw_product, self._missed, catching)
+        undo.append(own.close)
+
+        def follow(module: nn.Module, args: tuple, options: dict) -> None:
+            self._entered(module, args, options)
+            own.before(module)
+
+        def leave(module: nn.Module, _args: tuple, _options: dict, out: Any) -> None:
+            own.after(module, out)
+
+        for module in layout.own:
+            undo.append(listen(module, "forward", self._tap(before=follow, after=leave)))
 
     def _tap(self, **callbacks: Any) -> Tap:
         return Tap(self.name, self.guard, self.refuse_all, **callbacks)
@@ -232,37 +241,83 @@ class Watcher:
 
     def _saw(self, module: nn.Module, args: tuple, options: dict, computed: Computed) -> None:
         """Keep what one call of attention was given."""
+        call = computed.call(args, options)
+        known = self.passing.known
+        self._record(
+            module,
+            len(call.q),
+            lambda start: as_step(call, computed.out, stop=start + call.q.shape[2], known=known),
+        )
+
+    def _saw_product(self, module: nn.Module, node: Node) -> None:
+        """A product with a softmax, or a fused kernel, in a module that goes without interface."""
+        heads = head_count(module)
+        self._record(
+            module,
+            None,
+            lambda start: (explain_product(node, start=start, n_heads=heads), None),
+        )
+
+    def _missed(self, module: nn.Module, reason: str) -> None:
+        run = self.passing.run
+        if run is not None and self.depth:
+            place = run.layout.place(module)
+            if self.choice.has_layer(place.layer):
+                run.places.setdefault(place.name, place)
+                run.refuse(place.name, reason)
+
+    def _record(
+        self,
+        module: nn.Module,
+        n_sequences: int | None,
+        make_step: Callable[[int], tuple[Step, Tensor | None]],
+    ) -> None:
+        """Keep a call of attention; `make_step` is told how many tokens lie before it."""
         passing, run = self.passing, self.passing.run
         if not self.depth or run is None or run.fault is not None:
             return
-        place = run.layout.place(module).shifted(max(passing.entries[module] - 1, 0))
-        call = computed.call(args, options)
-        if place.stack == run.layout.writer and not passing.is_counted:
-            run.order.append(torch.arange(len(call.q)))
+        place = self._place(module, run)
+        is_written = place.stack == run.layout.writer
+        if is_written and not passing.is_counted and n_sequences is not None:
+            run.order.append(torch.arange(n_sequences))
             passing.is_counted = True
         if not self.choice.has_layer(place.layer):
             return
-        passing.calls[module] += 1
         steps = run.steps(place)
-        if passing.calls[module] > 1:
-            why = "it calls attention more than once in a pass: by parts, or by differences"
-            run.refuse(place.name, why)
         if place.name in run.refusals:
             return
         with self.guard.catching(place.name, lambda why: run.refuse(place.name, why)):
-            self._keep(run, place, steps, call, computed.out)
+            self._keep(run, place, steps, make_step)
 
-    def _keep(self, run: ForeignRun, place: Place, steps: Steps, call: Call, out: Any) -> None:
-        stop = self.passing.start + call.q.shape[2]
+    def _place(self, module: nn.Module, run: ForeignRun) -> Place:
+        """What this call of a module is called: layers may share one, and one may call again."""
+        passing, place = self.passing, run.layout.place(module)
+        passing.calls[module] += 1
+        passing.all_calls[module] += 1
+        again = passing.entries[module] - 1
+        if again > 0 and place.layer is not None and run.layout.is_shared(module):
+            return place.shifted(again).part(passing.calls[module])
+        return place.part(passing.all_calls[module])
+
+    def _keep(
+        self,
+        run: ForeignRun,
+        place: Place,
+        steps: Steps,
+        make_step: Callable[[int], tuple[Step, Tensor | None]],
+    ) -> None:
         is_fixed = bool(getattr(run.cache, "is_compileable", False)) and not place.is_cross
         with torch.no_grad():
             try:
-                step, difference = as_step(call, out, stop=stop, known=self.passing.known)
+                step, difference = make_step(self.passing.start)
                 step = step.written() if is_fixed else step
                 heads = self.choice.head_numbers(step.q.shape[1], place.name)
             except GlassformerError as error:  # the model does what cannot be shown
                 run.refuse(place.name, str(error).rstrip("."))
                 return
+            if place.stack == run.layout.writer and not self.passing.is_counted:
+                run.order.append(torch.arange(len(step.q)))
+                self.passing.is_counted = True
             step = step if self.outputs else step.without_output()
             rows = self.choice.row_places(
                 steps.n_rows, step.L, step=len(steps.steps), device=step.q.device

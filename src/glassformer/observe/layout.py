@@ -1,13 +1,13 @@
 """What is known of a foreign model before it runs: its parts, their attention, their texts."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from torch import nn
 
 from glassformer.observe.interface import uses_interface
-from glassformer.observe.places import Place, places, unseen
+from glassformer.observe.places import Place, inmost, own_attention, places
 
 
 @dataclass(eq=False)
@@ -22,7 +22,8 @@ class Layout:
     places: dict[nn.Module, Place]
     writer: str  # the stack whose text grows
     readers: set[nn.Module]  # roots without a part of it
-    blind: dict[str, str] = field(default_factory=dict)  # attention that is not seen, and why
+    own: dict[nn.Module, str]  # attention that goes without the interface, by path
+    own_inmost: set[nn.Module]
 
     @classmethod
     def of(cls, model: Any) -> "Layout":
@@ -35,19 +36,29 @@ class Layout:
         halves = {m for m in (encoder, decoder) if m is not None}
         roots: set[nn.Module] = halves | {m for m in paths if isinstance(m, PreTrainedModel)}
         using = [(path, m) for m, path in paths.items() if uses_interface(type(m))]
-        found = places(using, model.config)
+        own = own_attention(model, [m for _, m in using])
+        alone = inmost(own)
+        found = places([*using, *alone], model.config)
         writer = "decoder" if any(p.stack == "decoder" for p in found.values()) else "encoder"
         writers = {m for m, place in found.items() if place.stack == writer}
         readers = {root for root in roots if writers.isdisjoint(root.modules())}
-        blind = unseen(model, model.config, list(found))
-        return cls(model, both, encoder, decoder, roots, found, writer, readers, blind)
+        single = {module for _, module in alone}
+        return cls(model, both, encoder, decoder, roots, found, writer, readers, own, single)
 
     def place(self, module: nn.Module) -> Place:
         """Of a module that calls attention; some do so on behalf of another one."""
         if module not in self.places:
             path = next(path for path, m in self.model.named_modules() if m is module)
-            self.places |= places([(path, module)], self.model.config)
+            (place,) = places([(path, module)], self.model.config).values()
+            if any(place.name == known.name for known in self.places.values()):
+                place = place._replace(name=path)
+            self.places[module] = place
         return self.places[module]
+
+    def is_shared(self, module: nn.Module) -> bool:
+        """Whether passing this module again is another layer: no other layer has one of its own."""
+        kind = self.place(module).kind
+        return not any(p.kind == kind for m, p in self.places.items() if m is not module)
 
     def text(self, module: nn.Module, *, is_outermost: bool) -> str | None:
         """Which text a root reads, None where another one says it."""

@@ -25,12 +25,24 @@ class Place(NamedTuple):
     layer: int | None
     is_cross: bool
 
+    @property
+    def kind(self) -> str:
+        """Its name without the layer."""
+        return self.name.replace(f".{self.layer}.", ".*.", 1)
+
     def shifted(self, by: int) -> "Place":
         """The same module passed again: layers may share one."""
         if not by or self.layer is None:
             return self
         name = self.name.replace(f".{self.layer}.", f".{self.layer + by}.", 1)
         return self._replace(name=name, layer=self.layer + by)
+
+    def part(self, number: int) -> "Place":
+        """The same module, asking for attention once more: by parts of a text, or by differences.
+
+        decoder.2.self, decoder.2.self.part2, decoder.2.self.part3 …
+        """
+        return self if number == 1 else self._replace(name=f"{self.name}.part{number}")
 
 
 def places(modules: list[tuple[str, nn.Module]], config: Any) -> dict[nn.Module, Place]:
@@ -48,25 +60,26 @@ def sounds_like_attention(kind: type) -> bool:
     return "attention" in kind.__name__.lower()
 
 
-def unseen(model: nn.Module, config: Any, using: list[nn.Module]) -> dict[str, str]:
-    """What is called attention, but does not go through the interface, by itself or its parts."""
+def own_attention(model: nn.Module, using: list[nn.Module]) -> dict[nn.Module, str]:
+    """Modules that are called attention and do not go through the interface, nor their parts."""
     inside = {part for module in using for part in module.modules()}
-    alone = [
-        (path, module)
+    return {
+        module: path
         for path, module in model.named_modules()
         if sounds_like_attention(type(module))
         and module not in inside
         and inside.isdisjoint(module.modules())
-    ]
-    inmost = [
-        (path, module)
-        for path, module in alone
-        if not any(other.startswith(f"{path}.") for other, _ in alone)
-    ]
-    return {
-        place.name: f"{type(module).__name__} does not use the attention interface of transformers"
-        for module, place in places(inmost, config).items()
     }
+
+
+def inmost(modules: dict[nn.Module, str]) -> list[tuple[str, nn.Module]]:
+    """Those that none of the others is a part of."""
+    paths = sorted(modules.values())
+    return [
+        (path, module)
+        for module, path in modules.items()
+        if not any(other.startswith(f"{path}.") for other in paths)
+    ]
 
 
 def _place(path: str, module: nn.Module, config: Any) -> Place:

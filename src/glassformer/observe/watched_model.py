@@ -57,8 +57,8 @@ def _with_attention(model: nn.Module, has_torch: bool) -> nn.Module | None:
     kinds = {type(module) for module in model.modules()}
     if any(map(uses_interface, kinds)):
         return model
+    if any(sounds_like_attention(k) and k is not nn.MultiheadAttention for k in kinds):
+        return model
     if has_torch:
         return None
-    if not any(map(sounds_like_attention, kinds)):
-        raise TraceError(f"{type(model).__name__} has no attention: there is nothing to watch.")
-    return model
+    raise TraceError(f"{type(model).__name__} has no attention: there is nothing to watch.")
