@@ -20,6 +20,7 @@ from glassformer.attention.tracing import is_traced
 from glassformer.errors import BackendError
 
 BLOCK = 128  # FlexAttention's own default
+_NARROWEST = 16  # what the matrix units multiply at least
 _MOST_KERNELS = 256  # kinds of mask, bias, dtype and layout that may be compiled in one process
 
 
@@ -33,6 +34,8 @@ def refusal(q: Tensor, k: Tensor, v: Tensor, site: Scoring, dropout: float) -> s
         return f"FlexAttention runs on CPU and CUDA, not on {q.device.type}"
     if q.dtype == torch.float64:
         return "FlexAttention computes in float32 at most"
+    if q.device.type == "cuda" and min(q.shape[-1], v.shape[-1]) < _NARROWEST:
+        return f"FlexAttention's CUDA kernels need heads at least {_NARROWEST} wide"
     if q.device.type == "cpu":
         learned = (q, k, v, *(site.bias.tensors() if site.bias is not None else ()))
         if torch.is_grad_enabled() and any(t.requires_grad for t in learned):

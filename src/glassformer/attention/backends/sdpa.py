@@ -87,7 +87,7 @@ def attend(
     D, E = q.shape[-1], v.shape[-1]
     if D != E:  # the fused kernels want one width; zeros change neither scores nor sums
         q, k, v = (F.pad(x, (0, max(D, E) - x.shape[-1])) for x in (q, k, v))
-    grouped = sure(q.shape[1] != k.shape[1])
+    grouped = not sure(q.shape[1] == k.shape[1])  # torch 2.11 compiles != of symbols wrongly
     if grouped and q.is_cuda and (how in ("dense", "lower_right") or q.dtype == torch.float32):
         # Only the flash kernel knows grouped heads; for the others copies cost less than falling
         # back to the unfused form.
@@ -162,6 +162,12 @@ def _dense(q: Tensor, site: Scoring, mask: Mask | None) -> Tensor:
     allowed = None if mask is None else mask.tile(whole)
     if site.bias is not None:
         scores = site.bias.tile(whole).to(q.dtype)
-        return scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
+        return _as_matrix(scores if allowed is None else scores.masked_fill(~allowed, -torch.inf))
     assert allowed is not None, "without mask and bias the form is not dense"
-    return allowed.expand(*allowed.shape[:-2], *site.extent[2:])
+    return _as_matrix(allowed.expand(*allowed.shape[:-2], *site.extent[2:]))
+
+
+def _as_matrix(tile: Tensor) -> Tensor:
+    """One matrix for all sequences and heads as (L, S): exported with leading ones it would bind
+    the length, because PyTorch pads such masks for its CUDA kernels."""
+    return tile[0, 0] if sure(tile.shape[0] == 1) and sure(tile.shape[1] == 1) else tile
