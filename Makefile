@@ -5,7 +5,7 @@ READY := .venv/.ready
 HOOK := --jaxtyping-packages=glassformer,beartype.beartype
 SIDE_BY_SIDE := -n auto --dist loadfile  # what a file measures once serves all of its tests
 
-.PHONY: help demo test weights test-real check format serve web check-web clean
+.PHONY: help demo test weights test-real check format serve web check-web docs wheel clean
 
 help:
 	@echo "make demo       attention on a worked example, in the terminal"
@@ -16,6 +16,8 @@ help:
 	@echo "make serve      the workbench"
 	@echo "make web        rebuild the page from web/; needs node and npm"
 	@echo "make check-web  test web/, and whether the page is the one its sources give"
+	@echo "make docs       build the documentation into build/docs, offline"
+	@echo "make wheel      build the package into dist/"
 	@echo "make clean      remove the virtual environment and caches"
 
 $(READY): pyproject.toml constraints.txt
@@ -66,5 +68,13 @@ check-web:
 	npm ci --silent; npm run --silent check; npm run --silent test; OUT_DIR=$$place npm run --silent build; \
 	cmp "$$place/page.html" ../src/glassformer/render/static/page.html || { echo "The page is not the one that web/ gives. Run: make web"; exit 1; }
 
+# Both languages, without a network; a warning or a link that leads nowhere is an error.
+docs: $(READY)
+	$(BIN)/python docs/site/build.py build/docs
+	@echo "build/docs/en/index.html  build/docs/zh/index.html"
+
+wheel: $(READY)
+	$(BIN)/python -m build --outdir dist
+
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build dist

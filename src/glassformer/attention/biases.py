@@ -78,7 +78,7 @@ class Bias(ABC):
 
 @dataclass(frozen=True, eq=False)
 class ALiBi(Bias):
-    """Far keys count less: −slope_h · |distance| (Press et al. 2022, Train Short, Test Long).
+    """Far keys count less: `−slope_h · |distance|` (Press et al. 2022, Train Short, Test Long).
 
     >>> ALiBi.of_heads(8).slopes[:3].tolist()
     [0.5, 0.25, 0.125]

@@ -88,7 +88,7 @@ def _block(block: Block, known: Known, language: Language) -> str:
         case Verbatim(text):
             return f"<pre>{escape(text)}</pre>"
         case Reference():
-            return _reference(block, known, language)
+            return reference_markup(block, known, language)
 
 
 def code_markup(code: str) -> str:
@@ -100,7 +100,8 @@ def _output(output: str) -> str:
     return f'<pre class="output">{escape(output)}</pre>' if output else ""
 
 
-def _reference(block: Reference, known: Known, language: Language) -> str:
+def reference_markup(block: Reference, known: Known, language: Language) -> str:
+    """A picture, questions, or a pointer to an experiment, an exercise, a chapter or code."""
     if block.kind == "picture":
         picture = picture_markup(draw(block.names[0], language), language=language)
         caption = line_markup(read_line(block.caption)) if block.caption else ""
