@@ -62,7 +62,7 @@ GROUPS = {
         "names": ("generate", "stream", "translate", "fill", "embed", "Sampling"),
     },
     "training": {"en": "Training", "zh": "训练", "names": ("train", "Recipe")},
-    "errors": {"en": "Errors", "zh": "错误", "names": ("GlassformerError",)},
+    "errors": {"en": "Errors", "zh": "错误", "names": ("GlassformerError", "RecordingWarning")},
 }
 
 
