@@ -12,20 +12,21 @@ def find_model(given: Any) -> Any:
     """The outermost model of ours or of transformers; None for nn.MultiheadAttention alone."""
     if not isinstance(given, nn.Module):
         raise TraceError(f"watch takes a model, a torch.nn.Module; got {type(given).__name__}.")
-    kinds: tuple[type, ...] = (Encoder, Decoder, EncoderDecoder, *_foreign_kinds(given))
-    found = [module for module in given.modules() if isinstance(module, kinds)]
-    outermost = [
-        module
-        for module in found
-        if not any(module is not other and module in set(other.modules()) for other in found)
-    ]
+    modules = list(given.modules())
+    kinds: tuple[type, ...] = (Encoder, Decoder, EncoderDecoder, *_foreign_kinds(modules))
+    outermost: list[nn.Module] = []
+    inside: set[nn.Module] = set()
+    for module in modules:  # parents come before their children
+        if isinstance(module, kinds) and module not in inside:
+            outermost.append(module)
+            inside.update(module.modules())
     if len(outermost) > 1:
         raise TraceError(
             f"watch takes one model; {type(given).__name__} holds {len(outermost)}: "
             f"{', '.join(sorted(type(module).__name__ for module in outermost))}. Watch each by "
             "itself: contexts can be nested."
         )
-    has_torch = any(isinstance(module, nn.MultiheadAttention) for module in given.modules())
+    has_torch = any(isinstance(module, nn.MultiheadAttention) for module in modules)
     if outermost and not isinstance(outermost[0], kinds[3:]):
         return outermost[0]
     if outermost:
@@ -39,9 +40,9 @@ def find_model(given: Any) -> Any:
     )
 
 
-def _foreign_kinds(given: nn.Module) -> tuple[type, ...]:
+def _foreign_kinds(modules: list[nn.Module]) -> tuple[type, ...]:
     """PreTrainedModel, if a part comes from transformers or is built on it."""
-    parents = {kind for module in given.modules() for kind in type(module).__mro__}
+    parents = {parent for kind in {type(module) for module in modules} for parent in kind.__mro__}
     if not any(kind.__module__.partition(".")[0] == "transformers" for kind in parents):
         return ()
     from transformers import PreTrainedModel
