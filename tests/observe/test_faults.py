@@ -19,6 +19,8 @@ from letter_models import letter_model
 from observe.watched_architectures import built, same
 from tiny_models import tiny
 
+pytestmark = pytest.mark.plain  # the type hook wraps every function that is broken here
+
 package = importlib.import_module("glassformer.observe")
 MODULES = {
     each.name: importlib.import_module(f"{package.__name__}.{each.name}")
