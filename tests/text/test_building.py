@@ -13,7 +13,6 @@ from glassformer.text import (
     Corpus,
     Encoding,
     Tokenizer,
-    TokenTable,
     build_table,
     learn_tokenizer,
 )
