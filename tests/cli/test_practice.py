@@ -223,7 +223,7 @@ class Terminal:
 
     def wait(self, *texts, gone=()):
         """Look until all texts are there and none of the others."""
-        end = time.monotonic() + 60
+        end = time.monotonic() + 180
         while True:
             # Full lines are broken where the window ends; texts are looked for across that.
             seen = " ".join(self.screen().split())
