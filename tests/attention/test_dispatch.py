@@ -98,7 +98,7 @@ def test_low_precision_does_not_round_a_bias_silently() -> None:
         (9, 9, None, False, (1, 9)),
         (9, 9, gf.Causal(), False, (9, 9)),
         (4, 9, gf.Causal(), False, (4, 9)),
-        (9, 9, gf.Padding([5]), False, (1, 1, 9, 9)),
+        (9, 9, gf.Padding([5]), False, (9, 9)),
         (9, 9, gf.Window(right=0), False, (9, 9)),
     ],
 )
