@@ -102,7 +102,7 @@ def test_traces_that_cannot_be_read(run, tmp_path, command):
         (lambda: path.write_text("hello"), "is damaged, or was not written"),
         (lambda: save_file({}, path, metadata={"glassformer.trace": header}), "of version 99"),
         (lambda: save_file({}, path), "must be a trace of glassformer"),
-        (lambda: Trace().save(path), "nothing has passed through the model yet"),
+        (lambda: [path.unlink(), Trace().save(path)], "nothing has passed through the model yet"),
     ):
         damage()
         code, out, err = run(command, "--trace", path)
