@@ -97,6 +97,12 @@ def record_ours(
         yield trace
 
 
+def _stop_listening(recorder: "_Recorder") -> None:
+    heard, recorder.heard = recorder.heard, None
+    if heard is not None:
+        heard.__exit__(None, None, None)
+
+
 class _Recorder:
     def __init__(
         self,
@@ -124,6 +130,7 @@ class _Recorder:
     def attach(self, undo: list[Callable[[], None]]) -> None:
         self.trace.model |= _described(self.model.config, self.model.name)
         self.undo = undo
+        undo.append(partial(_stop_listening, self))
         for path, module in self.model.named_modules():
             if isinstance(module, TokenEmbedding) and path == "embedding":
                 undo.append(listen(module, "forward", self._tap(before=self._tokens)))
@@ -156,15 +163,14 @@ class _Recorder:
         self.passing = run
 
     def _listen_to_kernel(self, _module: nn.Module, _args: tuple, _options: dict) -> None:
+        _stop_listening(self)  # where recording the last one failed
         self.heard = Overheard()
         self.heard.__enter__()
 
     def _heard_lse(self) -> Tensor | None:
-        heard, self.heard = self.heard, None
-        if heard is None:
-            return None
-        heard.__exit__(None, None, None)
-        return heard.lse
+        heard = self.heard
+        _stop_listening(self)
+        return None if heard is None else heard.lse
 
     def close(self) -> None:
         self.finish()
