@@ -87,8 +87,8 @@ def test_a_row_where_nothing_is_allowed():
     ("options", "sentence"),
     [
         ({"scale": 1.0}, "times 1: nothing to scale"),
-        ({"scale": 0.3}, "multiplied by 0.3"),
-        ({"scale": -0.5}, "multiplied by -0.5"),
+        ({"scale": 0.3}, "times 0.3"),
+        ({"scale": -0.5}, "times -0.5"),
         ({"scale": 50**-0.5}, "divided by √50 = 7.071"),
         ({"softcap": 2.0}, "kept within ±2 by softcap · tanh(x / softcap)"),
         ({"bias": torch.tensor([0.0, 1.0, 0.0])}, "the bias is added; nothing is hidden here"),
