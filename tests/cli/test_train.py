@@ -170,8 +170,8 @@ def test_a_saved_model_learns_more(run, tmp_path):
     ("words", "sentence"),
     [
         (("--from", "reader"), "--from needs texts to learn from"),
-        (("--from", "reader", "--text", "x", "--to", "fr"), "--to goes with --from"),
-        (("--source", "a", "--target", "b", "--to", "fr"), "--to goes with --from"),
+        (("--from", "reader", "--text", "x", "--to", "fr"), "--to needs --from"),
+        (("--source", "a", "--target", "b", "--to", "fr"), "--to needs --from"),
         (("--source", "a", "--from", "reader"), "needs both --source and --target; only one"),
     ],
 )

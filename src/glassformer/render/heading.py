@@ -22,11 +22,16 @@ def heading(trace: Trace, site: Site, language: Language, *, sequence: int = 0) 
     names = dict.fromkeys(text_name(text) for text in (site.keys, site.queries))
     if len(names) == 1 and "source" in trace.run.texts and "tokens" in names:
         names = dict.fromkeys(("source", "tokens"))  # of a translation, both
-    found = [shorten(text) for name in names if (text := sentence(trace, name, sequence))]
+    found = [_escaped(shorten(text)) for name in names if (text := sentence(trace, name, sequence))]
     quoted = [f"“{text}”" for text in dict.fromkeys(found)]
     model = model_name(trace)
     parts = [part for part in (model, " → ".join(quoted)) if part]
     return language.say("list.colon").join(parts)
+
+
+def _escaped(text: str) -> str:
+    """A text may not steer the terminal that it is shown in."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def model_name(trace: Trace) -> str:
