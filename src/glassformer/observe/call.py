@@ -100,7 +100,7 @@ def _in_one_dtype(call: Call) -> list[Tensor]:
 def _unrounded_difference(call: Call, step: Step) -> Tensor:
     """The same for the model's own function outside of autocast.
 
-    Autocast rounds scores, large ones so much that no function could be told from another.
+    Autocast rounds scores, large ones so much that different functions cannot be distinguished.
     """
     wide = [t.float() for t in (step.q, step.k, step.v) if t is not None]
     q, k, v = wide[0], *(t.float() for t in _in_one_dtype(call)[1:])

@@ -272,7 +272,7 @@ class Watcher:
         n_sequences: int | None,
         make_step: Callable[[int], tuple[Step, Tensor | None]],
     ) -> None:
-        """Keep a call of attention; `make_step` is told how many tokens lie before it."""
+        """Keep a call of attention; `make_step` receives the number of tokens before it."""
         passing, run = self.passing, self.passing.run
         if not self.depth or run is None or run.fault is not None:
             return

@@ -151,7 +151,7 @@ def _reported(
 ) -> Any:
     active: set[tuple[int, str]] = _running.__dict__.setdefault("active", set())
     key = id(thing), name
-    if key in active:  # by super(): the call is told already
+    if key in active:  # by super(): already reported
         return call(*args, **options)
     active.add(key)
     out, told = FAILED, []

@@ -2,7 +2,7 @@
 
 The source tells the line before anything runs. Two modes of torch stop what hides from it:
 functions under other names, methods, modules, `torch.ops`, `torch._C`, getattr. A learning aid:
-whoever takes torch's modes apart by way of C gets around it, and has cheated himself alone.
+code that disables torch's modes through C bypasses it, and cheats nobody but its author.
 """
 
 import ast

@@ -56,7 +56,7 @@ def load(folder: Path) -> tuple[Progress, Path | None]:
     except (FileNotFoundError, NotADirectoryError):
         return Progress(), None
     except OSError:
-        raise NotProgress(path) from None  # unread, it could not be told from somebody else's
+        raise NotProgress(path) from None  # unreadable: it may be another program's file
     try:
         return _read(json.loads(text)), None
     except (ValueError, RecursionError):

@@ -68,7 +68,7 @@ def grade_here(exercise: Exercise, path: Path, source: str, seed: int) -> Report
 
 
 class Learner:
-    """A process that runs a learner's file once it is told to; at the end it is gone."""
+    """A process that runs a learner's file on request and is ended afterwards."""
 
     def __init__(self, exercise: Exercise, path: Path, source: str, seed: int, folder: str) -> None:
         self.printed = ""
