@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import glassformer as gf
 from closeness import assert_close, assert_same, assert_zero
 from glassformer.attention import reference
+from glassformer.attention.backends import flex
 
 BACKENDS = ("sdpa", "streaming", "reference")
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
@@ -310,6 +311,7 @@ def test_decoding_with_a_tensor_offset_compiles_once() -> None:
 
 
 @pytest.mark.plain
+@pytest.mark.skipif(not flex.has_avx2(), reason="FlexAttention has no kernels for this processor")
 @pytest.mark.filterwarnings("ignore")
 def test_flex_on_the_cpu() -> None:
     """Masks and biases compiled, over several blocks; another length and window change nothing."""

@@ -70,8 +70,15 @@ def test_a_failing_compiler_is_a_refusal_with_its_words(monkeypatch: pytest.Monk
     def failing(*_args, **_kwargs):
         raise TorchDynamoException("CppCompileError\nkernel.cpp:7: error: ‘x3’ was not declared")
 
+    monkeypatch.setattr(flex, "has_avx2", lambda: True)
     monkeypatch.setattr(flex, "_compiled", lambda: failing)
     with pytest.raises(BackendError, match=r"float32 on cpu \(‘x3’ was not declared\).*streaming"):
+        gf.attention(*operands(9, 9), backend="flex")
+
+
+def test_a_processor_without_kernels_is_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flex, "has_avx2", lambda: False)
+    with pytest.raises(BackendError, match=r"need an x86 processor with AVX2.*backend='sdpa'"):
         gf.attention(*operands(9, 9), backend="flex")
 
 

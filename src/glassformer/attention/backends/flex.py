@@ -5,6 +5,7 @@ Numbers reach the kernel as tensors, so that another length or window needs no o
 """
 
 import shutil
+import sys
 from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
@@ -40,6 +41,8 @@ def refusal(q: Tensor, k: Tensor, v: Tensor, site: Scoring, dropout: float) -> s
         learned = (q, k, v, *(site.bias.tensors() if site.bias is not None else ()))
         if torch.is_grad_enabled() and any(t.requires_grad for t in learned):
             return "FlexAttention computes no gradients on the CPU"
+        if not has_avx2():
+            return "FlexAttention's CPU kernels need an x86 processor with AVX2"
         if not _has_compiler():
             return "FlexAttention needs a C++ compiler on the CPU, and none was found"
     return None
@@ -148,6 +151,13 @@ def _compiled() -> Callable[..., Tensor]:
     from torch.nn.attention.flex_attention import flex_attention
 
     return torch.compile(flex_attention, fullgraph=True)
+
+
+@cache
+def has_avx2() -> bool:
+    """Whether PyTorch generates FlexAttention kernels for this processor: its own condition."""
+    capability = torch.backends.cpu.get_cpu_capability()
+    return sys.platform != "darwin" and capability in ("AVX2", "AVX512")
 
 
 @cache
