@@ -66,7 +66,7 @@ check-web:
 	@command -v npm >/dev/null || { echo "make check-web needs node and npm; they are not here, so nothing was compared."; exit 0; }; \
 	set -e; place=$$(mktemp -d); trap 'rm -rf "$$place"' EXIT; cd web; \
 	npm ci --silent; npm run --silent check; npm run --silent test; OUT_DIR=$$place npm run --silent build; \
-	cmp "$$place/page.html" ../src/glassformer/render/static/page.html || { echo "The page is not the one that web/ gives. Run: make web"; exit 1; }
+	cmp "$$place/page.html" ../src/glassformer/render/page/static/page.html || { echo "The page is not the one that web/ gives. Run: make web"; exit 1; }
 
 # Both languages, without a network; a warning or a link that leads nowhere is an error.
 docs: $(READY)

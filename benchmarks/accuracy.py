@@ -25,8 +25,8 @@ import torch
 from torch import Tensor
 
 import glassformer as gf
-from glassformer.attention import reference
-from glassformer.attention.dispatch import BACKENDS
+from glassformer.functional import reference
+from glassformer.functional.dispatch import BACKENDS
 
 DTYPES = {
     "float64": torch.float64,

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 import glassformer as gf
-from glassformer.attention.statistics import AttentionStatistics
+from glassformer.functional.statistics.summary import AttentionStatistics
 from measure import Work, compare
 
 N_HEADS, MAP_SIZE = 16, 128

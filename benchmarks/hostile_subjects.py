@@ -173,8 +173,8 @@ def _make_recipe(folder: Path) -> None:
 
 
 def _load_recipe(folder: Path) -> Any:
-    from glassformer.train import Recipe
-    from glassformer.train.building import model_config
+    from glassformer.training import Recipe
+    from glassformer.training.model_building import model_config
 
     recipe = Recipe.from_toml(folder / "r.toml")
     config = model_config(recipe, vocab_size=100)
@@ -238,7 +238,7 @@ def _make_learn(folder: Path) -> None:
 
 
 def _load_learn(folder: Path) -> Any:
-    from glassformer.learn.progress import load_progress
+    from glassformer.school.learn.progress import load_progress
 
     found = load_progress(folder / "learning.json")
     found.save()
@@ -252,7 +252,7 @@ def _make_practice(folder: Path) -> None:
 
 
 def _load_practice(folder: Path) -> Any:
-    from glassformer.practice.progress import load as load_practice
+    from glassformer.school.practice.progress import load as load_practice
 
     found, _ = load_practice(folder)
     found.save(folder)
@@ -260,7 +260,7 @@ def _load_practice(folder: Path) -> Any:
 
 
 def _run_recipe(folder: Path, steps: int) -> Any:
-    from glassformer.train import Recipe
+    from glassformer.training import Recipe
 
     shape = {"dim": 16, "n_layers": 1, "n_heads": 2, "hidden_dim": 24, "max_len": 32}
     return Recipe.from_dict({
@@ -276,7 +276,7 @@ def _run_recipe(folder: Path, steps: int) -> Any:
 
 
 def _make_run(folder: Path) -> None:
-    from glassformer.train import train
+    from glassformer.training import train
 
     (folder / "alphabet.txt").write_text("abcdefghij" * 60 + "\n")
     with contextlib.redirect_stderr(io.StringIO()):
@@ -285,7 +285,7 @@ def _make_run(folder: Path) -> None:
 
 def _load_run(folder: Path) -> Any:
     """Two steps more; the same weights as if nothing had been, also from an older checkpoint."""
-    from glassformer.train import train
+    from glassformer.training import train
 
     with contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what was lost may be said in a warning

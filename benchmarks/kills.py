@@ -89,7 +89,7 @@ class Bench:
         self.folder = folder
         self.context = multiprocessing.get_context("forkserver")
         self.context.set_forkserver_preload(
-            ["glassformer.cli", "glassformer.train", "torch._dynamo"]
+            ["glassformer.cli", "glassformer.training", "torch._dynamo"]
         )
         self.recipe = folder / "recipe.toml"
         rng, pairs = random.Random(0), {}

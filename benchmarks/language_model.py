@@ -25,16 +25,16 @@ import numpy as np
 import torch
 
 from glassformer.models.parameters import count_parameters
-from glassformer.train import Recipe
-from glassformer.train.ahead import Ahead
-from glassformer.train.building import build_model
-from glassformer.train.data import prepare, prepared
-from glassformer.train.folder import RunFolder
-from glassformer.train.loop import AHEAD, Trainer
-from glassformer.train.parallel import parallel
-from glassformer.train.progress import Silence
-from glassformer.train.steps import steps_from
-from glassformer.train.tasks import TASKS
+from glassformer.training import Recipe
+from glassformer.training.data import prepare, prepared
+from glassformer.training.display import Silence
+from glassformer.training.loop import AHEAD, Trainer
+from glassformer.training.model_building import build_model
+from glassformer.training.parallel import parallel
+from glassformer.training.prefetch import Ahead
+from glassformer.training.run_folder import RunFolder
+from glassformer.training.step_plan import steps_from
+from glassformer.training.tasks import TASKS
 from measure import compare
 
 RECIPE = Path(__file__).parents[1] / "recipes" / "shakespeare.toml"

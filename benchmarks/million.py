@@ -11,8 +11,8 @@ import torch
 import torch.nn.functional as F
 
 import glassformer as gf
-from glassformer.attention.overheard import Overheard
-from glassformer.attention.statistics import AttentionStatistics
+from glassformer.functional.statistics.kernel_lse import Overheard
+from glassformer.functional.statistics.summary import AttentionStatistics
 
 
 def main() -> int:

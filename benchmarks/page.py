@@ -19,8 +19,8 @@ from playwright.sync_api import sync_playwright
 
 import glassformer as gf
 from glassformer.languages import Language
-from glassformer.observe import Run, Site, Trace, Words
-from glassformer.render.page import draw_page
+from glassformer.render.page.document import draw_page
+from glassformer.tracing import Run, Site, Trace, Words
 
 LISTEN = """
 window.tasks = [];

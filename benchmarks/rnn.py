@@ -34,10 +34,10 @@ from glassformer.models import Config, build
 from glassformer.models.config import Norms, Positions
 from glassformer.models.parameters import count_parameters, matched_dim
 from glassformer.models.recurrent import LSTMSeq2Seq
-from glassformer.train import Optimizer, clip_gradients, cross_entropy_sum
-from glassformer.train.batches import Batch, Ragged
-from glassformer.train.precision import computing
-from glassformer.train.tasks.translation import pair_batch, translation_logits
+from glassformer.training import Optimizer, clip_gradients, cross_entropy_sum
+from glassformer.training.batches import Batch, Ragged
+from glassformer.training.precision import computing
+from glassformer.training.tasks.translation import pair_batch, translation_logits
 from measure import seconds
 
 VOCAB_SIZE = {"cpu": 1000, "cuda": 9700}
@@ -85,7 +85,7 @@ def batch_of(length: int, device: str) -> Batch:
 
 
 def training_step(model: nn.Module, device: str) -> Callable[[Batch], None]:
-    """One step of training, by the parts of `glassformer.train`."""
+    """One step of training, by the parts of `glassformer.training`."""
     optimizer = Optimizer(kind="adam", clip=25.0).build(model)
     precision = "bf16" if device == "cuda" else "fp32"
 

@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from glassformer.attention.statistics import attention_tile
-from glassformer.observe import Site, Trace
+from glassformer.functional.statistics.summary import attention_tile
+from glassformer.tracing import Site, Trace
 
 NEAR = {torch.float64: 1e-8, torch.float32: 1e-5, torch.bfloat16: 2e-2, torch.float16: 2e-3}
 

@@ -23,8 +23,8 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import glassformer as gf
-from glassformer.attention import reference
-from glassformer.attention.masks import Not
+from glassformer.functional import reference
+from glassformer.functional.masks import Not
 
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
 B, H, D = 2, 4, 8
@@ -111,7 +111,7 @@ def attend_by(who: str, kind: str) -> Attend:
 
 
 def _dense(formula: Any, q: Tensor, k: Tensor) -> Tensor:
-    from glassformer.attention.cells import Extent, Tile
+    from glassformer.functional.cells import Extent, Tile
 
     extent = Extent(q.shape[0], H, q.shape[2], k.shape[2])
     cells = formula.tile(Tile.whole(extent, q.device))

@@ -14,7 +14,7 @@ from typing import Any
 
 import glassformer as gf
 from glassformer.errors import ConfigError, GlassformerError
-from glassformer.train.averaging import mean_weights
+from glassformer.training.averaging import mean_weights
 
 
 def mean(models: Sequence[Any], shares: Sequence[float]) -> Any:

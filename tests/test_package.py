@@ -45,6 +45,14 @@ def test_public_names_exist_and_are_sorted_out() -> None:
     assert callable(gf.attention)
 
 
+def test_no_module_hides_behind_a_function() -> None:
+    """`import glassformer.x.y` always gives the module of that name."""
+    for name in MODULES:
+        parent, _, last = name.rpartition(".")
+        module = importlib.import_module(name)
+        assert getattr(importlib.import_module(parent), last) is module, name
+
+
 def test_every_module_says_what_it_is_for() -> None:
     for name in MODULES:
         assert importlib.import_module(name).__doc__, name

@@ -2,12 +2,12 @@
 
 import re
 
-from glassformer.cli.places import exercise_names, experiment_names
+from glassformer.cli.course_names import exercise_names, experiment_names
 from glassformer.languages import Language
-from glassformer.learn.blocks import REFERENCE, read_blocks
-from glassformer.learn.chapters import chapter_names
-from glassformer.learn.markup import reference_markup
-from glassformer.learn.references import Known
+from glassformer.school.learn.blocks import REFERENCE, read_blocks
+from glassformer.school.learn.chapters import chapter_names
+from glassformer.school.learn.html import reference_markup
+from glassformer.school.learn.references import Known
 
 _MATH = re.compile(r"^```math\n", re.MULTILINE)
 _CHAPTER = re.compile('href="#([a-z]+)"')  # in the book, chapters are anchors of one page

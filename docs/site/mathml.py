@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from glassformer.learn.mathematics import display_mathml, inline_mathml
+from glassformer.school.learn.mathml import display_mathml, inline_mathml
 
 
 def _write_inline(writer: Any, node: Any) -> None:

@@ -45,7 +45,7 @@ def site_pages(code: str) -> list[Page]:
     pages += [Page(place, _in_language(ROOT / file, code)) for place, file in PROJECT.items()]
     pages += [
         Page(f"learn/{file.name}", file)
-        for file in sorted((ROOT / "src/glassformer/learn/chapters" / code).glob("*.md"))
+        for file in sorted((ROOT / "src/glassformer/course/chapters" / code).glob("*.md"))
     ]
     pages += [
         Page(f"project/decisions/{file.name if file.stem != 'README' else 'index.md'}", file)

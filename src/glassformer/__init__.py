@@ -1,10 +1,8 @@
-"""glassformer: Transformers you can see through.
+"""glassformer: Transformers you can see through."""
 
-`gf.attention`, `gf.generate` and `gf.observe` are functions; the folders of the same names are
-reached by `from glassformer.attention import …`.
-"""
-
-from glassformer.attention import (
+from glassformer.analysis import compare, roles
+from glassformer.errors import GlassformerError, RecordingWarning
+from glassformer.functional import (
     ALiBi,
     Bias,
     Causal,
@@ -27,13 +25,12 @@ from glassformer.attention import (
     memory_budget,
     row_arithmetic,
 )
-from glassformer.errors import GlassformerError, RecordingWarning
-from glassformer.generate import Sampling, embed, fill, generate, stream, translate
+from glassformer.generation import Sampling, embed, fill, generate, stream, translate
 from glassformer.models import Config, build
 from glassformer.models.checkpoints import load, save
-from glassformer.observe import Trace, compare, observe, observe_torch, record, roles, watch
-from glassformer.observe.views import Views, draw_with
-from glassformer.train import Recipe, train
+from glassformer.tracing import Trace, observe, observe_torch, record, watch
+from glassformer.tracing.views import Views, draw_with
+from glassformer.training import Recipe, train
 
 __version__ = "0.1.0"
 

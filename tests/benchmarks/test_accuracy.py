@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import glassformer as gf
-from glassformer.attention import dispatch
+from glassformer.functional import dispatch
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from safetensors.torch import save_file
 
 import glassformer as gf
-from glassformer.observe import Run, Trace, Words, record
+from glassformer.tracing import Run, Trace, Words, record
 from letter_models import letter_model
 
 TOKENS = [

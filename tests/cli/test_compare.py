@@ -5,8 +5,8 @@ import json
 import pytest
 import torch
 
-from glassformer.cli.traced import traced
-from glassformer.observe import compare
+from glassformer.analysis import compare
+from glassformer.cli.trace_options import traced
 from letter_models import letter_model
 
 

@@ -13,7 +13,7 @@ import pytest
 from rich.cells import cell_len
 
 from glassformer.cli import lab
-from glassformer.lab import NAMES, find
+from glassformer.school.lab import NAMES, find
 
 QUICK = ("--size", "quick")
 

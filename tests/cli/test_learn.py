@@ -8,7 +8,7 @@ import pytest
 from rich.cells import cell_len
 
 from glassformer.languages import CODES
-from glassformer.learn import chapter_names
+from glassformer.school.learn import chapter_names
 
 
 @pytest.fixture

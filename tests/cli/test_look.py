@@ -7,8 +7,8 @@ import pytest
 from rich.cells import cell_len
 
 import glassformer as gf
-from glassformer.cli.traced import traced
-from glassformer.render.choice import choose
+from glassformer.cli.trace_options import traced
+from glassformer.render.focus import choose
 from letter_models import letter_model
 
 

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from glassformer.models import PRESETS
-from glassformer.models.describe import describe
+from glassformer.models.description import describe
 
 
 def test_every_preset_is_listed(run):

@@ -12,8 +12,8 @@ from contextlib import nullcontext, suppress
 import pytest
 
 from glassformer.languages import Language
-from glassformer.practice import all_exercises, verify, watching
-from glassformer.practice.grading import Grader
+from glassformer.school.practice import all_exercises, terminal_session, verification
+from glassformer.school.practice.grading import Grader
 
 FIRST, SECOND = all_exercises()[:2]
 HAN = re.compile(r"[\u4e00-\u9fff]")
@@ -28,8 +28,8 @@ def grader():
 @pytest.fixture(autouse=True)
 def one_process_for_all(grader, monkeypatch):
     """Commands in this process share one that grades: each would wait for torch otherwise."""
-    assert verify and watching  # they hold the real one: the patch must not come first
-    monkeypatch.setattr("glassformer.practice.grading.Grader", lambda: nullcontext(grader))
+    assert verification and terminal_session  # imported before the patch: they keep the real one
+    monkeypatch.setattr("glassformer.school.practice.grading.Grader", lambda: nullcontext(grader))
 
 
 @pytest.fixture
@@ -369,7 +369,7 @@ def test_quitting_does_not_wait_for_a_loop(window, tmp_path):
 def test_nothing_heavy_comes_with_the_command():
     code = (
         "import sys, glassformer.cli\n"
-        "places = ('glassformer.practice', 'watchfiles')\n"
+        "places = ('glassformer.school.practice', 'watchfiles')\n"
         "loaded = [m for m in sys.modules if m.startswith(places)]\n"
         "sys.exit(', '.join(loaded) or 0)\n"
     )

@@ -13,7 +13,7 @@ import pytest
 from rich.cells import cell_len
 
 from glassformer.languages import CODES
-from glassformer.learn import questions
+from glassformer.school.learn import read_questions
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_the_list_and_json(quiz):
     code, out, _ = quiz("--list", "--topic", "masks")
     assert code == 0 and "7 questions" in out and "new" in out
     rows = json.loads(quiz("--json", "--lang", "zh")[1])
-    assert len(rows) == len(questions())
+    assert len(rows) == len(read_questions())
     row = next(row for row in rows if row["name"] == "masks-count")
     assert (row["answer"], row["card"], row["topic"]) == ("36", None, "masks")
     quiz("--topic", "masks", lines=["", "3"])

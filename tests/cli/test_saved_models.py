@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import glassformer as gf
-from glassformer.generate import translations
+from glassformer.generation import translations
 from letter_models import letter_model
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import glassformer as gf
-from glassformer.cli.traced import traced
+from glassformer.cli.trace_options import traced
 from letter_models import letter_model
 
 

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from train import small_runs
+from training import small_runs
 
 SHORT = ("--set", "until.steps=3", "--set", "batches.max_tokens=300", "--device", "cpu")
 
@@ -108,7 +108,7 @@ def test_evaluate_names_the_language_to_write(run, tmp_path):
 
 @pytest.mark.plain
 def test_ctrl_c_leaves_with_130(run, tmp_path, recipe, monkeypatch):
-    from glassformer.train.progress import Lines
+    from glassformer.training.display import Lines
 
     usual = Lines.step
 

@@ -3,9 +3,9 @@ import torch
 
 import glassformer as gf
 from closeness import assert_close, assert_same
-from glassformer.attention import GrowingCache, Rotary, StaticCache
-from glassformer.attention.cache import CrossCache
 from glassformer.errors import ConfigError
+from glassformer.functional import GrowingCache, Rotary, StaticCache
+from glassformer.functional.cache import CrossCache
 from glassformer.layers import CrossAttention, SelfAttention
 
 B, L, S, C = 2, 5, 7, 12

@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from closeness import assert_close, assert_same
-from glassformer.attention import sinusoidal
 from glassformer.errors import ConfigError, ShapeError
+from glassformer.functional import sinusoidal
 from glassformer.layers import LearnedPositions, SinusoidalPositions, TokenEmbedding
 
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.attention.rotary_scalings import BandedScaling, NTKScaling, YaRNScaling
 from glassformer.errors import ConfigError
+from glassformer.functional.positions.rotary_scalings import BandedScaling, NTKScaling, YaRNScaling
 from glassformer.models import PRESETS, Config, Dropout, Norms, Positions
 
 SMALL = {"family": "decoder", "vocab_size": 11, "dim": 8, "n_layers": 2, "n_heads": 2, "max_len": 9}

@@ -5,7 +5,7 @@ import torch
 
 import glassformer as gf
 from closeness import assert_close
-from glassformer.generate import generate_tokens
+from glassformer.generation import generate_tokens
 from glassformer.models import Config, Norms, Output, Positions, build
 
 pytestmark = [pytest.mark.gpu, pytest.mark.plain]

@@ -3,8 +3,8 @@
 import pytest
 
 from glassformer.languages import Language
-from glassformer.observe import Trace
-from glassformer.render.page import draw_page
+from glassformer.render.page.document import draw_page
+from glassformer.tracing import Trace
 
 ENGLISH = Language("en")
 

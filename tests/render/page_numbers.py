@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 import glassformer as gf
-from glassformer.attention.biases import ExplicitBias, RelativeBuckets
+from glassformer.functional.biases import ExplicitBias, RelativeBuckets
 from glassformer.languages import Language
-from glassformer.observe import Run, Site, Trace, Words
-from glassformer.render.page import page_html
+from glassformer.render.page.document import page_html
+from glassformer.tracing import Run, Site, Trace, Words
 
 FILE = Path(__file__).parents[2] / "web" / "tests" / "numbers.json"
 B, H, K, L, S, D, E = 2, 4, 2, 3, 5, 7, 6

@@ -5,7 +5,7 @@ from itertools import pairwise
 import torch
 
 import glassformer as gf
-from glassformer.observe import Run, Site, Trace, Words
+from glassformer.tracing import Run, Site, Trace, Words
 
 WORDS = ["<s>", "我", "␣cat", "עברית", "e\u0301", "x"]
 

@@ -9,9 +9,9 @@ from rich.console import Console
 from glassformer.errors import ConfigError
 from glassformer.languages import Language
 from glassformer.render.chart import Axis, Bars, Cells, Chart, Lines, Mark, Series, extent
-from glassformer.render.chart_figure import check_chart_file, write_chart
-from glassformer.render.chart_terminal import draw_chart, ticks
+from glassformer.render.figure.chart import check_chart_file, write_chart
 from glassformer.render.numbers import brief
+from glassformer.render.terminal.chart import draw_chart, ticks
 
 ENGLISH = Language("en")
 

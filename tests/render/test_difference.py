@@ -7,8 +7,8 @@ import torch
 
 import glassformer as gf
 from glassformer.languages import Language
-from glassformer.observe import Site, record
 from glassformer.render.difference import MOST_QUERIES, compared, difference, told_difference
+from glassformer.tracing import Site, record
 
 ENGLISH, CHINESE = Language("en"), Language("zh")
 

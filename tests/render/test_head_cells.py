@@ -5,8 +5,8 @@ import torch
 
 import glassformer as gf
 from glassformer.errors import TraceError
-from glassformer.observe import record
 from glassformer.render.head_cells import Drawing, Scale, head_cells, scale_of
+from glassformer.tracing import record
 
 
 def site_of(n=50, mask=None, heads=2, seed=0):

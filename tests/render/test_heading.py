@@ -4,8 +4,8 @@ import pytest
 
 import glassformer as gf
 from glassformer.languages import Language
-from glassformer.observe import Trace, observe
 from glassformer.render.heading import heading, join_labels, model_name, shorten
+from glassformer.tracing import Trace, observe
 from letter_models import letter_model
 from render.page_traces import translator
 

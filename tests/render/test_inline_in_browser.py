@@ -2,7 +2,7 @@
 
 import pytest
 
-from glassformer.observe import Trace
+from glassformer.tracing import Trace
 from render.conftest import settled
 from render.page_traces import decoder, row_names
 

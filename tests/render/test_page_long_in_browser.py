@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import glassformer as gf
-from glassformer.observe import Run, Site, Trace, Words
+from glassformer.tracing import Run, Site, Trace, Words
 from render.conftest import settled
 from render.page_traces import decoder
 

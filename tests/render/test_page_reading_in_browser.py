@@ -7,7 +7,7 @@ import torch
 
 import glassformer as gf
 from glassformer.languages import Language
-from glassformer.observe import Run, Site, Trace, Words
+from glassformer.tracing import Run, Site, Trace, Words
 from render.conftest import settled
 from render.page_traces import decoder, row_names
 

@@ -6,17 +6,11 @@ import pytest
 import torch
 
 import glassformer as gf
-from glassformer.cli.traced import traced
+from glassformer.cli.trace_options import traced
 from glassformer.languages import Language
-from glassformer.observe import Run, Trace, Words, observe, record
-from glassformer.render.sampled import evenly, sampled
-from glassformer.render.tokens import (
-    crosses,
-    next_tokens,
-    predicts_next,
-    row_labels,
-    row_title,
-)
+from glassformer.render.sampled_queries import evenly, sampled
+from glassformer.render.tokens import crosses, next_tokens, predicts_next, row_labels, row_title
+from glassformer.tracing import Run, Trace, Words, observe, record
 from letter_models import letter_model
 
 
@@ -101,8 +95,8 @@ def test_chosen_and_sampled_rows_keep_their_next_token(monkeypatch):
         model(torch.tensor([model.tokenizer.encode("hello")]))
     assert row_labels(trace, trace["decoder.0.self"]) == ["e → l", "o"]
     whole = read_by(gf.Causal(), n=8)
-    monkeypatch.setattr("glassformer.render.sampled._MOST_CELLS", 8 * 8)
-    monkeypatch.setattr("glassformer.render.sampled._LEAST_QUERIES", 2)
+    monkeypatch.setattr("glassformer.render.sampled_queries._MOST_CELLS", 8 * 8)
+    monkeypatch.setattr("glassformer.render.sampled_queries._LEAST_QUERIES", 2)
     some = sampled(whole)
     site = some["decoder.0.self"]
     assert site.rows == evenly(whole["decoder.0.self"], 4).rows == (0, 2, 5, 7)

@@ -7,10 +7,10 @@ from rich.console import Console
 
 import glassformer as gf
 from glassformer.languages import Language
-from glassformer.observe import Run, Trace, Words, record
-from glassformer.render.attended import draw_attended
-from glassformer.render.heat import draw_heat, widest_heat
-from glassformer.render.overview import draw_heads, draw_overview
+from glassformer.render.terminal.heat_map import draw_heat, widest_heat
+from glassformer.render.terminal.overview import draw_heads, draw_overview
+from glassformer.render.terminal.top_tokens import draw_attended
+from glassformer.tracing import Run, Trace, Words, record
 
 LABELS = ["<s>", "我", "␣cat", "…", "\u202ex"]
 

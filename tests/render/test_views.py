@@ -11,9 +11,9 @@ import torch
 import glassformer as gf
 from glassformer.errors import TraceError
 from glassformer.languages import Language
-from glassformer.observe import Run, Trace, record
-from glassformer.render import inline
-from glassformer.render.page import page_html
+from glassformer.render.page import inline
+from glassformer.render.page.document import page_html
+from glassformer.tracing import Run, Trace, record
 from render.page_numbers import page_data
 from render.page_traces import decoder, translator
 

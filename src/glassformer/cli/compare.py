@@ -6,13 +6,13 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from glassformer.cli import saved
+from glassformer.cli import model_options
 from glassformer.cli.help import Command
 from glassformer.cli.terminal import terminal
 from glassformer.languages import Language
 from glassformer.render import Paragraph
-from glassformer.render.head_marks import draw_marks
 from glassformer.render.marks import label, shown
+from glassformer.render.terminal.head_marks import draw_marks
 from glassformer.render.tokens import row_labels
 
 _MOST = 8  # queries that are listed
@@ -27,11 +27,11 @@ def add(app: typer.Typer, language: Language) -> None:
     def compare(
         first: Annotated[str, typer.Argument(metavar="TRACE", help=say("compare.first"))],
         second: Annotated[str, typer.Argument(metavar="TRACE", help=say("compare.second"))],
-        as_json: Annotated[bool, saved.json_option(language)] = False,
+        as_json: Annotated[bool, model_options.json_option(language)] = False,
     ) -> None:
         # Imported here: other commands need no traces.
-        from glassformer.observe import Trace
-        from glassformer.observe.compare import compare
+        from glassformer.analysis.comparison import compare
+        from glassformer.tracing import Trace
 
         a, b = Trace.load(first), Trace.load(second)
         found = compare(a, b)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from glassformer.cli import saved
+from glassformer.cli import model_options
 from glassformer.cli.help import Command
 from glassformer.languages import Language
 
@@ -22,7 +22,9 @@ def add(app: typer.Typer, language: Language) -> None:
         ] = "glassformer",
         dtype: Annotated[
             str | None,
-            typer.Option("--dtype", metavar="|".join(saved.DTYPES), help=say("convert.dtype")),
+            typer.Option(
+                "--dtype", metavar="|".join(model_options.DTYPES), help=say("convert.dtype")
+            ),
         ] = None,
         overwrite: Annotated[
             bool, typer.Option("--overwrite", help=say("convert.overwrite"))
@@ -32,7 +34,7 @@ def add(app: typer.Typer, language: Language) -> None:
         from glassformer.models.checkpoints import save
         from glassformer.models.parameters import count_parameters
 
-        model = saved.load_saved(source, "cpu", dtype, language, as_saved=True)
+        model = model_options.load_saved(source, "cpu", dtype, language, as_saved=True)
         save(model, folder, layout=layout, overwrite=overwrite)
         typer.echo(
             say(

@@ -12,16 +12,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from glassformer.attention import (
-    ALiBi,
-    Causal,
-    Mask,
-    Prefix,
-    Window,
-    attention_statistics,
-    explain,
-    memory_budget,
-)
 from glassformer.cli.help import Command
 from glassformer.cli.terminal import terminal
 from glassformer.cli.worked_examples import (
@@ -31,6 +21,16 @@ from glassformer.cli.worked_examples import (
     as_dict,
     cat_row,
     three_words,
+)
+from glassformer.functional import (
+    ALiBi,
+    Causal,
+    Mask,
+    Prefix,
+    Window,
+    attention_statistics,
+    explain,
+    memory_budget,
 )
 from glassformer.languages import Language, flag
 from glassformer.render import (

@@ -8,7 +8,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from glassformer.cli import saved
+from glassformer.cli import model_options
 from glassformer.cli.help import Command
 from glassformer.cli.terminal import terminal
 from glassformer.languages import Language
@@ -27,16 +27,16 @@ def add(app: typer.Typer, language: Language) -> None:
         texts: Annotated[
             list[str] | None, typer.Argument(metavar="[TEXT]…", help=say("embed.text"))
         ] = None,
-        model: Annotated[str | None, saved.model_option(language)] = None,
-        device: Annotated[str | None, saved.device_option(language)] = None,
-        dtype: Annotated[str | None, saved.dtype_option(language)] = None,
-        as_json: Annotated[bool, saved.json_option(language)] = False,
+        model: Annotated[str | None, model_options.model_option(language)] = None,
+        device: Annotated[str | None, model_options.device_option(language)] = None,
+        dtype: Annotated[str | None, model_options.dtype_option(language)] = None,
+        as_json: Annotated[bool, model_options.json_option(language)] = False,
     ) -> None:
         # Imported here: other commands need no models.
-        from glassformer.generate import embed
+        from glassformer.generation import embed
 
-        given = saved.texts_or_lines(texts, language)
-        loaded = saved.load_saved(model, device, dtype, language)
+        given = model_options.texts_or_lines(texts, language)
+        loaded = model_options.load_saved(model, device, dtype, language)
         vectors = embed(loaded, given).cpu()  # type: ignore[arg-type]  # no encoder is told so
         if as_json:
             for text, vector in zip(given, vectors.tolist(), strict=True):

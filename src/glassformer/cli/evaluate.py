@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from glassformer.cli import saved
+from glassformer.cli import model_options
 from glassformer.cli.help import Command
 from glassformer.errors import ConfigError
 from glassformer.languages import Language
@@ -21,7 +21,7 @@ def add(app: typer.Typer, language: Language) -> None:
     def evaluate(
         source: Annotated[Path, typer.Option("--source", metavar="FILE", help=say("train.source"))],
         target: Annotated[Path, typer.Option("--target", metavar="FILE", help=say("train.target"))],
-        model: Annotated[str | None, saved.model_option(language)] = None,
+        model: Annotated[str | None, model_options.model_option(language)] = None,
         to: Annotated[
             str | None, typer.Option("--to", metavar="zh|fr", help=say("translate.to"))
         ] = None,
@@ -40,18 +40,18 @@ def add(app: typer.Typer, language: Language) -> None:
         write: Annotated[
             Path | None, typer.Option("--write", metavar="FILE", help=say("evaluate.write"))
         ] = None,
-        device: Annotated[str | None, saved.device_option(language)] = None,
-        dtype: Annotated[str | None, saved.dtype_option(language)] = None,
-        as_json: Annotated[bool, saved.json_option(language)] = False,
+        device: Annotated[str | None, model_options.device_option(language)] = None,
+        dtype: Annotated[str | None, model_options.dtype_option(language)] = None,
+        as_json: Annotated[bool, model_options.json_option(language)] = False,
     ) -> None:
         # Imported here: other commands score nothing.
         from glassformer.text.corpus import read_pairs
-        from glassformer.train.evaluating import evaluate_translation
+        from glassformer.training.evaluation import evaluate_translation
 
         if write is not None and write.is_file() and write.stat().st_size:
             raise ConfigError(say("evaluate.error.exists", path=write))
         pairs, report = read_pairs(source, target)
-        loaded = saved.load_saved(model, device, dtype, language)
+        loaded = model_options.load_saved(model, device, dtype, language)
         scores, found = evaluate_translation(
             loaded,
             pairs,

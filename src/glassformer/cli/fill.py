@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from glassformer.cli import saved
+from glassformer.cli import model_options
 from glassformer.cli.help import Command
 from glassformer.cli.terminal import terminal
 from glassformer.languages import Language
@@ -22,17 +22,17 @@ def add(app: typer.Typer, language: Language) -> None:
     @app.command("fill", cls=Command, help=say("fill.help"))
     def fill(
         text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help=say("fill.text"))] = None,
-        model: Annotated[str | None, saved.model_option(language, usual="reader")] = None,
+        model: Annotated[str | None, model_options.model_option(language, usual="reader")] = None,
         top: Annotated[int, typer.Option("--top", metavar="K", help=say("fill.top"))] = 5,
-        device: Annotated[str | None, saved.device_option(language)] = None,
-        dtype: Annotated[str | None, saved.dtype_option(language)] = None,
-        as_json: Annotated[bool, saved.json_option(language)] = False,
+        device: Annotated[str | None, model_options.device_option(language)] = None,
+        dtype: Annotated[str | None, model_options.dtype_option(language)] = None,
+        as_json: Annotated[bool, model_options.json_option(language)] = False,
     ) -> None:
         # Imported here: other commands need no models.
-        from glassformer.generate import fill
+        from glassformer.generation import fill
 
-        sentence = saved.text_or_input(text, language)
-        loaded = saved.load_saved(model, device, dtype, language, usual="reader")
+        sentence = model_options.text_or_input(text, language)
+        loaded = model_options.load_saved(model, device, dtype, language, usual="reader")
         gaps = fill(loaded, sentence, k=top)  # type: ignore[arg-type]  # no encoder is told so
         if as_json:
             plain = [[asdict(guess) for guess in guesses] for guesses in gaps]

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from glassformer.cli import saved
+from glassformer.cli import model_options
 from glassformer.cli.help import Command
 from glassformer.languages import Language
 
@@ -20,7 +20,7 @@ def add(app: typer.Typer, language: Language) -> None:
         prompt: Annotated[
             str | None, typer.Argument(metavar="[TEXT]", help=say("generate.text"))
         ] = None,
-        model: Annotated[str | None, saved.model_option(language, usual="writer")] = None,
+        model: Annotated[str | None, model_options.model_option(language, usual="writer")] = None,
         chat: Annotated[bool, typer.Option("--chat", help=say("generate.chat"))] = False,
         max_new: Annotated[
             int | None, typer.Option("--max-new", metavar="N", help=say("generate.maxnew"))
@@ -47,12 +47,12 @@ def add(app: typer.Typer, language: Language) -> None:
         seed: Annotated[
             int | None, typer.Option("--seed", metavar="N", help=say("generate.seed"))
         ] = None,
-        device: Annotated[str | None, saved.device_option(language)] = None,
-        dtype: Annotated[str | None, saved.dtype_option(language)] = None,
-        as_json: Annotated[bool, saved.json_option(language)] = False,
+        device: Annotated[str | None, model_options.device_option(language)] = None,
+        dtype: Annotated[str | None, model_options.dtype_option(language)] = None,
+        as_json: Annotated[bool, model_options.json_option(language)] = False,
     ) -> None:
         # Imported here: other commands need no models.
-        from glassformer.generate import Sampling, stream
+        from glassformer.generation import Sampling, stream
 
         sampling = Sampling(
             temperature=temperature,
@@ -61,8 +61,8 @@ def add(app: typer.Typer, language: Language) -> None:
             min_p=min_p,
             repetition_penalty=repetition_penalty,
         )
-        text = saved.text_or_input(prompt, language)
-        loaded = saved.load_saved(model, device, dtype, language, usual="writer")
+        text = model_options.text_or_input(prompt, language)
+        loaded = model_options.load_saved(model, device, dtype, language, usual="writer")
         pieces = stream(
             loaded,  # type: ignore[arg-type]  # what is no decoder is told so
             text,

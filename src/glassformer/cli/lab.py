@@ -14,14 +14,14 @@ from rich.text import Text
 
 from glassformer.cli.help import Command
 from glassformer.cli.terminal import terminal
-from glassformer.cli.traced import as_json
+from glassformer.cli.trace_options import as_json
 from glassformer.errors import ConfigError
 from glassformer.languages import Language
 from glassformer.render import Paragraph, draw_legend
 
 if TYPE_CHECKING:
-    from glassformer.lab import Report
-    from glassformer.lab.progress import Progress
+    from glassformer.school.lab import Report
+    from glassformer.school.lab.progress import Progress
 
 _STYLES = {"holds": "bold green", "partly": "bold yellow", "fails": "bold red"}
 _SIGNS = {True: "✓", False: "✗"}
@@ -52,7 +52,7 @@ def add(app: typer.Typer, language: Language) -> None:
         plain: Annotated[bool, typer.Option("--json", help=say("lab.json"))] = False,
     ) -> None:
         # Imported here: other commands need no experiments.
-        from glassformer.lab import NAMES, run
+        from glassformer.school.lab import NAMES, run
 
         if name is None:
             if any(each is not None for each in (size, seed, png, svg, model)) or plain:
@@ -71,7 +71,7 @@ def add(app: typer.Typer, language: Language) -> None:
 
 
 def _list(language: Language) -> RenderableType:
-    from glassformer.lab import NAMES, Words, find
+    from glassformer.school.lab import NAMES, Words, find
 
     say = language.say
     entries = []
@@ -90,7 +90,7 @@ def _list(language: Language) -> RenderableType:
 
 def _check_files(png: str | None, svg: str | None, language: Language) -> None:
     """Before two minutes of measuring, not after."""
-    from glassformer.render.chart_figure import check_chart_file
+    from glassformer.render.figure.chart import check_chart_file
 
     for path, suffix in ((png, ".png"), (svg, ".svg")):
         if path is None:
@@ -101,7 +101,7 @@ def _check_files(png: str | None, svg: str | None, language: Language) -> None:
 
 
 def _write_files(report: "Report", png: str | None, svg: str | None, language: Language) -> None:
-    from glassformer.render.chart_figure import spoken, write_chart
+    from glassformer.render.figure.chart import spoken, write_chart
 
     for path in (png, svg):
         if path is None:
@@ -138,7 +138,7 @@ def _bar(language: Language) -> Iterator["Progress"]:
 
 
 def _shown(report: "Report", width: int, language: Language) -> RenderableType:
-    from glassformer.render.chart_terminal import draw_chart
+    from glassformer.render.terminal.chart import draw_chart
 
     say, words = language.say, report.words(language)
     verdict: list[RenderableType] = [

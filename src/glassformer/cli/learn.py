@@ -17,7 +17,7 @@ from glassformer.paths import user_path
 from glassformer.render import Paragraph
 
 if TYPE_CHECKING:
-    from glassformer.learn.progress import Progress
+    from glassformer.school.learn.progress import Progress
 
 _NARROW = 60  # columns, below which a table has none to give away
 
@@ -59,7 +59,7 @@ def add(app: typer.Typer, language: Language) -> None:
 
 def opened(path: str | None, language: Language) -> "Progress":
     """The learner's progress; a file that could not be used is kept, and named."""
-    from glassformer.learn.progress import NotProgress, default_path, load_progress
+    from glassformer.school.learn.progress import NotProgress, default_path, load_progress
 
     try:
         found = load_progress(default_path() if path is None else user_path(path))
@@ -73,7 +73,7 @@ def opened(path: str | None, language: Language) -> "Progress":
 
 def saved(progress: "Progress", language: Language) -> bool:
     """Keep the progress; where that cannot be, say so."""
-    from glassformer.learn.progress import Unsaved
+    from glassformer.school.learn.progress import Unsaved
 
     try:
         progress.save()
@@ -86,14 +86,14 @@ def saved(progress: "Progress", language: Language) -> bool:
 
 def known_names() -> "tuple[set[str], set[str]]":
     """The experiments and the exercises that can be called by name."""
-    from glassformer.cli.places import exercise_names, experiment_names
+    from glassformer.cli.course_names import exercise_names, experiment_names
 
     return experiment_names(), exercise_names()
 
 
 def _show(name: str, progress: "Progress", language: Language) -> None:
-    from glassformer.learn import Known, read_chapter
-    from glassformer.learn.drawing import draw_chapter
+    from glassformer.school.learn import Known, read_chapter
+    from glassformer.school.learn.terminal import draw_chapter
 
     lab, practice = known_names()
     chapter = read_chapter(name, language)
@@ -115,7 +115,7 @@ def _page(drawing: RenderableType, console: Console) -> None:
 
 def _following(progress: "Progress", name: str | None) -> str | None:
     """The chapter after this one, or the first that was not read yet."""
-    from glassformer.learn import chapter_names
+    from glassformer.school.learn import chapter_names
 
     names = chapter_names()
     if name in names:
@@ -124,12 +124,12 @@ def _following(progress: "Progress", name: str | None) -> str | None:
 
 
 def _as_list(progress: "Progress", language: Language) -> list[dict[str, object]]:
-    from glassformer.learn import questions, read_chapters
-    from glassformer.learn.blocks import plain
+    from glassformer.school.learn import read_chapters, read_questions
+    from glassformer.school.learn.blocks import plain
 
     found = []
     for chapter in read_chapters(language):
-        asked = [question.name for question in questions() if question.topic == chapter.name]
+        asked = [question.name for question in read_questions() if question.topic == chapter.name]
         found.append(
             {
                 "number": chapter.number,
@@ -167,8 +167,8 @@ def _list(progress: "Progress", console: Console, language: Language) -> None:
 
 
 def _write(book: str, language: Language) -> None:
-    from glassformer.learn import Known
-    from glassformer.learn.book import write_book
+    from glassformer.school.learn import Known
+    from glassformer.school.learn.book import write_book
 
     path = user_path(book)
     if path.suffix != ".html":

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli import saved
+from glassformer.cli import model_options
 from glassformer.cli.help import Command
 from glassformer.cli.terminal import terminal
-from glassformer.cli.traced import Wish, as_json, options, seen
+from glassformer.cli.trace_options import Wish, as_json, options, seen
 from glassformer.errors import TraceError
 from glassformer.languages import Language
 
 if TYPE_CHECKING:
-    from glassformer.observe import Site, Trace
+    from glassformer.tracing import Site, Trace
 
 _MOST_WEIGHTS = 1 << 20  # that are printed as JSON
 
@@ -28,7 +28,9 @@ def add(app: typer.Typer, language: Language) -> None:
         text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help=say("look.text"))] = None,
         target: Annotated[str | None, shared["target"]] = None,
         to: Annotated[str | None, shared["to"]] = None,
-        model: Annotated[str | None, saved.model_option(language, usual=say("look.usual"))] = None,
+        model: Annotated[
+            str | None, model_options.model_option(language, usual=say("look.usual"))
+        ] = None,
         site: Annotated[str | None, shared["site"]] = None,
         layer: Annotated[int | None, shared["layer"]] = None,
         head: Annotated[int | None, shared["head"]] = None,
@@ -65,9 +67,9 @@ def add(app: typer.Typer, language: Language) -> None:
         trace: Annotated[str | None, shared["trace"]] = None,
         append: Annotated[bool, typer.Option("--append", help=say("look.append"))] = False,
         run: Annotated[int | None, shared["run"]] = None,
-        device: Annotated[str | None, saved.device_option(language)] = None,
-        dtype: Annotated[str | None, saved.dtype_option(language)] = None,
-        plain: Annotated[bool, saved.json_option(language)] = False,
+        device: Annotated[str | None, model_options.device_option(language)] = None,
+        dtype: Annotated[str | None, model_options.dtype_option(language)] = None,
+        plain: Annotated[bool, model_options.json_option(language)] = False,
     ) -> None:
         for path, suffix in ((png, ".png"), (svg, ".svg"), (pdf, ".pdf"), (html, ".html")):
             if path is not None and Path(path).suffix != suffix:
@@ -84,10 +86,10 @@ def add(app: typer.Typer, language: Language) -> None:
         )
         found = seen(wish, language, append=append)
         # Imported here: other commands need nothing that draws.
-        from glassformer.render.choice import choose, place_of
+        from glassformer.render.focus import choose, place_of
         from glassformer.render.head_cells import Drawing
-        from glassformer.render.picture import draw_picture, draw_row
-        from glassformer.render.sampled import sampled
+        from glassformer.render.sampled_queries import sampled
+        from glassformer.render.terminal.picture import draw_picture, draw_row
         from glassformer.render.tokens import names_of
 
         how: Any = {"pool": pool, "scale": scale, "first_key": not no_first_key}
@@ -98,7 +100,7 @@ def add(app: typer.Typer, language: Language) -> None:
         row = None if word is None else place_of(word, names_of(found, whole)[0], language)
         for path in (png, svg, pdf):
             if path is not None:
-                from glassformer.render.figure import draw_figure
+                from glassformer.render.figure.drawing import draw_figure
 
                 one = number if figure == "head" else head
                 draw_figure(
@@ -111,7 +113,7 @@ def add(app: typer.Typer, language: Language) -> None:
                     language=language,
                 )
         if html is not None:
-            from glassformer.render.page import draw_page
+            from glassformer.render.page.document import draw_page
 
             draw_page(found, html, language=language)
         console = terminal()

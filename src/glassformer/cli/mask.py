@@ -8,11 +8,11 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from glassformer.attention import Mask
-from glassformer.cli.expression import read_mask
 from glassformer.cli.help import Command
+from glassformer.cli.mask_expression import read_mask
 from glassformer.cli.terminal import terminal
 from glassformer.errors import ConfigError
+from glassformer.functional import Mask
 from glassformer.languages import Language
 from glassformer.render import Paragraph, draw_mask
 

@@ -31,7 +31,7 @@ def add(app: typer.Typer, language: Language) -> None:
     ) -> None:
         # Imported here: other commands need no models.
         from glassformer.models import PRESETS
-        from glassformer.models.describe import describe
+        from glassformer.models.description import describe
         from glassformer.models.pretrained import card, shipped
 
         if name is not None:

@@ -15,9 +15,9 @@ from glassformer.errors import ConfigError
 from glassformer.languages import Language
 
 if TYPE_CHECKING:
-    from glassformer.practice import Exercise
-    from glassformer.practice.progress import Progress
-    from glassformer.practice.workspace import Workspace
+    from glassformer.school.practice import Exercise
+    from glassformer.school.practice.progress import Progress
+    from glassformer.school.practice.workspace import Workspace
 
 _FAILED = 1
 
@@ -98,9 +98,9 @@ def add(app: typer.Typer, language: Language) -> None:
 
 def _practise(name: str | None, folder: Path, language: Language) -> None:
     """Create what is missing, then watch; without a terminal, grade once and say how to go on."""
-    from glassformer.practice import all_exercises
-    from glassformer.practice.session import Session
-    from glassformer.practice.workspace import Workspace
+    from glassformer.school.practice import all_exercises
+    from glassformer.school.practice.session import Session
+    from glassformer.school.practice.workspace import Workspace
 
     workspace = Workspace(folder, language)
     exercises = all_exercises()
@@ -123,7 +123,7 @@ def _practise(name: str | None, folder: Path, language: Language) -> None:
         command = f"glassformer practice run {session.current.name}{workspace.options}"
         typer.echo(f"\n{language.say('practice.pipe', command=command)}")
         return
-    from glassformer.practice.watching import watch
+    from glassformer.school.practice.terminal_session import watch
 
     watch(session, folder, language)
     if session.unsaved:
@@ -135,7 +135,7 @@ def _practise(name: str | None, folder: Path, language: Language) -> None:
 
 
 def _progress(folder: Path, language: Language) -> tuple["Progress", str]:
-    from glassformer.practice.progress import NotProgress, load
+    from glassformer.school.practice.progress import NotProgress, load
 
     try:
         progress, aside = load(folder)
@@ -147,8 +147,8 @@ def _progress(folder: Path, language: Language) -> tuple["Progress", str]:
 
 
 def _list(folder: Path, plain: bool, language: Language) -> None:
-    from glassformer.practice import all_exercises
-    from glassformer.practice.drawing import draw_list
+    from glassformer.school.practice import all_exercises
+    from glassformer.school.practice.terminal import draw_list
 
     progress, notice = _progress(folder, language)
     _note(notice)
@@ -163,7 +163,7 @@ def _list(folder: Path, plain: bool, language: Language) -> None:
 
 
 def _row(exercise: "Exercise", progress: "Progress", language: Language) -> dict[str, Any]:
-    from glassformer.practice.session import n_hints_read
+    from glassformer.school.practice.session import n_hints_read
 
     task = exercise.task(language.code)
     return {
@@ -194,10 +194,10 @@ def _once(
     *,
     plain: bool = False,
 ) -> bool:
-    from glassformer.practice.drawing import draw_report
-    from glassformer.practice.grading import Grader
-    from glassformer.practice.session import Graded, Session
-    from glassformer.practice.telling import as_json
+    from glassformer.school.practice.grading import Grader
+    from glassformer.school.practice.report_texts import as_json
+    from glassformer.school.practice.session import Graded, Session
+    from glassformer.school.practice.terminal import draw_report
 
     with Grader() as grader:
         report = grader.grade(exercise, workspace.file(exercise))
@@ -218,8 +218,8 @@ def _once(
 
 
 def _hint(name: str, folder: Path, plain: bool, language: Language) -> None:
-    from glassformer.practice.drawing import draw_prose
-    from glassformer.practice.session import Key, Session, n_hints_read
+    from glassformer.school.practice.session import Key, Session, n_hints_read
+    from glassformer.school.practice.terminal import draw_prose
 
     exercise, workspace = _found(name, folder, language, must_exist=False)
     progress, notice = _progress(folder, language)
@@ -241,7 +241,7 @@ def _hint(name: str, folder: Path, plain: bool, language: Language) -> None:
 
 
 def _reset(name: str, folder: Path, yes: bool, language: Language) -> None:
-    from glassformer.practice.session import Key, Session
+    from glassformer.school.practice.session import Key, Session
 
     exercise, workspace = _found(name, folder, language)
     if not yes:
@@ -261,8 +261,8 @@ def _reset(name: str, folder: Path, yes: bool, language: Language) -> None:
 
 
 def _verify(names: Sequence[str], everything: bool, plain: bool, language: Language) -> None:
-    from glassformer.practice import all_exercises
-    from glassformer.practice.verify import Verdict, verify
+    from glassformer.school.practice import all_exercises
+    from glassformer.school.practice.verification import Verdict, verify
 
     if not names and not everything:
         raise ConfigError(language.say("practice.error.which"))
@@ -300,8 +300,8 @@ def _verify(names: Sequence[str], everything: bool, plain: bool, language: Langu
 
 
 def _exercise(name: str, language: Language) -> "Exercise":
-    from glassformer.practice.exercise import UnknownExercise, find_exercise
-    from glassformer.practice.telling import unknown
+    from glassformer.school.practice.exercise import UnknownExercise, find_exercise
+    from glassformer.school.practice.report_texts import unknown
 
     try:
         return find_exercise(name)
@@ -312,7 +312,7 @@ def _exercise(name: str, language: Language) -> "Exercise":
 def _found(
     name: str, folder: Path, language: Language, *, must_exist: bool = True
 ) -> tuple["Exercise", "Workspace"]:
-    from glassformer.practice.workspace import Workspace
+    from glassformer.school.practice.workspace import Workspace
 
     exercise = _exercise(name, language)
     if must_exist and not folder.exists():

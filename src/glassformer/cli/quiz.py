@@ -20,8 +20,8 @@ from glassformer.errors import ConfigError
 from glassformer.languages import Language
 
 if TYPE_CHECKING:
-    from glassformer.learn import Question
-    from glassformer.learn.progress import Progress
+    from glassformer.school.learn import Question
+    from glassformer.school.learn.progress import Progress
 
 _MOST = 10  # questions of a round
 _GRADES = {  # what may be typed, in the order of 1 … 4, and how it reads
@@ -76,13 +76,13 @@ def _any_width() -> Console:
 
 
 def _chosen(topic: str | None, language: Language) -> "list[Question]":
-    from glassformer.learn import questions, topics
+    from glassformer.school.learn import read_questions, topics
 
     if topic is not None and topic not in topics():
         raise ConfigError(
             language.say("quiz.error.topic", topics=", ".join(topics()), got=repr(topic))
         )
-    return [question for question in questions() if topic in (None, question.topic)]
+    return [question for question in read_questions() if topic in (None, question.topic)]
 
 
 class _Round:
@@ -91,8 +91,8 @@ class _Round:
     def __init__(
         self, asked: "list[Question]", progress: "Progress", most: int, language: Language
     ) -> None:
-        from glassformer.learn import Known
-        from glassformer.learn.session import Session
+        from glassformer.school.learn import Known
+        from glassformer.school.learn.session import Session
 
         self.progress, self.language, self.is_kept = progress, language, True
         self.console: Console = _any_width()
@@ -127,8 +127,8 @@ class _Round:
             self.is_kept = saved(self.progress, self.language)
 
     def _ask(self, question: "Question") -> None:
-        from glassformer.learn.drawing import draw_line
-        from glassformer.learn.repetition import QUALITIES
+        from glassformer.school.learn.spaced_repetition import QUALITIES
+        from glassformer.school.learn.terminal import draw_line
 
         say = self.language.say
         number = min(len(self.session.done) + 1, self.session.total)
@@ -168,7 +168,7 @@ class _Round:
         return grades[typed]
 
     def _answer(self, question: "Question") -> None:
-        from glassformer.learn.drawing import draw_code, draw_line, draw_proofs
+        from glassformer.school.learn.terminal import draw_code, draw_line, draw_proofs
 
         code = self.language.code
         parts: list[RenderableType] = [draw_line(question.short[code], style="bold")]
@@ -218,7 +218,7 @@ def _as_dict(question: "Question", progress: "Progress", language: Language) -> 
 def _list(
     asked: "list[Question]", progress: "Progress", console: Console, language: Language
 ) -> None:
-    from glassformer.learn.drawing import draw_line
+    from glassformer.school.learn.terminal import draw_line
 
     say: Callable[..., str] = language.say
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")

@@ -35,7 +35,7 @@ def add(app: typer.Typer, language: Language) -> None:
     ) -> None:
         # Imported here: other commands need no models.
         from glassformer.models.shapes import shapes
-        from glassformer.render.shapes import draw_shapes
+        from glassformer.render.terminal.shapes import draw_shapes
 
         config = config_of(name, language)
         trace = shapes(config, name=name, batch=batch, length=length, context=context)

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 import torch
 import typer
 
-from glassformer.attention import RowArithmetic
-from glassformer.cli import saved
+from glassformer.cli import model_options
 from glassformer.cli.help import Command
 from glassformer.cli.terminal import terminal
-from glassformer.cli.traced import Wish, as_json, options, seen
+from glassformer.cli.trace_options import Wish, as_json, options, seen
 from glassformer.errors import ConfigError
+from glassformer.functional import RowArithmetic
 from glassformer.languages import Language
 from glassformer.render import draw_steps
 
@@ -38,7 +38,7 @@ def add(app: typer.Typer, language: Language) -> None:
         values: Annotated[
             str | None, typer.Option("--values", metavar="ROWS", help=say("steps.values"))
         ] = None,
-        model: Annotated[str | None, saved.model_option(language)] = None,
+        model: Annotated[str | None, model_options.model_option(language)] = None,
         target: Annotated[str | None, shared["target"]] = None,
         to: Annotated[str | None, shared["to"]] = None,
         trace: Annotated[str | None, shared["trace"]] = None,
@@ -49,9 +49,9 @@ def add(app: typer.Typer, language: Language) -> None:
         word: Annotated[
             str | None, typer.Option("--word", metavar="TOKEN", help=say("steps.word"))
         ] = None,
-        device: Annotated[str | None, saved.device_option(language)] = None,
-        dtype: Annotated[str | None, saved.dtype_option(language)] = None,
-        plain: Annotated[bool, saved.json_option(language)] = False,
+        device: Annotated[str | None, model_options.device_option(language)] = None,
+        dtype: Annotated[str | None, model_options.dtype_option(language)] = None,
+        plain: Annotated[bool, model_options.json_option(language)] = False,
     ) -> None:
         typed = {"--width": width, "--tokens": tokens, "--hide": hide, "--values": values}
         chosen = {
@@ -127,10 +127,10 @@ def _show_recorded(
     language: Language,
 ) -> None:
     """The same steps with what passed through a head; without a word, those of the last token."""
-    from glassformer.render.choice import choose, place_of
     from glassformer.render.difference import difference
-    from glassformer.render.picture import draw_row
-    from glassformer.render.sampled import sampled
+    from glassformer.render.focus import choose, place_of
+    from glassformer.render.sampled_queries import sampled
+    from glassformer.render.terminal.picture import draw_row
     from glassformer.render.tokens import names_of
 
     found = seen(wish, language)

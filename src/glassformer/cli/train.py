@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from glassformer.cli import saved
+from glassformer.cli import model_options
 from glassformer.cli.help import INTERRUPTED, Command
 from glassformer.cli.terminal import complain
 from glassformer.errors import ConfigError
 from glassformer.languages import Language
 
 if TYPE_CHECKING:
-    from glassformer.train import Recipe
+    from glassformer.training import Recipe
 
 
 def add(app: typer.Typer, language: Language) -> None:
@@ -50,11 +50,11 @@ def add(app: typer.Typer, language: Language) -> None:
         to: Annotated[
             str | None, typer.Option("--to", metavar="zh|fr", help=say("train.to"))
         ] = None,
-        device: Annotated[str | None, saved.device_option(language)] = None,
+        device: Annotated[str | None, model_options.device_option(language)] = None,
     ) -> None:
         # Imported here: other commands train nothing.
-        from glassformer.train import Interrupted
-        from glassformer.train import train as run
+        from glassformer.training import Interrupted
+        from glassformer.training import train as run
 
         words = [*(changes or [])]
         if data is not None:
@@ -89,7 +89,11 @@ class Own(NamedTuple):
 
     def recipe(self, language: Language) -> "Recipe | None":
         """The usual one for them; None where there are no files."""
-        from glassformer.train.defaults import further_recipe, language_recipe, translation_recipe
+        from glassformer.training.default_recipes import (
+            further_recipe,
+            language_recipe,
+            translation_recipe,
+        )
 
         source, target, text = (str(each or "") for each in self[:3])
         if not (source or target or text):
@@ -109,8 +113,8 @@ def _recipe(
     changes: list[str],
     language: Language,
 ) -> "Recipe":
-    from glassformer.train import Recipe
-    from glassformer.train.recipe_files import read_recipe
+    from glassformer.training import Recipe
+    from glassformer.training.recipe_files import read_recipe
 
     pair = own.source is not None or own.target is not None
     if sum([path is not None, pair, own.text is not None]) > 1:
@@ -130,7 +134,7 @@ def _recipe(
 
 
 def _changed(recipe: "Recipe", changes: list[str]) -> "Recipe":
-    from glassformer.train import Recipe
-    from glassformer.train.settings import plain
+    from glassformer.training import Recipe
+    from glassformer.training.settings import plain
 
     return Recipe.from_dict(plain(recipe), changes).beside(Path.cwd())

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from glassformer.cli import saved
+from glassformer.cli import model_options
 from glassformer.cli.help import Command
 from glassformer.cli.terminal import terminal
 from glassformer.languages import Language
@@ -24,7 +24,9 @@ def add(app: typer.Typer, language: Language) -> None:
         texts: Annotated[
             list[str] | None, typer.Argument(metavar="[TEXT]…", help=say("translate.text"))
         ] = None,
-        model: Annotated[str | None, saved.model_option(language, usual="translator")] = None,
+        model: Annotated[
+            str | None, model_options.model_option(language, usual="translator")
+        ] = None,
         to: Annotated[
             str | None, typer.Option("--to", metavar="zh|fr", help=say("translate.to"))
         ] = None,
@@ -40,15 +42,15 @@ def add(app: typer.Typer, language: Language) -> None:
         max_new: Annotated[
             int | None, typer.Option("--max-new", metavar="N", help=say("generate.maxnew"))
         ] = None,
-        device: Annotated[str | None, saved.device_option(language)] = None,
-        dtype: Annotated[str | None, saved.dtype_option(language)] = None,
-        as_json: Annotated[bool, saved.json_option(language)] = False,
+        device: Annotated[str | None, model_options.device_option(language)] = None,
+        dtype: Annotated[str | None, model_options.dtype_option(language)] = None,
+        as_json: Annotated[bool, model_options.json_option(language)] = False,
     ) -> None:
         # Imported here: other commands need no models.
-        from glassformer.generate import translations
+        from glassformer.generation import translations
 
-        sources = saved.texts_or_lines(texts, language)
-        loaded = saved.load_saved(model, device, dtype, language, usual="translator")
+        sources = model_options.texts_or_lines(texts, language)
+        loaded = model_options.load_saved(model, device, dtype, language, usual="translator")
         console = terminal()
         for start in range(0, len(sources), TOGETHER):
             batch = sources[start : start + TOGETHER]

@@ -13,22 +13,22 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from glassformer.cli.traced import traced
+from glassformer.cli.trace_options import traced
 from glassformer.errors import GlassformerError
-from glassformer.generate import translate
+from glassformer.generation import translate
 from glassformer.languages import Language
 from glassformer.models.checkpoints import load
 from glassformer.models.shapes import ShapeTrace, shapes
-from glassformer.observe import Trace
 from glassformer.render import Paragraph, draw_legend
-from glassformer.render.choice import choose
 from glassformer.render.difference import told_difference
-from glassformer.render.figure import draw_figure
-from glassformer.render.heat import ROW, WIDEST_ROW, draw_heat
-from glassformer.render.page import draw_page
-from glassformer.render.shapes import draw_shapes
-from glassformer.render.telling import Telling
+from glassformer.render.figure.drawing import draw_figure
+from glassformer.render.focus import choose
+from glassformer.render.informative_heads import Telling
+from glassformer.render.page.document import draw_page
+from glassformer.render.terminal.heat_map import ROW, WIDEST_ROW, draw_heat
+from glassformer.render.terminal.shapes import draw_shapes
 from glassformer.render.tokens import names_of, next_tokens, row_labels
+from glassformer.tracing import Trace
 
 SENTENCE = "The cat sat on the mat."
 FOLDER = Path("glassformer-demo")

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from glassformer.attention import Causal, RowArithmetic
+from glassformer.functional import Causal, RowArithmetic
 
 SENTENCE = ("The", "cat", "sat")
 QUERY = "cat"

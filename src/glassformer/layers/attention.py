@@ -13,10 +13,10 @@ from typing import Literal
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from glassformer.attention import Bias, Mask, attention, rotate
-from glassformer.attention.cache import CrossCache, GrowingCache, StaticCache
-from glassformer.attention.rotary import Layout
 from glassformer.errors import ConfigError
+from glassformer.functional import Bias, Mask, attention, rotate
+from glassformer.functional.cache import CrossCache, GrowingCache, StaticCache
+from glassformer.functional.positions.rotary import Layout
 from glassformer.layers.norm import RMSNorm
 
 # Which linear layers add a bias: none; those of q, k and v; attention's output too; all.

@@ -11,9 +11,9 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from glassformer.attention import Bias, Mask
-from glassformer.attention.cache import CrossCache, GrowingCache, StaticCache
 from glassformer.errors import ConfigError
+from glassformer.functional import Bias, Mask
+from glassformer.functional.cache import CrossCache, GrowingCache, StaticCache
 from glassformer.layers.attention import CrossAttention, SelfAttention, Tables
 from glassformer.layers.feed_forward import FeedForward
 

@@ -5,9 +5,9 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from glassformer.attention import sinusoidal
-from glassformer.attention.rotary import Layout
 from glassformer.errors import ConfigError, ShapeError
+from glassformer.functional import sinusoidal
+from glassformer.functional.positions.rotary import Layout
 
 
 class TokenEmbedding(nn.Module):

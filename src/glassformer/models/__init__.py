@@ -11,7 +11,7 @@ from glassformer.models.config import Config, Dropout, Norms, Output, Positions
 from glassformer.models.decoder import Decoder
 from glassformer.models.encoder import Encoder
 from glassformer.models.encoder_decoder import EncoderDecoder
-from glassformer.models.heads import ClassificationHead
+from glassformer.models.output_heads import ClassificationHead
 from glassformer.models.presets import PRESETS, build
 
 __all__ = [

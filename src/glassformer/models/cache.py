@@ -5,7 +5,7 @@ from collections.abc import Callable
 from jaxtyping import Int
 from torch import Tensor
 
-from glassformer.attention.cache import CrossCache, GrowingCache, StaticCache
+from glassformer.functional.cache import CrossCache, GrowingCache, StaticCache
 
 
 class ModelCache:

@@ -3,15 +3,15 @@
 from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, Literal
 
-from glassformer.attention.rotary import Layout, Rotary
-from glassformer.attention.rotary_scalings import (
+from glassformer.errors import ConfigError
+from glassformer.functional.positions.rotary import Layout, Rotary
+from glassformer.functional.positions.rotary_scalings import (
     BandedScaling,
     LinearScaling,
     NTKScaling,
     Scaling,
     YaRNScaling,
 )
-from glassformer.errors import ConfigError
 from glassformer.layers.attention import Biases
 from glassformer.layers.block import NormPlace
 from glassformer.layers.feed_forward import Activation

@@ -3,13 +3,13 @@
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from glassformer.attention import Causal, Mask, Window
-from glassformer.attention.cache import GrowingCache, StaticCache
 from glassformer.errors import ConfigError
+from glassformer.functional import Causal, Mask, Window
+from glassformer.functional.cache import GrowingCache, StaticCache
 from glassformer.layers import TokenEmbedding
 from glassformer.models.cache import ModelCache
 from glassformer.models.config import Config
-from glassformer.models.heads import NextTokenHead
+from glassformer.models.output_heads import NextTokenHead
 from glassformer.models.stack import Stack, places
 from glassformer.text import SpecialTokens, Tokenizer
 

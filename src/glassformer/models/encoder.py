@@ -5,11 +5,11 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from glassformer.attention import Mask, Padding
 from glassformer.errors import ConfigError
+from glassformer.functional import Mask, Padding
 from glassformer.layers import TokenEmbedding
 from glassformer.models.config import Config
-from glassformer.models.heads import ClassificationHead, MaskedTokenHead
+from glassformer.models.output_heads import ClassificationHead, MaskedTokenHead
 from glassformer.models.stack import Stack, places
 from glassformer.text import SpecialTokens, Tokenizer
 

@@ -3,13 +3,13 @@
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from glassformer.attention import Mask
 from glassformer.errors import ConfigError
+from glassformer.functional import Mask
 from glassformer.layers import TokenEmbedding
 from glassformer.models.cache import ModelCache
 from glassformer.models.config import Config
 from glassformer.models.decoder import causal_mask, new_cache
-from glassformer.models.heads import NextTokenHead
+from glassformer.models.output_heads import NextTokenHead
 from glassformer.models.stack import Stack, places
 from glassformer.text import SpecialTokens, Tokenizer
 

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from glassformer.attention.rotary_scalings import BandedScaling
 from glassformer.errors import ConfigError
+from glassformer.functional.positions.rotary_scalings import BandedScaling
 from glassformer.models.baselines import RecurrentConfig, RecurrentLanguage, RecurrentTranslator
 from glassformer.models.config import Config, Dropout, Norms, Output, Positions
 from glassformer.models.decoder import Decoder

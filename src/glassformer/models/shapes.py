@@ -11,11 +11,11 @@ from typing import Any
 import torch
 
 from glassformer.errors import ConfigError, ShapeError
+from glassformer.models.call_recording import Call, Recorder, Value
 from glassformer.models.config import Config
 from glassformer.models.encoder import Encoder
 from glassformer.models.encoder_decoder import EncoderDecoder
 from glassformer.models.presets import PRESETS, build
-from glassformer.models.recording import Call, Recorder, Value
 
 LETTERS = (*"BLSCHKDFV", "max_len")
 BATCH, LENGTH, CONTEXT = 2, 10, 14

@@ -5,8 +5,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from glassformer.attention import ALiBi, Bias, Mask, RelativeBuckets
 from glassformer.errors import ShapeError
+from glassformer.functional import ALiBi, Bias, Mask, RelativeBuckets
 from glassformer.layers import (
     Block,
     CrossAttention,

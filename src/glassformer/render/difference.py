@@ -3,8 +3,8 @@
 import math
 
 from glassformer.languages import Language
-from glassformer.observe import Site
-from glassformer.render.sampled import evenly
+from glassformer.render.sampled_queries import evenly
+from glassformer.tracing import Site
 
 MOST_QUERIES = 128  # of a site, evenly spaced: a drawing must not wait for all of a long text
 

@@ -13,9 +13,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from glassformer.attention.pooling import Map
 from glassformer.errors import TraceError
-from glassformer.observe import Site
+from glassformer.functional.statistics.pooling import Map
+from glassformer.tracing import Site
 
 Pool = Literal["max", "mean"]
 ScaleBy = Literal["quantile", "row"]

@@ -6,9 +6,9 @@ from pathlib import PurePath
 from typing import Any
 
 from glassformer.languages import Language
-from glassformer.observe import Site, Trace
 from glassformer.render.marks import shown
 from glassformer.render.tokens import text_name
+from glassformer.tracing import Site, Trace
 
 _MOST = 60  # characters of a text
 _ENDS = "…"  # a token that finishes the character before it

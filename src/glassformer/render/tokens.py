@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import torch
 
 from glassformer.languages import Language
-from glassformer.observe import Site, Trace
 from glassformer.render.marks import shown
+from glassformer.tracing import Site, Trace
 
 ARROW = " → "
 _PARTS = re.compile(r"(, chosen rows)?(, some rows of .*)?$")  # of a text, in the names of texts

@@ -9,14 +9,14 @@ from pathlib import Path
 from rich.console import Console
 
 from glassformer.languages import Language, detect
-from glassformer.observe import Trace
-from glassformer.render.choice import choose
-from glassformer.render.figure import draw_figure
+from glassformer.render.figure.drawing import draw_figure
+from glassformer.render.focus import choose
 from glassformer.render.head_cells import Drawing, Pool, ScaleBy
-from glassformer.render.inline import inline_html
-from glassformer.render.page import draw_page
-from glassformer.render.picture import draw_picture
-from glassformer.render.sampled import sampled
+from glassformer.render.page.document import draw_page
+from glassformer.render.page.inline import inline_html
+from glassformer.render.sampled_queries import sampled
+from glassformer.render.terminal.picture import draw_picture
+from glassformer.tracing import Trace
 
 _LEAST_COLUMNS, _MOST_COLUMNS = 48, 100  # below the least, numbers would lose their digits
 

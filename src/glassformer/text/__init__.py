@@ -7,14 +7,14 @@ was trained on). New tokenizers: vocabularies, learning. Reading files: report, 
 rows, corpus. Tokens on the disk: spool, store, building. Imports errors; knows no model.
 """
 
-from glassformer.text.building import Built, Encoding, build_table
 from glassformer.text.corpus import Corpus, Example, read_lines, read_pairs
-from glassformer.text.folder import read_tokenizer
-from glassformer.text.learning import learn_tokenizer
-from glassformer.text.report import Report
-from glassformer.text.special import SpecialTokens
+from glassformer.text.corpus_report import Report
+from glassformer.text.special_tokens import SpecialTokens
 from glassformer.text.store import TokenStore, TokenTable, write_store, write_table
+from glassformer.text.table_building import Built, Encoding, build_table
 from glassformer.text.tokenizer import Tokenizer
+from glassformer.text.tokenizer_folder import read_tokenizer
+from glassformer.text.tokenizer_training import learn_tokenizer
 
 __all__ = [
     "Built",

@@ -1,7 +1,7 @@
 """A question in the form that a model was trained on."""
 
 from glassformer.errors import CheckpointError
-from glassformer.text.special import SpecialTokens
+from glassformer.text.special_tokens import SpecialTokens
 from glassformer.text.tokenizer import Tokenizer
 
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from glassformer.errors import ConfigError
+from glassformer.text.corpus_report import Report
 from glassformer.text.lines import Line, text_lines
-from glassformer.text.report import Report
 from glassformer.text.rows import Problems, Row, aligned_rows, json_rows, tab_rows
 
 Format = Literal["lines", "documents", "file", "stream", "aligned", "tsv", "jsonl"]

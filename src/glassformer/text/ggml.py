@@ -10,7 +10,7 @@ from typing import Any
 
 from glassformer.errors import CheckpointError
 from glassformer.settings import shown
-from glassformer.text.special import SpecialTokens
+from glassformer.text.special_tokens import SpecialTokens
 from glassformer.text.tokenizer import JsonTokenizer, Tokenizer
 from glassformer.text.tokenizer_file import check_pieces, library_errors
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from glassformer.errors import DataError
-from glassformer.text.compressed import COMPRESSED, READING_ERRORS, damage, opened
-from glassformer.text.report import Kind
+from glassformer.text.compression import COMPRESSED, READING_ERRORS, damage, opened
+from glassformer.text.corpus_report import Kind
 
 _MARK = b"\xef\xbb\xbf"  # the byte order mark that some editors put first
 _CHUNK = 1 << 16

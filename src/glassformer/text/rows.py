@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.errors import DataError
+from glassformer.text.corpus_report import Kind
 from glassformer.text.lines import n_lines, text_lines
-from glassformer.text.report import Kind
 
 Problems = tuple[tuple[Kind, Path], ...]
 

@@ -12,7 +12,7 @@ import torch
 
 import glassformer as gf
 from closeness import assert_close
-from glassformer.generate import generate_tokens
+from glassformer.generation import generate_tokens
 from glassformer.models.checkpoints import load, save
 from glassformer.text.chat import as_chat
 

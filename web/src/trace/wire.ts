@@ -1,4 +1,4 @@
-// A page as it travels: what render/page.py writes, name for name. What is small and shown at once
+// A page as it travels: what render/page/document.py writes, name for name. What is small and shown at once
 // lies in one place, the operands of each site in another, which only the engine reads.
 
 export type Packed = { shape: number[]; float32: string };

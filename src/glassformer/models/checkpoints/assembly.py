@@ -14,7 +14,7 @@ from glassformer.models.decoder import Decoder
 from glassformer.models.encoder import Encoder
 from glassformer.models.encoder_decoder import EncoderDecoder
 from glassformer.models.presets import build
-from glassformer.text.special import ONE, SEVERAL, SpecialTokens
+from glassformer.text.special_tokens import ONE, SEVERAL, SpecialTokens
 
 Model = Encoder | Decoder | EncoderDecoder
 Saved = Model | RecurrentLanguage | RecurrentTranslator

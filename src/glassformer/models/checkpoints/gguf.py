@@ -9,13 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from glassformer.attention.rotary_scalings import (
+from glassformer.errors import CheckpointError, ConfigError
+from glassformer.functional.positions.rotary_scalings import (
     BandedScaling,
     LinearScaling,
     Scaling,
     YaRNScaling,
 )
-from glassformer.errors import CheckpointError, ConfigError
 from glassformer.models.checkpoints.assembly import (
     Model,
     assembled,

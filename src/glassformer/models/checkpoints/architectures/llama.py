@@ -6,14 +6,14 @@ norms queries and keys.
 
 from typing import Any
 
-from glassformer.attention.rotary_scalings import (
+from glassformer.errors import CheckpointError
+from glassformer.functional.positions.rotary_scalings import (
     BandedScaling,
     LinearScaling,
     NTKScaling,
     Scaling,
     YaRNScaling,
 )
-from glassformer.errors import CheckpointError
 from glassformer.layers.attention import Biases
 from glassformer.models.checkpoints.architectures.architecture import (
     FOREIGN_ACTIVATIONS,

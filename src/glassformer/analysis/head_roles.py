@@ -1,0 +1,164 @@
+"""What kind of head is this? Scored on exact weights, and told in a name.
+
+Rows of a long text are sampled evenly; each sampled row is exact. A score is how much of the
+attention goes where the role says, beyond what even attention would give:
+
+    score = (share − share of even attention) / (1 − share of even attention)
+
+Many heads of decoders rest on the first token. That is a role of its own (`sink`); the others are
+scored on what is left without that column, so that it hides nothing.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from glassformer.tracing.site import Site
+
+ROLES = (
+    "previous",
+    "next",
+    "self",
+    "duplicate",
+    "induction",
+    "delimiter",
+    "positional",
+    "broad",
+    "distant",
+)
+_MOST_CELLS = 1 << 24
+_NEAR = 16  # tokens on each side in which a pattern by position is sought
+_LEAST = 0.3  # below this score a head has no role of its own
+
+
+@dataclass(frozen=True, kw_only=True)
+class Role:
+    """One head: its best role, how clearly, and what every role scores."""
+
+    layer_head: tuple[str, int]
+    role: str  # one of ROLES, or "mixed"
+    score: float
+    sink: float  # the share of attention that rests on the first token
+    scores: dict[str, float]
+
+
+def roles(
+    site: Site,
+    tokens: Int[Tensor, " L"] | None = None,
+    *,
+    delimiters: Collection[int] = (),
+    sequence: int = 0,
+) -> list[Role]:
+    """The role of every head of a self-attention site.
+
+    `tokens` are the ids of the text: without them nothing is known of duplicates, induction and
+    delimiters, whose ids are those of `delimiters`.
+    """
+    H, L, S = site.shape[1:]
+    n_rows = max(1, min(L, 512, _MOST_CELLS // max(1, H * S)))
+    first = min(2, L - 1)  # the first rows have no choice
+    rows = torch.linspace(first, L - 1, n_rows).round().long().unique()
+    weights = site.weights(rows=rows.tolist(), sequence=sequence).float().cpu()  # H R S
+    allowed = site.allowed(rows=rows, sequence=sequence).cpu()
+    stands = site.stands.cpu()[rows]
+    marks = _marks(stands, S, tokens, delimiters)
+    sink = weights[..., 0].mean(-1)
+    rest, open_ = weights.clone(), allowed.clone()
+    rest[..., 0], open_[..., 0] = 0.0, False
+    total = rest.sum(-1, keepdim=True)
+    rest = rest / total.clamp(min=1e-12)
+    counted = (total[..., 0] > 1e-6) & (open_.sum(-1) > 1)  # rows in which there is something left
+    even = open_ / open_.sum(-1, keepdim=True).clamp(min=1)
+    found = {name: _beyond(rest, even, mark, counted) for name, mark in marks.items()}
+    found["positional"] = _positional(rest, stands, counted)
+    found["broad"] = _broad(rest, open_, counted)
+    return [
+        _role(site.name, number, float(sink[h]), {n: float(s[h]) for n, s in found.items()})
+        for h, number in enumerate(site.head_numbers)
+    ]
+
+
+def _marks(
+    stands: Int[Tensor, " R"], S: int, tokens: Tensor | None, delimiters: Collection[int]
+) -> dict[str, Bool[Tensor, "R S"]]:
+    """Where each role would have a query look."""
+    ahead = torch.arange(S) - stands[:, None]
+    marks = {
+        "previous": ahead == -1,
+        "next": ahead == 1,
+        "self": ahead == 0,
+        "distant": ahead.abs() > max(S // 4, _NEAR),
+    }
+    if tokens is None or len(tokens) != S:
+        return marks
+    own = tokens.cpu()[stands.clamp(0, S - 1)]
+    same = tokens.cpu()[None] == own[:, None]
+    marks["duplicate"] = same & (ahead != 0)
+    after = torch.zeros_like(same)
+    after[:, 1:] = same[:, :-1]  # behind an earlier copy of the query's own token
+    marks["induction"] = after & (ahead <= 0)
+    if delimiters:
+        marks["delimiter"] = torch.isin(tokens.cpu(), torch.tensor(sorted(delimiters))).expand_as(
+            same
+        )
+    return marks
+
+
+def _beyond(
+    rest: Float[Tensor, "H R S"],
+    even: Float[Tensor, "H R S"],
+    mark: Bool[Tensor, "R S"],
+    counted: Bool[Tensor, "H R"],
+) -> Float[Tensor, " H"]:
+    there = counted & mark.any(-1)  # a row without such a place says nothing about the role
+    share = _mean((rest * mark).sum(-1), there)
+    chance = _mean((even * mark).sum(-1), there)
+    return ((share - chance) / (1 - chance).clamp(min=1e-6)).where(there.any(-1), 0.0)
+
+
+def _positional(
+    rest: Float[Tensor, "H R S"], stands: Int[Tensor, " R"], counted: Bool[Tensor, "H R"]
+) -> Float[Tensor, " H"]:
+    """How much of the weights the mean pattern around the query explains."""
+    S = rest.shape[-1]
+    places = stands[:, None] + torch.arange(-_NEAR, _NEAR + 1)
+    inside = (places >= 0) & (places < S)
+    near = rest.gather(-1, places.clamp(0, S - 1).expand(len(rest), -1, -1)) * inside
+    mean = _mean(near.transpose(1, 2), counted[:, None]).square().sum(-1)
+    whole = _mean(rest.square().sum(-1), counted)
+    return mean / whole.clamp(min=1e-12)
+
+
+def _broad(
+    rest: Float[Tensor, "H R S"], open_: Bool[Tensor, "H R S"], counted: Bool[Tensor, "H R"]
+) -> Float[Tensor, " H"]:
+    """Entropy by the largest it could be: 1 is even attention."""
+    entropy = -(rest * rest.clamp(min=1e-30).log()).sum(-1)
+    return _mean(entropy / open_.sum(-1).clamp(min=2).log(), counted)
+
+
+def _mean(values: Tensor, counted: Tensor) -> Tensor:
+    return (values * counted).sum(-1) / counted.sum(-1).clamp(min=1)
+
+
+def _role(site: str, head: int, sink: float, scores: dict[str, float]) -> Role:
+    # A head that looks at one place by position is named by the place, not by being positional.
+    by_place = max(scores.get(n, 0.0) for n in ("previous", "next", "self"))
+    weighed = dict(scores)
+    if by_place > _LEAST:
+        weighed["positional"] = 0.0
+    weighed["broad"] = 0.0 if scores["broad"] < 0.85 else scores["broad"] * 0.6
+    best = max(weighed, key=weighed.__getitem__)
+    named = best if weighed[best] >= _LEAST else "mixed"
+    if sink >= 0.9:  # there is hardly anything left to look at
+        named = "sink"
+    return Role(
+        layer_head=(site, head),
+        role=named,
+        score=sink if named == "sink" else weighed[best],
+        sink=sink,
+        scores={"sink": sink, **scores},
+    )

@@ -1,0 +1,9 @@
+"""Four shapes."""
+
+from collections.abc import Iterator
+
+from glassformer.school.practice.cases import Case, Draw, filled_in
+
+
+def cases(draw: Draw) -> Iterator[Case]:
+    yield from filled_in("keys_turned", "scores", "weights", "out", digits=0)

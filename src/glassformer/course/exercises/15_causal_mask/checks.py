@@ -1,0 +1,36 @@
+"""The mask for several sizes; attention; and a changed future, which may change nothing before."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from torch import Tensor
+
+from glassformer.school.practice.cases import Case, Draw, battery
+
+
+def inputs(draw: Draw) -> dict[str, Any]:
+    B, D, E, L, S = draw.sizes(5)
+    L, S = min(L, S), max(L, S)
+    return {"q": draw.normal(B, L, D), "k": draw.normal(B, S, D), "v": draw.normal(B, S, E)}
+
+
+def future(m: Any, x: Tensor, changed: Tensor, place: int) -> Any:
+    before = m.causal_attention(x, x, x)[:, :place]
+    return before - m.causal_attention(changed, changed, changed)[:, :place]
+
+
+def cases(draw: Draw) -> Iterator[Case]:
+    def mask(m: Any, n_queries: int, n_keys: int) -> Any:
+        return m.causal_mask(n_queries, n_keys)
+
+    n = draw.size(3)
+    yield Case("mask", mask, {"n_queries": n, "n_keys": n}, ("mask",))
+    yield Case("mask", mask, {"n_queries": n, "n_keys": n + draw.size()}, ("mask",))
+    yield Case("mask", mask, {"n_queries": 1, "n_keys": n}, ("mask",))
+    yield from battery(draw, inputs, lambda m, q, k, v: m.causal_attention(q, k, v))
+    B, L, D = draw.sizes(3, low=4)
+    x, place = draw.normal(B, L, D), L // 2
+    changed = x.clone()
+    changed[:, place:] = draw.normal(B, L - place, D)
+    given = {"x": x, "changed": changed, "place": place}
+    yield Case("future", future, given, ("difference",))

@@ -1,0 +1,11 @@
+"""One case for each shape."""
+
+from collections.abc import Iterator
+
+from glassformer.school.practice.cases import Case, Draw, filled_in
+
+SHAPES = ("projected", "split", "q", "keys_turned", "scores", "out_heads", "out")
+
+
+def cases(draw: Draw) -> Iterator[Case]:
+    yield from filled_in(*SHAPES, digits=0)

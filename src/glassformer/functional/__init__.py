@@ -1,0 +1,84 @@
+"""Attention as pure functions on tensors: (B, H, L, D) in, (B, H, L, E) out.
+
+Reading order: reference (the definition), masks, biases, dispatch and backends (the same, fast),
+tiles and statistics (looking without the matrix), arithmetic (one cell on paper), and positions:
+sinusoidal, rotary with its scalings; cache. Imports nothing of glassformer but its errors.
+"""
+
+from glassformer.functional.arithmetic import (
+    CellArithmetic,
+    RowArithmetic,
+    cell_arithmetic,
+    row_arithmetic,
+)
+from glassformer.functional.biases import ALiBi, Bias, ExplicitBias, RelativeBuckets
+from glassformer.functional.cache import CrossCache, GrowingCache, StaticCache
+from glassformer.functional.dispatch import Explanation, attention, explain
+from glassformer.functional.masks import (
+    Causal,
+    Documents,
+    Explicit,
+    Mask,
+    Padding,
+    Prefix,
+    Window,
+    from_torch_mha,
+)
+from glassformer.functional.positions.rotary import Rotary, rotate
+from glassformer.functional.positions.rotary_scalings import (
+    BandedScaling,
+    LinearScaling,
+    NTKScaling,
+    YaRNScaling,
+)
+from glassformer.functional.positions.sinusoidal import sinusoidal
+from glassformer.functional.reference import attention_weights
+from glassformer.functional.statistics.pooling import Map
+from glassformer.functional.statistics.summary import (
+    AttentionStatistics,
+    Top,
+    attention_lse,
+    attention_statistics,
+    attention_tile,
+)
+from glassformer.functional.tiles import memory_budget
+
+__all__ = [
+    "ALiBi",
+    "AttentionStatistics",
+    "BandedScaling",
+    "Bias",
+    "Causal",
+    "CellArithmetic",
+    "CrossCache",
+    "Documents",
+    "Explanation",
+    "Explicit",
+    "ExplicitBias",
+    "GrowingCache",
+    "LinearScaling",
+    "Map",
+    "Mask",
+    "NTKScaling",
+    "Padding",
+    "Prefix",
+    "RelativeBuckets",
+    "Rotary",
+    "RowArithmetic",
+    "StaticCache",
+    "Top",
+    "Window",
+    "YaRNScaling",
+    "attention",
+    "attention_lse",
+    "attention_statistics",
+    "attention_tile",
+    "attention_weights",
+    "cell_arithmetic",
+    "explain",
+    "from_torch_mha",
+    "memory_budget",
+    "rotate",
+    "row_arithmetic",
+    "sinusoidal",
+]

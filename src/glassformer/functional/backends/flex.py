@@ -1,0 +1,165 @@
+"""Attention by FlexAttention: masks and biases compiled into the kernel, empty blocks skipped.
+
+The BlockMask comes from a mask's bounds, block by block, without writing out the dense mask.
+Numbers reach the kernel as tensors, so that another length or window needs no other kernel.
+"""
+
+import shutil
+import sys
+from collections.abc import Callable
+from functools import cache, lru_cache
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from glassformer.errors import BackendError
+from glassformer.functional.cells import Blocks, Cells, Extent
+from glassformer.functional.checks import Scoring
+from glassformer.functional.graph_capture import is_traced
+from glassformer.functional.masks import Mask
+
+BLOCK = 128  # FlexAttention's own default
+_NARROWEST = 16  # what the matrix units multiply at least
+_MOST_KERNELS = 256  # kinds of mask, bias, dtype and layout that may be compiled in one process
+
+
+def refusal(q: Tensor, k: Tensor, v: Tensor, site: Scoring, dropout: float) -> str | None:
+    """Why this backend cannot do what is asked; None: it can."""
+    if is_traced(q):
+        return "this backend compiles by itself and cannot run inside another graph or transform"
+    if dropout:
+        return "FlexAttention has no dropout"
+    if q.device.type not in ("cpu", "cuda"):
+        return f"FlexAttention runs on CPU and CUDA, not on {q.device.type}"
+    if q.dtype == torch.float64:
+        return "FlexAttention computes in float32 at most"
+    if q.device.type == "cuda" and min(q.shape[-1], v.shape[-1]) < _NARROWEST:
+        return f"FlexAttention's CUDA kernels need heads at least {_NARROWEST} wide"
+    if q.device.type == "cpu":
+        learned = (q, k, v, *(site.bias.tensors() if site.bias is not None else ()))
+        if torch.is_grad_enabled() and any(t.requires_grad for t in learned):
+            return "FlexAttention computes no gradients on the CPU"
+        if not has_avx2():
+            return "FlexAttention's CPU kernels need an x86 processor with AVX2"
+        if not _has_compiler():
+            return "FlexAttention needs a C++ compiler on the CPU, and none was found"
+    return None
+
+
+def attend(
+    q: Float[Tensor, "B H L D"],
+    k: Float[Tensor, "B K S D"],
+    v: Float[Tensor, "B K S E"],
+    site: Scoring,
+    dropout: float = 0.0,
+) -> Float[Tensor, "B H L E"]:
+    """The weighted sum of the values, by a kernel compiled for this kind of mask and bias."""
+    del dropout  # refused above
+    from torch._dynamo.exc import TorchDynamoException
+
+    score_mod, blocks = _score_mod(site, q.device), block_mask(site.mask, site.extent, q.device)
+    options = {"scale": site.scale, "enable_gqa": q.shape[1] != k.shape[1]}
+    try:
+        with torch._dynamo.config.patch(recompile_limit=_MOST_KERNELS):
+            return _compiled()(q, k, v, score_mod=score_mod, block_mask=blocks, **options)
+    except TorchDynamoException as error:
+        lines = [line.split("error:")[-1] for line in str(error).splitlines() if "rror" in line]
+        kind = lines[-1] if lines else str(error)
+        raise BackendError(
+            f"backend='flex' cannot compute this exactly: PyTorch's compiler fails on this kind of "
+            f"mask or bias for {q.dtype} on {q.device.type} ({kind.strip()[:160]}). "
+            "Leave backend out, or use backend='streaming'."
+        ) from error
+
+
+def block_mask(mask: Mask | None, extent: Extent, device: torch.device) -> Any:
+    """The BlockMask of a mask; those that hold no tensors are kept, since they cannot change."""
+    if mask is None:
+        return None
+    if mask.is_static:
+        return _kept_block_mask(_ByText(mask), extent, device)
+    return _build(mask, extent, device)
+
+
+def _build(mask: Mask, extent: Extent, device: torch.device) -> Any:
+    from torch.nn.attention.flex_attention import BlockMask
+
+    blocks = Blocks(extent.L, extent.S, BLOCK, BLOCK, device)
+    possible, certain = blocks.spread(mask.bounds(blocks))
+    traced = mask.traced(device)
+    L, S = (torch.tensor(n, device=device) for n in extent[2:])
+
+    def mask_mod(b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
+        return traced.allows(Cells(b, h, q, k, L, S))
+
+    return BlockMask.from_kv_blocks(
+        *_listed(possible & ~certain),
+        *_listed(certain),
+        (BLOCK, BLOCK),
+        mask_mod,
+        seq_lengths=(extent.L, extent.S),
+    )
+
+
+class _ByText:
+    """A mask as a dictionary key: two masks without tensors that print alike are alike."""
+
+    def __init__(self, mask: Mask) -> None:
+        self.mask, self.text = mask, repr(mask)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ByText) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+
+@lru_cache(maxsize=32)
+def _kept_block_mask(key: _ByText, extent: Extent, device: torch.device) -> Any:
+    return _build(key.mask, extent, device)
+
+
+def _listed(wanted: Tensor) -> tuple[Tensor, Tensor]:
+    # How many blocks each row of blocks has, and which: those that are wanted first, in order. The
+    # kernels take these lists to be contiguous and do not look.
+    wanted = wanted.contiguous()
+    count = wanted.sum(-1, dtype=torch.int32)
+    which = wanted.to(torch.int8).argsort(dim=-1, descending=True, stable=True)
+    return count, which.to(torch.int32)
+
+
+def _score_mod(site: Scoring, device: torch.device) -> Callable[..., Tensor] | None:
+    bias, softcap = site.bias, site.softcap
+    if bias is None and softcap is None:
+        return None
+    L, S = (torch.tensor(n, device=device) for n in site.extent[2:])
+
+    def score_mod(score: Tensor, b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
+        if softcap is not None:
+            score = softcap * torch.tanh(score / softcap)
+        if bias is not None:
+            score = score + bias.values(Cells(b, h, q, k, L, S))
+        return score
+
+    return score_mod
+
+
+@cache
+def _compiled() -> Callable[..., Tensor]:
+    from torch.nn.attention.flex_attention import flex_attention
+
+    return torch.compile(flex_attention, fullgraph=True)
+
+
+@cache
+def has_avx2() -> bool:
+    """Whether PyTorch generates FlexAttention kernels for this processor: its own condition."""
+    capability = torch.backends.cpu.get_cpu_capability()
+    return sys.platform != "darwin" and capability in ("AVX2", "AVX512")
+
+
+@cache
+def _has_compiler() -> bool:
+    return any(shutil.which(name) for name in ("g++", "clang++", "c++", "cl"))

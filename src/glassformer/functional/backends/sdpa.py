@@ -1,0 +1,173 @@
+"""Attention by `F.scaled_dot_product_attention`, with a flag wherever one will do for a mask.
+
+Its own causal flag is aligned top-left and ours bottom-right: they agree only for L = S.
+
+    L = S          L = 1        L > S                     L < S
+    is_causal      no mask      zeros for the first       bottom-right kernel on CUDA,
+                                L − S, then is_causal     else a dense mask
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from glassformer.functional.cells import Extent, Tile
+from glassformer.functional.checks import Scoring
+from glassformer.functional.graph_capture import is_traced, needs_more_derivatives, sure
+from glassformer.functional.masks import Causal, Mask, essential
+
+_REGISTER = 16  # float32 numbers in the widest vector register that PyTorch uses, AVX-512
+_SHORT = 1 << 14  # cells: up to here CPU gradients are slower in half precision
+
+
+def refusal(q: Tensor, k: Tensor, v: Tensor, site: Scoring, dropout: float) -> str | None:
+    """Why this backend cannot do what is asked; None: it can."""
+    del k, v, dropout
+    if site.softcap is not None:
+        return "scaled_dot_product_attention has no soft-capping"
+    if site.bias is not None and not site.bias.is_exact_in(q.dtype):
+        return f"scaled_dot_product_attention would round this bias to {q.dtype}, the dtype of q"
+    if needs_more_derivatives():
+        return "PyTorch's fused kernels have no forward-mode and no second derivatives"
+    return None
+
+
+def form(q: Tensor, site: Scoring) -> str:
+    """How the kernel learns of the mask: a flag, or a "dense" tensor.
+
+    "none", "is_causal", "tail" and "lower_right" are flags. "few" stands for a tensor too, which
+    a flag could replace if the kernel did not lose NaN there.
+    """
+    return _form(q, site, _remaining_mask(site))
+
+
+def _remaining_mask(site: Scoring) -> Mask | None:
+    # Without an offset, Causal hides something as soon as there are two queries.
+    mask = site.mask
+    if isinstance(mask, Causal) and mask.offset is None and sure(site.extent.L > 1):
+        return mask
+    return essential(mask, site.extent)
+
+
+def _form(q: Tensor, site: Scoring, mask: Mask | None) -> str:
+    L, S = site.extent[2:]
+    is_flag = mask is None or (isinstance(mask, Causal) and mask.offset is None)
+    if site.bias is not None or not is_flag:
+        return "dense"
+    if q.device.type == "cpu" and not sure(S >= _REGISTER):
+        # The flags' maximum over keys forgets NaN in what does not fill a vector register: a row
+        # of nothing but NaN comes out as zeros. The maximum behind a dense mask does not.
+        return "few"
+    if mask is None:
+        return "none"
+    if sure(L == S):
+        return "is_causal"
+    if sure(L > S):
+        return "tail"
+    has_kernel = q.is_cuda and q.dtype != torch.float64 and not is_traced(q)
+    return "lower_right" if has_kernel else "dense"
+
+
+def attend(
+    q: Float[Tensor, "B H L D"],
+    k: Float[Tensor, "B K S D"],
+    v: Float[Tensor, "B K S E"],
+    site: Scoring,
+    dropout: float = 0.0,
+) -> Float[Tensor, "B H L E"]:
+    """The weighted sum of the values, by the fastest kernel that PyTorch has for the case."""
+    if _learns_slowly(q, k, v, site):
+        return attend(q.float(), k.float(), v.float(), site, dropout).to(v.dtype)
+    mask = _remaining_mask(site)
+    how = _form(q, site, mask)
+    q, scale = _with_positive_scale(q, site.scale)
+    D, E = q.shape[-1], v.shape[-1]
+    if D != E:  # the fused kernels want one width; zeros change neither scores nor sums
+        q, k, v = (F.pad(x, (0, max(D, E) - x.shape[-1])) for x in (q, k, v))
+    grouped = not sure(q.shape[1] == k.shape[1])  # torch 2.11 compiles != of symbols wrongly
+    if grouped and q.is_cuda and (how in ("dense", "lower_right") or q.dtype == torch.float32):
+        # Only the flash kernel knows grouped heads; for the others copies cost less than falling
+        # back to the unfused form.
+        k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], dim=1) for x in (k, v))
+        grouped = False
+    options = {"dropout_p": dropout, "scale": scale, "enable_gqa": grouped}
+    if how == "tail":
+        first = site.extent.L - site.extent.S
+        seen = F.scaled_dot_product_attention(q[:, :, first:], k, v, is_causal=True, **options)
+        out = F.pad(seen, (0, 0, first, 0))
+    elif how in ("none", "is_causal"):
+        out = F.scaled_dot_product_attention(q, k, v, is_causal=how == "is_causal", **options)
+    elif how == "lower_right":
+        bias = _lower_right(site.extent)
+        out = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, **options)
+    elif how == "few":
+        bias = _additive(q, site.extent, is_causal=mask is not None)
+        out = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, **options)
+    elif q.is_cuda:
+        filled, empty = _filled(_dense(q, site, mask))
+        out = F.scaled_dot_product_attention(q, k, v, attn_mask=filled, **options)
+        out = out.masked_fill(empty, 0.0)
+    else:
+        dense = _dense(q, site, mask)
+        out = F.scaled_dot_product_attention(q, k, v, attn_mask=dense, **options)
+    return out if D == E else out[..., :E]
+
+
+def _with_positive_scale(q: Tensor, scale: float) -> tuple[Tensor, float]:
+    # The kernels multiply by the scale after they have put −∞ where the causal flag hides, and
+    # flash kernels take the maximum before it: both are wrong unless the scale is positive.
+    if scale > 0:
+        return q, scale
+    return (-q, -scale) if scale < 0 else (q * 0.0, 1.0)
+
+
+def _learns_slowly(q: Tensor, k: Tensor, v: Tensor, site: Scoring) -> bool:
+    learns = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
+    half = q.dtype in (torch.bfloat16, torch.float16)
+    return (
+        learns and half and q.device.type == "cpu" and sure(site.extent.L * site.extent.S <= _SHORT)
+    )
+
+
+def _lower_right(extent: Extent) -> Tensor:
+    # Imported here: the module loads torch's compiler.
+    from torch.nn.attention.bias import causal_lower_right
+
+    return causal_lower_right(extent.L, extent.S)
+
+
+def _filled(mask: Tensor) -> tuple[Tensor, Tensor]:
+    """A dense mask or bias whose empty rows allow everything, and where these rows are.
+
+    On CUDA in half precision, PyTorch's kernels give a row without any key other than zeros.
+    """
+    hidden = ~mask if mask.dtype == torch.bool else mask.isneginf()
+    empty = hidden.all(-1, keepdim=True)
+    return mask | empty if mask.dtype == torch.bool else mask.masked_fill(empty, 0.0), empty
+
+
+def _additive(q: Tensor, extent: Extent, *, is_causal: bool) -> Tensor:
+    """No mask, or the causal one, in the form that costs the host least: numbers to add."""
+    if not is_causal:
+        return q.new_zeros(1, extent.S)
+    hidden = q.new_full((extent.L, extent.S), -math.inf)
+    return hidden.triu(extent.S - extent.L + 1)
+
+
+def _dense(q: Tensor, site: Scoring, mask: Mask | None) -> Tensor:
+    whole = Tile.whole(site.extent, q.device)
+    allowed = None if mask is None else mask.tile(whole)
+    if site.bias is not None:
+        scores = site.bias.tile(whole).to(q.dtype)
+        return _as_matrix(scores if allowed is None else scores.masked_fill(~allowed, -torch.inf))
+    assert allowed is not None, "without mask and bias the form is not dense"
+    return _as_matrix(allowed.expand(*allowed.shape[:-2], *site.extent[2:]))
+
+
+def _as_matrix(tile: Tensor) -> Tensor:
+    """One matrix for all sequences and heads as (L, S): exported with leading ones it would bind
+    the length, because PyTorch pads such masks for its CUDA kernels."""
+    return tile[0, 0] if sure(tile.shape[0] == 1) and sure(tile.shape[1] == 1) else tile

@@ -1,0 +1,156 @@
+"""The gradients of streaming attention, and the gradients of these.
+
+The first are computed tile by tile from q, k and lse. The second are left to autograd, through the
+definition, for one chunk of rows after the other: every row of attention is a function of its own
+query and of all keys, so the parts add up, and no more than a chunk of the matrix is ever held.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from glassformer.functional.cells import Tile
+from glassformer.functional.checks import Scoring
+from glassformer.functional.tiles import Plan, split_groups, tile_scores, working_dtype
+
+
+class Call(NamedTuple):
+    """One call of streaming attention: all but its tensors."""
+
+    site: Scoring
+    plan: Plan
+    keep: "Keep | None"
+
+
+def first_gradients(
+    call: Call, out: Tensor, lse: Tensor, grad_out: Tensor, *operands: Tensor
+) -> tuple[Tensor, ...]:
+    """The gradients of q, k, v and the tensors of the bias."""
+    site, plan, keep = call
+    q, k, v, *tensors = operands
+    dtype = working_dtype(q.dtype)
+    dq, dk, dv = (torch.zeros_like(x, dtype=dtype) for x in (q, k, v))
+    sums = tuple(torch.zeros_like(t, dtype=dtype) for t in tensors)
+    grad_out = grad_out.to(dtype)
+    drift = (grad_out * out.to(dtype)).sum(-1, keepdim=True)  # Σ_j weight_j · dweight_j
+    finite = lse.masked_fill(lse.isneginf(), 0.0)[..., None]
+    for rows, tiles in plan.chunks():
+        g, q_rows = grad_out[:, :, rows], q[:, :, rows].to(dtype)
+        for tile in tiles:
+            cols = tile.cols
+            scores = tile_scores(q, k, site, tile)
+            bend = _softcap_slope(q, k, site, tile) if site.softcap is not None else None
+            weights = scores.sub_(finite[:, :, rows]).exp_()
+            dweights = times(g, v[:, :, cols].to(dtype).transpose(-1, -2))
+            kept = weights
+            if keep is not None:
+                factor = keep(tile, weights)
+                kept, dweights = weights * factor, dweights * factor
+            dv[:, :, cols] += _gathered(kept, g, k.shape[1])
+            dscores = weights * (dweights - drift[:, :, rows])
+            if site.bias is not None:
+                site.bias.accumulate(sums, dscores, tile)
+            if bend is not None:
+                dscores = dscores * bend
+            dq[:, :, rows] += times(dscores, k[:, :, cols].to(dtype)) * site.scale
+            dk[:, :, cols] += _gathered(dscores, q_rows, k.shape[1]) * site.scale
+    grads = (dq, dk, dv, *sums)
+    return tuple(g.to(x.dtype) for g, x in zip(grads, operands, strict=True))
+
+
+def second_gradients(
+    call: Call, weights: Sequence[Tensor], grad_out: Tensor, operands: Sequence[Tensor]
+) -> tuple[Tensor, ...]:
+    """The gradients, for grad_out and every operand, of Σ weights · first_gradients.
+
+    While a graph is being built, these have one too, and so have third derivatives; that graph
+    holds the matrix.
+    """
+    build = torch.is_grad_enabled()
+    with torch.enable_grad():
+        inputs = [_branch(x, build) for x in (grad_out, *operands)]
+        sums = [torch.zeros_like(x) for x in inputs]
+        for rows, out in _out_by_rows(call, *inputs[1:]):
+            first = torch.autograd.grad(
+                out, inputs[1:], inputs[0][:, :, rows], create_graph=True, allow_unused=True
+            )
+            pairs = zip(first, weights, strict=True)
+            total = torch.stack([(g * w).sum() for g, w in pairs if g is not None]).sum()
+            grads = torch.autograd.grad(total, inputs, create_graph=build, allow_unused=True)
+            sums = [s if g is None else s + g for s, g in zip(sums, grads, strict=True)]
+    return tuple(sums)
+
+
+def _branch(x: Tensor, build: bool) -> Tensor:
+    # A view is a node of its own: gradients end there, even where k was computed from q, and
+    # graphs go on behind it.
+    return x.view_as(x) if build and x.requires_grad else x.detach().requires_grad_()
+
+
+def _out_by_rows(
+    call: Call, q: Tensor, k: Tensor, v: Tensor, *tensors: Tensor
+) -> Iterator[tuple[slice, Tensor]]:
+    """Chunks of rows of attention by operations that autograd knows; empty chunks left out."""
+    site, plan, keep = call
+    if site.bias is not None:
+        site = site._replace(bias=site.bias.with_tensors(tensors))
+    if keep is None:  # dropout is drawn by tile; without it, chunks are cut for full width
+        plan = Plan.of(site.extent, site.mask, q.device, wide=True)
+    dtype = working_dtype(q.dtype)
+    for rows, tiles in plan.chunks():
+        if not tiles:
+            continue
+        parts = [tile_scores(q, k, site, tile) for tile in tiles]
+        scores = torch.cat(parts, dim=-1)
+        empty = scores.isneginf().all(-1, keepdim=True)
+        weights = scores.masked_fill(empty, 0.0).softmax(-1).masked_fill(empty, 0.0)
+        if keep is not None:
+            kept = [keep(tile, part) for tile, part in zip(tiles, parts, strict=True)]
+            weights = weights * torch.cat(kept, dim=-1)
+        values = torch.cat([v[:, :, tile.cols] for tile in tiles], dim=2).to(dtype)
+        yield rows, times(weights, values).to(q.dtype)
+
+
+class Keep:
+    """Which weights dropout keeps, drawn anew from its seed for each tile: nothing is stored."""
+
+    def __init__(self, dropout: float, seed: int, device: torch.device) -> None:
+        self.dropout, self.seed = dropout, seed
+        self.generator = torch.Generator(device)
+
+    @classmethod
+    def drawn(cls, dropout: float, device: torch.device) -> "Keep":
+        return cls(dropout, int(torch.randint(2**62, ())), device)
+
+    def __call__(self, tile: Tile, like: Tensor) -> Tensor:
+        # Distinct for every tile: no two tiles begin at the same row and column.
+        row, col = (which.start for which in (tile.rows, tile.cols) if isinstance(which, slice))
+        self.generator.manual_seed((self.seed + (row << 31) + col) % 2**63)
+        noise = torch.rand(like.shape, generator=self.generator, device=like.device)
+        return (noise >= self.dropout).to(like.dtype) / (1 - self.dropout)
+
+
+def _softcap_slope(q: Tensor, k: Tensor, site: Scoring, tile: Tile) -> Tensor:
+    # d/dx of c·tanh(x/c) is 1 − tanh²(x/c), at the capped scores without bias or mask.
+    bare = site._replace(mask=None, bias=None)
+    capped = tile_scores(q, k, bare, tile)
+    return 1 - (capped / site.softcap) ** 2  # type: ignore[operator]
+
+
+def times(
+    heads: Float[Tensor, "B H R C"], groups: Float[Tensor, "B K C D"]
+) -> Float[Tensor, "B H R D"]:
+    """Each query head's rows times the matrix of its key-value head."""
+    x = split_groups(heads, groups.shape[1])
+    return (x.flatten(2, 3) @ groups).unflatten(2, x.shape[2:4]).flatten(1, 2)
+
+
+def _gathered(
+    heads: Float[Tensor, "B H R C"], rows: Float[Tensor, "B H R D"], n_kv_heads: int
+) -> Float[Tensor, "B K C D"]:
+    """Transposed product, summed over the query heads that share a key-value head."""
+    x, y = (split_groups(t, n_kv_heads).flatten(2, 3) for t in (heads, rows))
+    return x.transpose(-1, -2) @ y

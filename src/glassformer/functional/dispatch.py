@@ -1,0 +1,172 @@
+"""`attention`, and the choice of a backend behind it, which `explain` tells with its reasons."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from glassformer.errors import BackendError, ConfigError
+from glassformer.functional import reference
+from glassformer.functional.autocast import autocast_dtype, cast_operands, without_autocast
+from glassformer.functional.backends import flex, sdpa, streaming
+from glassformer.functional.biases import Bias
+from glassformer.functional.checks import Scoring, check_scoring, check_values
+from glassformer.functional.graph_capture import is_traced
+from glassformer.functional.masks import Mask
+from glassformer.functional.tiles import Plan
+
+Name = Literal["sdpa", "flex", "streaming", "reference"]
+
+_SMALL = 1 << 20  # cells: below this a dense mask costs less than anything clever
+_LARGE = 1 << 28  # cells: above this a dense mask does not fit beside the work
+_SPARSE = 0.5  # share of tiles: below this skipping the others beats a fused kernel on the CPU
+
+
+class Backend(NamedTuple):
+    """One way to compute attention: `refusal` says why it cannot, `attend` does it."""
+
+    refusal: Callable[[Tensor, Tensor, Tensor, Scoring, float], str | None]
+    attend: Callable[[Tensor, Tensor, Tensor, Scoring, float], Tensor]
+
+
+def _attend_by_definition(q: Tensor, k: Tensor, v: Tensor, site: Scoring, dropout: float) -> Tensor:
+    return reference.attention(q, k, v, **site.options(), dropout=dropout)
+
+
+BACKENDS: dict[str, Backend] = {
+    "sdpa": Backend(sdpa.refusal, sdpa.attend),
+    "flex": Backend(flex.refusal, flex.attend),
+    "streaming": Backend(streaming.refusal, streaming.attend),
+    "reference": Backend(lambda *_: None, _attend_by_definition),
+}
+
+
+def attention(
+    q: Float[Tensor, "B H L D"],
+    k: Float[Tensor, "B K S D"],
+    v: Float[Tensor, "B K S E"],
+    *,
+    mask: Mask | Bool[Tensor, "..."] | None = None,
+    bias: Bias | Float[Tensor, "..."] | None = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+    dropout: float = 0.0,
+    backend: Name | None = None,
+) -> Float[Tensor, "B H L E"]:
+    """softmax(q kᵀ · scale + bias, where the mask allows) v, by the fastest exact backend.
+
+    Query head h reads key-value head h // (H // K). A row where nothing is allowed gives zeros.
+    `dropout` acts on the weights whenever it is not 0: pass 0 outside of training.
+
+    >>> import torch
+    >>> q, k, v = torch.randn(3, 1, 8, 5, 64).unbind(0)
+    >>> attention(q, k, v).shape
+    torch.Size([1, 8, 5, 64])
+    """
+    if autocast_dtype(q) is not None:
+        q, k, v, bias = cast_operands(q, k, v, bias)
+        options = {"mask": mask, "bias": bias, "scale": scale, "softcap": softcap}
+        with without_autocast(q):
+            return attention(q, k, v, **options, dropout=dropout, backend=backend)
+    site = check_scoring(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
+    check_values(q, k, v, dropout)
+    name = _choose(q, k, v, site, dropout).backend if backend is None else backend
+    if backend is not None:
+        _insist(name, q, k, v, site, dropout)
+    return BACKENDS[name].attend(q, k, v, site, dropout)
+
+
+def explain(
+    q: Float[Tensor, "B H L D"],
+    k: Float[Tensor, "B K S D"],
+    v: Float[Tensor, "B K S E"],
+    *,
+    mask: Mask | Bool[Tensor, "..."] | None = None,
+    bias: Bias | Float[Tensor, "..."] | None = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+    dropout: float = 0.0,
+) -> "Explanation":
+    """Which backend `attention` would take for these inputs, and why; nothing is computed."""
+    if autocast_dtype(q) is not None:
+        q, k, v, bias = cast_operands(q, k, v, bias)
+    site = check_scoring(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
+    check_values(q, k, v, dropout)
+    choice = _choose(q, k, v, site, dropout)
+    verdicts = {name: b.refusal(q, k, v, site, dropout) for name, b in BACKENDS.items()}
+    return Explanation(choice.backend, choice.reason, verdicts)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The choice of a backend. `refusals` holds what each backend cannot do, None if it can."""
+
+    backend: str
+    reason: str
+    refusals: dict[str, str | None]
+
+    def __str__(self) -> str:
+        lines = [f"{self.backend}: {self.reason}"]
+        for name, refusal in self.refusals.items():
+            if name != self.backend:
+                lines.append(f"  {name}: {f'no, {refusal}' if refusal else 'possible'}")
+        return "\n".join(lines)
+
+
+class _Choice(NamedTuple):
+    backend: str
+    reason: str
+
+
+_FORMS = {
+    "few": "so few keys that a dense mask costs nothing, and NaN stays visible",
+    "none": "nothing is hidden, so the fused kernel needs no mask",
+    "is_causal": "causal with L = S is a flag of the fused kernel",
+    "tail": "causal with L > S: the first L − S queries see nothing, the rest take the causal flag",
+    "lower_right": "causal with L < S has a fused kernel on CUDA",
+}
+
+
+def _choose(q: Tensor, k: Tensor, v: Tensor, site: Scoring, dropout: float) -> _Choice:
+    B, _, L, S = site.extent
+    if not (B and L and S):
+        return _Choice("reference", "there is nothing to attend to, and the definition says so")
+    refused = sdpa.refusal(q, k, v, site, dropout)
+    if refused is None:
+        form = sdpa.form(q, site)
+        if form != "dense":
+            return _Choice("sdpa", _FORMS[form])
+    if is_traced(q):
+        # The others look at tensors while they plan, and have no forward-mode derivatives.
+        inside = "inside a graph or a transform, where no value may be read"
+        return _Choice("reference", refused) if refused else _Choice("sdpa", inside)
+    on_cpu, cells = q.device.type == "cpu", L * S
+    if refused is None and cells <= _SMALL:
+        return _Choice("sdpa", f"{L} × {S} is small, so a dense mask or bias costs little")
+    if not on_cpu and flex.refusal(q, k, v, site, dropout) is None:
+        return _Choice(
+            "flex", f"{refused or f'{L} × {S} is large'}; compiled once per kind of mask"
+        )
+    if refused is not None:
+        return _Choice("streaming", refused)
+    if cells > _LARGE:
+        return _Choice("streaming", f"a dense mask of {L} × {S} would not fit")
+    if on_cpu:
+        share = Plan.of(site.extent, site.mask, q.device).share
+        if share <= _SPARSE:
+            return _Choice("streaming", f"{1 - share:.0%} of the matrix is hidden and skipped")
+    return _Choice("sdpa", f"a dense mask or bias of {L} × {S}, by the fused kernel")
+
+
+def _insist(name: str, q: Tensor, k: Tensor, v: Tensor, site: Scoring, dropout: float) -> None:
+    if name not in BACKENDS:
+        raise ConfigError(f"backend must be one of {', '.join(BACKENDS)}; got {name!r}.")
+    refusal = BACKENDS[name].refusal(q, k, v, site, dropout)
+    if refusal is not None:
+        chosen = _choose(q, k, v, site, dropout).backend
+        raise BackendError(
+            f"backend={name!r} cannot compute this exactly: {refusal}. "
+            f"Leave backend out, or use backend={chosen!r}."
+        )

@@ -1,0 +1,132 @@
+"""What attention does, without its matrix: exact statistics of q and k, in linear memory.
+
+On CUDA a Triton kernel finds them where it can (cuda.py), in about the time of
+attention itself; elsewhere PyTorch does, tile by tile (streaming.py).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from glassformer.errors import ConfigError, ShapeError
+from glassformer.functional.autocast import without_autocast
+from glassformer.functional.biases import Bias
+from glassformer.functional.cells import Indices, Tile, as_indices
+from glassformer.functional.checks import Scoring, check_scoring
+from glassformer.functional.masks import Mask
+from glassformer.functional.statistics import cuda, streaming
+from glassformer.functional.statistics.pooling import Map
+from glassformer.functional.statistics.streaming import Top
+from glassformer.functional.tiles import tile_scores
+
+
+@dataclass(frozen=True)
+class AttentionStatistics:
+    """What one attention site does, query by query and key by key; zeros in an empty row."""
+
+    lse: Float[Tensor, "B H L"]  # log Σ exp(score); −∞ where nothing is allowed
+    entropy: Float[Tensor, "B H L"]  # −Σ weight · log weight, in nats: 0 sharp, log S even
+    peak: Float[Tensor, "B H L"]  # the largest weight
+    distance: Float[Tensor, "B H L"] | None  # Σ weight · |where the query stands − key|
+    received: Float[Tensor, "B H S"]  # Σ over queries: the mass each key gets
+    top: Top | None
+    map: Map | None
+
+
+def attention_statistics(
+    q: Float[Tensor, "B H L D"],
+    k: Float[Tensor, "B K S D"],
+    *,
+    mask: Mask | Bool[Tensor, "..."] | None = None,
+    bias: Bias | Float[Tensor, "..."] | None = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+    map_size: int | tuple[int, int] | None = None,
+    top: int | None = None,
+    distance: bool = True,
+    stands: Int[Tensor, " L"] | None = None,
+    lse: Float[Tensor, "B H L"] | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> AttentionStatistics:
+    """Statistics of softmax(q kᵀ · scale + bias), exact, and never more than tiles of it in memory.
+
+    `map_size` asks for a pooled map of that many rows and columns, `top` for the strongest keys of
+    each query; without `distance` it goes quicker on a GPU. `stands` says at which key each query
+    stands, where they are not the last ones. `lse`, if known, saves a pass. `progress` is called
+    with the share done, up to 1.
+
+    >>> q = k = torch.zeros(1, 1, 4, 8)
+    >>> attention_statistics(q, k).received.squeeze()
+    tensor([1., 1., 1., 1.])
+    """
+    site = check_scoring(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
+    if top is not None and top < 1:
+        raise ConfigError(f"top must be at least 1; got {top}. Leave it out for none.")
+    if lse is not None:
+        _check_lse(lse, site)
+    if stands is not None and stands.shape != q.shape[2:3]:
+        raise ShapeError(
+            f"stands must name a key for each of the {q.shape[2]} queries; got shape "
+            f"{tuple(stands.shape)}. Leave it out where they stand at the last keys."
+        )
+    asked = {"map_size": map_size, "top": top, "stands": stands}
+    fused = cuda.refusal(q, site, **asked) is None
+    with torch.no_grad(), without_autocast(q):
+        measure = cuda.measure if fused else streaming.measure
+        found = measure(q, k, site, **asked, distance=distance, lse=lse, progress=progress)
+        return AttentionStatistics(**found)
+
+
+def attention_lse(
+    q: Float[Tensor, "B H L D"],
+    k: Float[Tensor, "B K S D"],
+    *,
+    mask: Mask | Bool[Tensor, "..."] | None = None,
+    bias: Bias | Float[Tensor, "..."] | None = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+) -> Float[Tensor, "B H L"]:
+    """The log-sum-exp of every row of scores: all that is needed to get exact weights anywhere."""
+    site = check_scoring(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
+    fused = cuda.refusal(q, site) is None
+    with torch.no_grad(), without_autocast(q):
+        return (cuda if fused else streaming).row_lse(q, k, site)
+
+
+def attention_tile(
+    q: Float[Tensor, "B H L D"],
+    k: Float[Tensor, "B K S D"],
+    lse: Float[Tensor, "B H L"],
+    rows: Indices,
+    cols: Indices,
+    *,
+    mask: Mask | Bool[Tensor, "..."] | None = None,
+    bias: Bias | Float[Tensor, "..."] | None = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+) -> Float[Tensor, "B H R C"]:
+    """The exact weights of a rectangle of the matrix: exp(score − lse) for these cells alone.
+
+    >>> q = k = torch.eye(2).view(1, 1, 2, 2)
+    >>> attention_tile(q, k, attention_lse(q, k, scale=1.0), [1], slice(0, 2), scale=1.0).squeeze()
+    tensor([0.2689, 0.7311])
+    """
+    site = check_scoring(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
+    _check_lse(lse, site)
+    queries = as_indices(rows, site.extent.L, "rows", q.device)
+    keys = as_indices(cols, site.extent.S, "cols", q.device)
+    with torch.no_grad(), without_autocast(q):
+        scores = tile_scores(q, k, site, Tile(site.extent, queries, keys, q.device))
+        known = lse[:, :, queries, None].to(scores.dtype)
+        return scores.sub_(known.masked_fill(known.isneginf(), 0.0)).exp_()
+
+
+def _check_lse(lse: Tensor, site: Scoring) -> None:
+    if tuple(lse.shape) != site.extent[:3]:
+        raise ShapeError(
+            f"lse must be (B, H, L) = {site.extent[:3]}; got {tuple(lse.shape)}. "
+            "It comes from attention_lse(q, k, ...) or attention_statistics(q, k, ...).lse."
+        )

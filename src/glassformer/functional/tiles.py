@@ -1,0 +1,152 @@
+"""The attention matrix tile by tile: its scores, and a plan that keeps to a memory budget.
+
+No function here, nor any that builds on it, ever holds L × S numbers at once.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from glassformer.errors import ConfigError
+from glassformer.functional.cells import Blocks, Extent, Tile
+from glassformer.functional.checks import Scoring
+from glassformer.functional.masks import Mask
+
+MIB = 1 << 20
+_COPIES = 6  # scores, their exponentials, the mask, and what matrix products need beside them
+_LEAST_ROWS = 16  # below this, full-width tiles would read all keys for too little work
+_MOST_ROWS = 1024
+_FINE = 256  # rows and columns: how closely tiles follow a mask where that saves work
+_CELLS_PER_START = 40_000  # measured: a tile costs about 0.1 ms before its first cell
+_budget: ContextVar[int] = ContextVar("memory_budget", default=64 * MIB)
+
+
+@contextmanager
+def memory_budget(n_bytes: int) -> Iterator[None]:
+    """How much memory tiles may take, beyond inputs and results; 64 MiB unless changed.
+
+    >>> with memory_budget(8 * MIB):
+    ...     plan = Plan.of(Extent(1, 1, 4096, 4096), None, torch.device("cpu"))
+    >>> plan.rows < 4096
+    True
+    """
+    if n_bytes < 1:
+        raise ConfigError(f"memory_budget must be at least 1 byte; got {n_bytes}.")
+    token = _budget.set(n_bytes)
+    try:
+        yield
+    finally:
+        _budget.reset(token)
+
+
+def working_dtype(dtype: torch.dtype) -> torch.dtype:
+    """What scores and sums are computed in: float32 or better."""
+    return torch.promote_types(dtype, torch.float32)
+
+
+def tile_scores(
+    q: Float[Tensor, "B H L D"], k: Float[Tensor, "B K S D"], site: Scoring, tile: Tile
+) -> Float[Tensor, "B H R C"]:
+    """The scores of one tile: scaled, soft-capped, biased, and −∞ where the mask does not allow."""
+    dtype = working_dtype(q.dtype)
+    q_rows = split_groups(q, k.shape[1])[:, :, :, tile.rows].to(dtype) * site.scale  # B K G R D
+    k_cols = k[:, :, tile.cols].to(dtype)
+    scores = q_rows.flatten(2, 3) @ k_cols.transpose(-1, -2)  # B K G·R C
+    scores = scores.unflatten(2, q_rows.shape[2:4]).flatten(1, 2)  # B H R C
+    if site.softcap is not None:
+        scores = scores.div_(site.softcap).tanh_() * site.softcap  # autograd keeps what tanh_ gave
+    if site.bias is not None:
+        scores = scores + site.bias.tile(tile)
+    if site.mask is not None and tile.mixed:
+        scores = scores.masked_fill_(~site.mask.tile(tile), -torch.inf)
+    return scores
+
+
+def split_groups(x: Float[Tensor, "B H L D"], n_kv_heads: int) -> Float[Tensor, "B K G L D"]:
+    """Query heads by the key-value head they read: head h reads h // (H // K)."""
+    return x.unflatten(1, (n_kv_heads, -1))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the matrix is cut into tiles: chunks of rows, and for each the columns that matter."""
+
+    extent: Extent
+    device: torch.device
+    rows: int
+    spans: list[list[tuple[slice, bool]]]  # for each row chunk: columns, and whether they are mixed
+
+    @classmethod
+    def of(
+        cls, extent: Extent, mask: Mask | None, device: torch.device, *, wide: bool = False
+    ) -> "Plan":
+        """Tiles within the memory budget: near square, or one per row chunk where that fits."""
+        rows, cols = _tile_shape(extent, wide)
+        wide = wide and cols == extent.S
+        if mask is None or not (extent.B and extent.L and extent.S):
+            spans = [(slice(j, min(j + cols, extent.S)), False) for j in range(0, extent.S, cols)]
+            return cls(extent, device, rows, [spans] * -(-extent.L // rows))
+        if wide:  # one tile from the first block of columns that matters to the last
+            spans = _spans(mask, Blocks(extent.L, extent.S, rows, min(cols, _FINE), device))
+            return cls(extent, device, rows, [_merged(row) for row in spans])
+        sizes = {(rows, cols), (min(rows, _FINE), min(cols, _FINE))}
+        plans = (
+            cls(extent, device, r, _spans(mask, Blocks(extent.L, extent.S, r, c, device)))
+            for r, c in sorted(sizes)
+        )
+        return min(plans, key=lambda plan: plan.cost)
+
+    @property
+    def cost(self) -> float:
+        """Cells to compute, and for every tile what starting on it costs, in cells."""
+        n_tiles = sum(len(row) for row in self.spans)
+        heads = self.extent.B * self.extent.H
+        return self.share * self.extent.L * self.extent.S + n_tiles * _CELLS_PER_START / heads
+
+    @property
+    def share(self) -> float:
+        """Which part of the matrix the tiles cover."""
+        covered = sum(s.stop - s.start for row in self.spans for s, _ in row)
+        return covered / max(len(self.spans) * self.extent.S, 1)
+
+    def chunks(self) -> Iterator[tuple[slice, list[Tile]]]:
+        """Every chunk of rows with its tiles, left to right; none where nothing is allowed."""
+        for i, spans in enumerate(self.spans):
+            rows = slice(i * self.rows, min((i + 1) * self.rows, self.extent.L))
+            yield rows, [Tile(self.extent, rows, c, self.device, mixed) for c, mixed in spans]
+
+
+def _spans(mask: Mask, blocks: Blocks) -> list[list[tuple[slice, bool]]]:
+    possible, certain = blocks.spread(mask.bounds(blocks))
+    live, full = possible.any(0).any(0).tolist(), certain.all(0).all(0).tolist()
+    starts = range(0, blocks.S, blocks.cols)
+    ends = [slice(start, min(start + blocks.cols, blocks.S)) for start in starts]
+    return [
+        [(cols, not f) for cols, l, f in zip(ends, live_row, full_row, strict=True) if l]
+        for live_row, full_row in zip(live, full, strict=True)
+    ]
+
+
+def _merged(spans: list[tuple[slice, bool]]) -> list[tuple[slice, bool]]:
+    if not spans:
+        return []
+    first, last = spans[0][0].start, spans[-1][0].stop
+    holes = sum(s.stop - s.start for s, _ in spans) < last - first
+    return [(slice(first, last), holes or any(mixed for _, mixed in spans))]
+
+
+def _tile_shape(extent: Extent, wide: bool) -> tuple[int, int]:
+    cells = max(_budget.get() // (4 * _COPIES * max(extent.B * extent.H, 1)), 1)
+    if wide and cells // max(extent.S, 1) >= _LEAST_ROWS:
+        return _within(cells // max(extent.S, 1), extent.L), max(extent.S, 1)
+    rows = _within(int(cells**0.5), min(extent.L, _MOST_ROWS))
+    return rows, _within(cells // rows, extent.S)
+
+
+def _within(n: int, most: int) -> int:
+    return max(min(n, most), 1)

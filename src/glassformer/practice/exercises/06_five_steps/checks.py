@@ -1,9 +1,0 @@
-"""Four lines of numbers, each to two decimals."""
-
-from collections.abc import Iterator
-
-from glassformer.practice.cases import Case, Draw, filled_in
-
-
-def cases(draw: Draw) -> Iterator[Case]:
-    yield from filled_in("scaled", "exps", "weights", "out", digits=2)

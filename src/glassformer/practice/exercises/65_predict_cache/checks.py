@@ -1,9 +1,0 @@
-"""One answer out of five."""
-
-from collections.abc import Iterator
-
-from glassformer.practice.cases import Case, Draw, predicted
-
-
-def cases(_draw: Draw) -> Iterator[Case]:
-    yield from predicted("answer", choices=("a", "b", "c", "d", "e"))

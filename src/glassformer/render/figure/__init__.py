@@ -1,0 +1,1 @@
+"""Figures as files: PNG, SVG and PDF, drawn by matplotlib."""

@@ -1,0 +1,137 @@
+"""The sites of a run as the page has them: what is said of each, and its operands apart from it."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from glassformer.functional import RelativeBuckets
+from glassformer.functional.biases import BiasSum
+from glassformer.render.difference import MOST_QUERIES, compared
+from glassformer.render.page.packing import as_packed, packed_rows, packed_tensor
+from glassformer.render.sampled_queries import evenly
+from glassformer.render.tokens import names_of, next_tokens, predicts_next
+from glassformer.tracing import Site, Trace
+from glassformer.tracing.mask_codec import taken_apart
+
+_MOST_CHARACTERS = 200  # of a token's name
+
+
+class Tensors:
+    """What masks and biases hold, each tensor once, though every layer may share it."""
+
+    def __init__(self) -> None:
+        self.packed: list[dict[str, Any]] = []
+        self._known: dict[tuple, int] = {}
+        self._alive: list[Tensor] = []  # so that no other tensor takes an address
+
+    def number(self, tensor: Tensor) -> int:
+        key = (tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype, tensor.device)
+        if key not in self._known:
+            self._known[key] = len(self.packed)
+            self._alive.append(tensor)
+            self.packed.append(packed_tensor(tensor))
+        return self._known[key]
+
+
+class Names:
+    """Lists of tokens, each once: layers share them."""
+
+    def __init__(self) -> None:
+        self.lists: list[tuple[str | None, ...]] = []
+        self._known: dict[tuple[str | None, ...], int] = {}
+
+    def number(self, names: list[str] | list[str | None]) -> int:
+        short = tuple(None if name is None else _short(name) for name in names)
+        if short not in self._known:
+            self._known[short] = len(self.lists)
+            self.lists.append(short)
+        return self._known[short]
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= _MOST_CHARACTERS else f"{label[: _MOST_CHARACTERS - 1]}…"
+
+
+def site_operands(site: Site) -> dict[str, Any]:
+    """What all numbers of a site are computed from."""
+    return {"q": packed_rows(site.q), "k": packed_rows(site.k), "v": packed_rows(site.v)}
+
+
+def site_parts(trace: Trace, site: Site, names: Names, tensors: Tensors) -> dict[str, Any]:
+    """What the page shows of a site at once, and how its scores are made."""
+    head_dim = site.q.shape[-1]
+    sequences = range(site.shape[0])
+    both = [names_of(trace, site, sequence) for sequence in sequences]
+    following = None
+    if predicts_next(trace, site):
+        following = [names.number(next_tokens(trace, site, sequence)) for sequence in sequences]
+    return {
+        "name": site.name,
+        "queries": [names.number(queries) for queries, _ in both],
+        "keys": [names.number(keys) for _, keys in both],
+        "next": following,
+        "shape": list(site.shape),
+        "heads": list(site.head_numbers),
+        "stands": site.stands.tolist(),
+        "n_kv_heads": site.k.shape[1],
+        "head_dim": head_dim,
+        "value_dim": site.v.shape[-1],
+        "dtype": str(site.q.dtype).removeprefix("torch."),
+        "scale": head_dim**-0.5 if site.scale is None else float(site.scale),
+        "softcap": None if site.softcap is None else float(site.softcap),
+        "sharpness": _sharpness(site),
+        "mask": _parts(site.mask, site, tensors),
+        "bias": _parts(site.bias, site, tensors),
+        "difference": _difference(site),
+    }
+
+
+def _sharpness(site: Site) -> list[list[float | None]]:
+    """How sharp each head of each sequence is; None where no query has a choice."""
+    some = evenly(site, MOST_QUERIES)
+    found = [some.sharpness(sequence=sequence).tolist() for sequence in range(site.shape[0])]
+    return [[round(v, 5) if math.isfinite(v) else None for v in heads] for heads in found]
+
+
+def _difference(site: Site) -> dict[str, Any] | None:
+    """How far weights · v lie from the model's output: from its operands, and from the page's."""
+    if site.out is None:
+        return None
+    exact = compared(site)
+    q, k, v = (as_packed(operand).double() for operand in (exact.q, exact.k, exact.v))
+    here = replace(exact, q=q, k=k, v=v, _kept={})
+    found = (exact.difference_from_output(), here.difference_from_output())
+    recorded, page = (value if math.isfinite(value) else None for value in found)
+    sampled = MOST_QUERIES if site.shape[2] > MOST_QUERIES else None
+    return {"recorded": recorded, "page": page, "queries": sampled}
+
+
+def _parts(part: Any, site: Site, tensors: Tensors) -> Any:
+    """A mask or bias as plain values; what is not whole numbers as the number of a tensor."""
+    if part is None:
+        return None
+    if isinstance(part, BiasSum):
+        a, b = (_parts(each, site, tensors) for each in (part.a, part.b))
+        return {"kind": "BiasSum", "a": a, "b": b}
+    found: dict[str, Tensor] = {}
+    plain = _plain(taken_apart(part, "", found), found, tensors)
+    if isinstance(part, RelativeBuckets):
+        _, _, L, S = site.shape
+        stands = torch.as_tensor(S - L if part.offset is None else part.offset)
+        first, last = -int(stands.max()) - L + 1, S - 1 - int(stands.min())
+        ahead = torch.arange(first, last + 1, device=part.table.device)
+        plain |= {"first": first, "buckets": part.buckets(ahead).tolist()}
+    return plain
+
+
+def _plain(value: Any, found: dict[str, Tensor], tensors: Tensors) -> Any:
+    if not isinstance(value, dict):
+        return list(value) if isinstance(value, tuple | range) else value
+    if "tensor" in value and "kind" not in value:
+        tensor = found[value["tensor"]]
+        whole = not tensor.is_floating_point() and tensor.dtype != torch.bool
+        return tensor.tolist() if whole else tensors.number(tensor)
+    return {name: _plain(each, found, tensors) for name, each in value.items()}

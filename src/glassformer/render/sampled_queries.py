@@ -1,0 +1,78 @@
+"""Long texts in seconds: some queries stand for all, each of them exact."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from glassformer.functional.cells import Extent
+from glassformer.render.tokens import names_of
+from glassformer.tracing import Site, Trace, Words
+from glassformer.tracing.selection import of_rows
+
+_MOST_CELLS = 1 << 29  # weights that a picture computes: some seconds on a CPU
+_LEAST_QUERIES = 16
+_SOME = ", some rows of "  # in the names of the texts that are made here
+
+
+def sampled(trace: Trace) -> Trace:
+    """The last run with as many queries of each site as can be looked at in seconds."""
+    sites = trace.run.sites
+    cells = sum(torch.Size(site.shape).numel() for site in sites.values())
+    if cells <= _MOST_CELLS:
+        return trace
+    share = _MOST_CELLS / cells
+    return thinned(trace, lambda site: int(site.shape[2] * share))
+
+
+def thinned(trace: Trace, n: Callable[[Site], int]) -> Trace:
+    """The last run with about n(site) queries of each site, evenly spaced."""
+    run = replace(trace.run, sites={}, texts=dict(trace.run.texts))
+    for name, site in trace.run.sites.items():
+        some = run.sites[name] = evenly(site, n(site))
+        if some is not site:
+            some.queries = f"{site.queries}{_SOME}{name}"
+            run.texts[some.queries] = _named(trace, site, some.shape[2])
+    return Trace([run], trace.model)
+
+
+def _named(trace: Trace, site: Site, n: int) -> Words:
+    rows = places(site.shape[2], n)
+    names = [names_of(trace, site, sequence)[0] for sequence in range(site.shape[0])]
+    return Words(rows.expand(len(names), -1), [[row[i] for i in rows.tolist()] for row in names])
+
+
+def places(length: int, n: int) -> Int[Tensor, " n"]:
+    """n of 0 … length − 1, evenly spaced, both ends among them."""
+    return torch.linspace(0, length - 1, n, dtype=torch.float64).round().long()
+
+
+def evenly(site: Site, n: int) -> Site:
+    """The site with about n of its queries, evenly spaced, the first and the last among them."""
+    B, H, L, S = site.shape
+    n = max(n, _LEAST_QUERIES)
+    if n >= L:
+        return site
+    rows = places(L, n)
+    which = rows.to(site.q.device)
+    mask, bias = (of_rows(part, which, Extent(B, H, L, S)) for part in (site.mask, site.bias))
+    of_all = range(L) if site.rows is None else site.rows
+    return replace(
+        site,
+        q=site.q[:, :, which],
+        out=None if site.out is None else site.out[:, :, which],
+        mask=mask,
+        bias=bias,
+        rows=tuple(of_all[row] for row in rows.tolist()),
+        n_rows=L if site.rows is None else site.n_rows,
+        _kept={},
+    )
+
+
+def n_queries(site: Site) -> tuple[int, int]:
+    """How many queries are there, and for how many they stand; what was recorded is all."""
+    some = site.shape[2]
+    is_sampled = site.queries.endswith(f"{_SOME}{site.name}")
+    return some, site.n_rows if is_sampled and site.n_rows is not None else some

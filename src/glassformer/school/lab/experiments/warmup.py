@@ -1,0 +1,143 @@
+"""Warm-up: a deep post-norm stack with and without it, and a pre-norm stack beside it."""
+
+from typing import NamedTuple
+
+import torch
+
+from glassformer.layers.block import NormPlace
+from glassformer.models import Config, Decoder, Norms
+from glassformer.render.chart import Axis, Chart, Lines, Mark, Series
+from glassformer.school.lab.experiment import Check, Experiment, Numbers, Verdict
+from glassformer.school.lab.progress import Progress, each
+from glassformer.school.lab.texts import Words
+from glassformer.school.lab.toy_training import Batch, learn
+from glassformer.training import Schedule
+from glassformer.training.loss import IGNORED
+
+
+class _Size(NamedTuple):
+    depth: int
+    steps: int
+    seeds: int
+
+
+_SIZES = {"quick": _Size(12, 160, 1), "full": _Size(12, 200, 3)}
+_CASES: tuple[tuple[NormPlace, bool], ...] = (
+    ("post", False),
+    ("post", True),
+    ("pre", False),
+    ("pre", True),
+)
+_VOCABULARY, _LENGTH, _BATCH, _RATE = 12, 16, 16, 6e-3
+
+
+def draw_previous(generator: torch.Generator) -> Batch:
+    """Each place asks for the token before it."""
+    tokens = torch.randint(0, _VOCABULARY, (_BATCH, _LENGTH), generator=generator)
+    targets = torch.full_like(tokens, IGNORED)
+    targets[:, 1:] = tokens[:, :-1]
+    return tokens, targets
+
+
+def measure(size: str, seed: int, progress: Progress) -> Numbers:
+    """The same models, data and highest rate; only the way up differs."""
+    depth, steps, n_seeds = _SIZES[size]
+    runs: list[tuple[NormPlace, bool, int]] = [
+        (place, warm, seed + i) for place, warm in _CASES for i in range(n_seeds)
+    ]
+    curves: dict[str, list[list[float]]] = {_name(*case): [] for case in _CASES}
+    for (place, warm, own_seed), own in each(runs, progress):
+        torch.manual_seed(own_seed)
+        config = Config(
+            family="decoder",
+            vocab_size=_VOCABULARY,
+            dim=32,
+            n_layers=depth,
+            n_heads=4,
+            hidden_dim=64,
+            max_len=_LENGTH,
+            norms=Norms(place=place, final=place == "pre"),
+            scaled_embedding=True,
+        )
+        losses = learn(
+            Decoder(config),
+            draw_previous,
+            steps=steps,
+            schedule=Schedule(kind="constant", lr=_RATE, warmup=steps // 3 if warm else 0),
+            seed=own_seed,
+            progress=own,
+            clip=0.0,  # clipping is another remedy for the same illness
+        )
+        curves[_name(place, warm)].append(losses)
+    return {"depth": depth, "steps": steps, "rate": _RATE, "curves": curves}
+
+
+def _name(place: str, warm: bool) -> str:
+    return f"{place}_{'warm' if warm else 'cold'}"
+
+
+def judge(numbers: Numbers) -> Verdict:
+    guess = float(torch.tensor(float(_VOCABULARY)).log())
+    ends = {
+        name: [sum(curve[-10:]) / 10 for curve in curves]
+        for name, curves in numbers["curves"].items()
+    }
+    # A loss within 5 % of guessing: the stack has learned nothing at all.
+    stuck = {name: sum(end > 0.95 * guess for end in each) for name, each in ends.items()}
+    mean = {name: sum(each) / len(each) for name, each in ends.items()}
+    n = len(ends["post_cold"])
+    return Verdict.of(
+        Check(
+            "post",
+            mean["post_cold"] > mean["post_warm"] + 0.3,
+            {"cold": mean["post_cold"], "warm": mean["post_warm"], "guess": guess},
+        ),
+        Check(
+            "stuck",
+            stuck["post_cold"] > stuck["post_warm"],
+            {"cold": stuck["post_cold"], "warm": stuck["post_warm"], "n": n},
+        ),
+        # Pre-norm needs none: it learns without, and warm-up wins it little.
+        Check(
+            "pre",
+            stuck["pre_cold"] == 0 and mean["pre_cold"] < mean["pre_warm"] + 0.3,
+            {"cold": mean["pre_cold"], "warm": mean["pre_warm"]},
+        ),
+    )
+
+
+def draw(numbers: Numbers, words: Words) -> Chart:
+    points = sorted({round(i * (numbers["steps"] - 1) / 20) for i in range(21)})
+    return Chart(
+        (
+            Lines(
+                title=words("learning", depth=numbers["depth"]),
+                x=Axis(label=words("step")),
+                y=Axis(label=words("loss"), least=0.0),
+                places=tuple(float(i) for i in points),
+                series=tuple(
+                    Series(
+                        name=words(name),
+                        values=tuple(
+                            min(4.0, sum(curve[i] for curve in curves) / len(curves))
+                            for i in points
+                        ),
+                    )
+                    for name, curves in numbers["curves"].items()
+                ),
+                marks=(
+                    Mark(name=words("guessing"), at=float(torch.tensor(float(_VOCABULARY)).log())),
+                ),
+            ),
+        )
+    )
+
+
+EXPERIMENT = Experiment(
+    name="warmup",
+    seconds={"quick": 15, "full": 50},
+    look_at=("training/schedule.py:Schedule", "layers/block.py:Block"),
+    measure=measure,
+    judge=judge,
+    draw=draw,
+)

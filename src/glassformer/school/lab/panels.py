@@ -1,0 +1,32 @@
+"""Pictures that several experiments draw."""
+
+from collections.abc import Iterable
+
+from glassformer.render.chart import Axis, Chart, Lines, Series
+from glassformer.school.lab.experiment import Numbers
+from glassformer.school.lab.texts import Words
+
+
+def cost_by_length(numbers: Numbers, words: Words, names: Iterable[str]) -> Chart:
+    """Milliseconds and MiB against length, a line for each name, both axes logarithmic.
+
+    `numbers` has lengths, and for each name seconds_NAME and bytes_NAME.
+    """
+    names = tuple(names)
+
+    def panel(what: str, factor: float) -> Lines:
+        return Lines(
+            title=words(what),
+            x=Axis(label=words("length"), log=True),
+            y=Axis(label=words(f"{what}_axis"), log=True),
+            places=tuple(numbers["lengths"]),
+            series=tuple(
+                Series(
+                    name=words(name),
+                    values=tuple(factor * v for v in numbers[f"{what}_{name}"]),
+                )
+                for name in names
+            ),
+        )
+
+    return Chart((panel("seconds", 1e3), panel("bytes", 2**-20)))

@@ -1,0 +1,68 @@
+"""What a picture is made of: numbers and names, without a word about how they are drawn."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import Tensor
+
+from glassformer.functional import RowArithmetic
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """Numbers in rows and columns with names along the sides.
+
+    weights lie in 0 … 1, scores anywhere with −∞ where hidden, a mask is 1 where one may attend,
+    waves lie in −1 … 1 and are drawn without their numbers.
+    """
+
+    kind: Literal["weights", "scores", "mask", "waves"]
+    values: Tensor  # (L, S)
+    rows: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    title: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """One query's attention in five steps."""
+
+    row: RowArithmetic
+    tokens: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Something with a shape, and how it came from what stands before it."""
+
+    operation: str  # empty for what is given
+    name: str
+    shape: tuple[int, ...] = ()
+    letters: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """Stages, each made from the one before."""
+
+    stages: tuple[Stage, ...]
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """Named lengths, and what is written at their ends."""
+
+    bars: tuple[tuple[str, float, str], ...]
+    title: str = ""
+    full: float | None = None  # the length that fills the picture; the longest unless given
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Pictures next to each other."""
+
+    pictures: tuple["Picture", ...]
+
+
+Picture = Matrix | Steps | Flow | Bars | Row

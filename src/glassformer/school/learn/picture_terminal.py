@@ -1,0 +1,84 @@
+"""Pictures in the terminal."""
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from glassformer.languages import Language
+from glassformer.render import Beside, draw_scores, draw_steps, draw_weights
+from glassformer.render.marks import SHADES
+from glassformer.render.terminal.heat_map import draw_heat
+from glassformer.school.learn.picture import Bars, Flow, Matrix, Picture, Row, Stage, Steps
+
+_LONGEST = 28  # cells of a bar
+
+
+def draw_picture(picture: Picture, *, language: Language) -> RenderableType:
+    """A picture as something that rich can print."""
+    match picture:
+        case Row(pictures):
+            return Beside(*(draw_picture(each, language=language) for each in pictures), gap=4)
+        case Steps(row, tokens):
+            return draw_steps(row, tokens, language=language)
+        case Flow():
+            return _flow(picture)
+        case Bars():
+            return _bars(picture)
+        case Matrix():
+            return _matrix(picture)
+
+
+def _matrix(picture: Matrix) -> RenderableType:
+    match picture.kind:
+        case "scores":
+            return draw_scores(picture.values, picture.rows, picture.columns, title=picture.title)
+        case "weights" if picture.columns:
+            return draw_weights(picture.values, picture.rows, picture.columns, title=picture.title)
+        case "weights":
+            drawing: RenderableType = draw_heat(
+                picture.values, picture.rows, [""] * picture.values.shape[1]
+            )
+        case "mask":
+            lines = (" ".join("■" if cell else "·" for cell in row) for row in picture.values)
+            drawing = Text("\n".join(lines), style="cyan", no_wrap=True)
+        case "waves":
+            lines = ("".join(_depth(cell) for cell in row) for row in picture.values.tolist())
+            drawing = Text("\n".join(lines), style="cyan", no_wrap=True)
+    return Group(Text(picture.title, style="bold"), drawing) if picture.title else drawing
+
+
+def _depth(wave: float) -> str:
+    shades = " " + SHADES
+    return shades[min(int((wave + 1) / 2 * len(shades)), len(shades) - 1)] * 2
+
+
+def _flow(flow: Flow) -> RenderableType:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    for _ in range(3):
+        grid.add_column(no_wrap=True)
+    for stage in flow.stages:
+        arrow = f"→ {stage.operation}" if stage.operation else ""
+        name = _named(stage)
+        grid.add_row(Text(arrow or name, style="" if arrow else "bold"), *_shape(stage))
+    return Group(Text(flow.title, style="bold"), grid) if flow.title else grid
+
+
+def _named(stage: Stage) -> str:
+    return stage.name
+
+
+def _shape(stage: Stage) -> tuple[Text, Text]:
+    letters = Text(f"({', '.join(stage.letters.split())})", style="dim")
+    return letters, Text(f"({', '.join(map(str, stage.shape))})", style="cyan")
+
+
+def _bars(picture: Bars) -> RenderableType:
+    most = picture.full or max(length for _, length, _ in picture.bars)
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True, justify="right")
+    grid.add_column(no_wrap=True)
+    grid.add_column(no_wrap=True)
+    for name, length, written in picture.bars:
+        cells = max(round(_LONGEST * length / most), 1 if length > 0 else 0)
+        grid.add_row(name, Text("█" * cells, style="cyan"), written)
+    return Group(Text(picture.title, style="bold"), grid) if picture.title else grid

@@ -1,0 +1,156 @@
+"""Which functions of a file a case went through: what each was given, and what it returned.
+
+When no known fault explains a wrong result, this tells which part to look at: the first function
+that the exercise names, was given what the solution's was given, and returned something else.
+"""
+
+import ast
+import sys
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from inspect import CO_GENERATOR
+from types import FrameType, TracebackType
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
+from glassformer.school.practice.plain_values import Leaf, TooLarge, Value, as_data, taken_apart
+
+MOST_STEPS = 32
+_MOST_CALLS = 20_000  # looked at in a case: a long training is not slowed down
+_MOST_BYTES = 1 << 15  # of numbers kept for each function
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call of a function: where it is defined, where it returned, what went in and out."""
+
+    name: str
+    defined: int
+    line: int | None
+    depth: int
+    given: tuple[Value, ...]
+    result: Value | None
+
+    def as_data(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "defined": self.defined,
+            "line": self.line,
+            "depth": self.depth,
+            "given": [as_data(value) for value in self.given],
+            "result": None if self.result is None else as_data(self.result),
+        }
+
+    @property
+    def place(self) -> int:
+        """The line to look at: where the value left, or the beginning if there was none."""
+        returns_nothing = isinstance(self.result, Leaf) and self.result.kind == "none"
+        return self.defined if returns_nothing or self.line is None else self.line
+
+
+class Trail:
+    """Writes down the steps through one file while it is entered."""
+
+    def __init__(self, file: str) -> None:
+        self.steps: list[Step] = []
+        self._file = file
+        self._open: list[tuple[FrameType, tuple[Value, ...]]] = []
+        self._n_calls = 0
+
+    def __enter__(self) -> "Trail":
+        sys.settrace(self._look)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        sys.settrace(None)
+
+    def _look(self, frame: FrameType, _event: str, _arg: Any) -> Callable[..., Any] | None:
+        """Called for every function that begins; what it returns is called inside of that one."""
+        self._n_calls += 1
+        if self._n_calls > _MOST_CALLS or len(self.steps) + len(self._open) >= MOST_STEPS:
+            sys.settrace(None)
+        elif self._is_named(frame):
+            code = frame.f_code
+            names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+            given = tuple(_kept(frame.f_locals[name]) for name in names if name != "self")
+            self._open.append((frame, given))
+            frame.f_trace_lines = False
+            return self._leave
+        return None
+
+    def _leave(self, frame: FrameType, event: str, arg: Any) -> Callable[..., Any]:
+        if event == "return" and self._open and self._open[-1][0] is frame:
+            _, given = self._open.pop()
+            code = frame.f_code
+            name, first = code.co_qualname[:200], code.co_firstlineno
+            step = Step(name, first, frame.f_lineno, len(self._open), given, _kept(arg))
+            self.steps.append(step)
+        return self._leave
+
+    def _is_named(self, frame: FrameType) -> bool:
+        code = frame.f_code
+        is_ours = code.co_filename == self._file and not code.co_flags & CO_GENERATOR
+        return is_ours and "<" not in code.co_qualname
+
+
+def _kept(value: Any) -> Value:
+    # What is measured while the code runs (calls, sizes) must not see our own copies.
+    with torch._C.DisableTorchFunction(), _disable_current_modes():
+        try:
+            return taken_apart(value, _MOST_BYTES)
+        except (TooLarge, RuntimeError, TypeError):
+            return taken_apart(_Unkept())
+
+
+class _Unkept:
+    """Stands for a value that was too large, or in no state to be copied."""
+
+
+def interface(stub: str) -> frozenset[str]:
+    """The functions and methods that an exercise names.
+
+    >>> sorted(interface("class A:\\n    def f(self): ...\\ndef g(): ..."))
+    ['A.f', 'g']
+    """
+    names = set()
+    for node in ast.parse(stub).body:
+        if isinstance(node, ast.FunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.ClassDef):
+            methods = [each for each in node.body if isinstance(each, ast.FunctionDef)]
+            names |= {f"{node.name}.{method.name}" for method in methods}
+    return frozenset(names)
+
+
+def wrong_step(
+    steps: Sequence[Step],
+    solution: Sequence[Step],
+    names: Collection[str],
+    agree: Callable[[Value, Value], bool],
+) -> Step | None:
+    """The first step that went wrong by itself; else the last that the checks called."""
+    for step in steps:
+        alike = [
+            other
+            for other in solution
+            if other.name == step.name and _all_agree(step.given, other.given, agree)
+        ]
+        if step.name not in names or step.result is None or not alike:
+            continue
+        if not any(o.result is not None and agree(o.result, step.result) for o in alike):
+            return step
+    outermost = [step for step in steps if step.depth == 0]
+    return outermost[-1] if outermost else None
+
+
+def _all_agree(
+    ones: Sequence[Value], others: Sequence[Value], agree: Callable[[Value, Value], bool]
+) -> bool:
+    return len(ones) == len(others) and all(map(agree, ones, others))

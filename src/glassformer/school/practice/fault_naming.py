@@ -1,0 +1,138 @@
+"""Which known mistake is it? The one that does the same in every case; and the line it is in."""
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Callable, Sequence
+from difflib import SequenceMatcher
+from functools import cache
+from itertools import combinations, pairwise
+
+from glassformer.school.practice.cases import Case
+from glassformer.school.practice.exercise import Fault
+from glassformer.school.practice.outcome import Outcome, agree
+
+_LEAST_LIKENESS = 0.4
+# A source becomes a function from the number of a case to what came of it.
+Load = Callable[[str], Callable[[int], Outcome]]
+
+
+def named(
+    cases: Sequence[Case],
+    expected: Sequence[Outcome],
+    got: Sequence[Outcome],
+    faults: Sequence[Fault],
+    load: Load,
+    solution: str,
+) -> tuple[Fault, ...]:
+    """The faults that explain what a learner's code did: one, or two at once, or none.
+
+    `got` may be shorter than `cases`: what was not reached is not compared.
+    """
+    load = cache(load)
+
+    def explains(source: str, n_cases: int) -> bool:
+        # In order: cheap cases come first, and there most faults drop out.
+        outcome = load(source)
+        return all(agree(cases[i], outcome(i), got[i]) for i in range(n_cases))
+
+    for fault in faults:
+        if explains(fault.source, len(got)):
+            return (fault,)
+    for one, other in combinations(faults, 2):
+        both = merged(solution, one.source, other.source)
+        if both is not None and explains(both, len(got)):
+            return (one, other)
+    # Another mistake beside it may show later; up to where the first one shows, they are alike.
+    first = next(i for i in range(len(got)) if not agree(cases[i], expected[i], got[i]))
+    if got[first].value is None:
+        return ()
+    return tuple(fault for fault in faults if explains(fault.source, first + 1))[:1]
+
+
+def merged(solution: str, one: str, other: str) -> str | None:
+    """A source with the edits of two, if they touch different lines."""
+    lines = solution.splitlines(keepends=True)
+    edits = []
+    for source in (one, other):
+        theirs = source.splitlines(keepends=True)
+        for tag, i1, i2, j1, j2 in SequenceMatcher(None, lines, theirs, False).get_opcodes():
+            if tag != "equal":
+                edits.append((i1, i2, theirs[j1:j2]))
+    edits.sort(key=lambda edit: edit[:2])
+    if any(end > start for (_, end, _), (start, _, _) in pairwise(edits)):
+        return None
+    for start, end, replaced in reversed(edits):
+        lines[start:end] = replaced
+    return "".join(lines)
+
+
+def line_of(fault: Fault, solution: str, learner: str, entry: Sequence[str]) -> int | None:
+    """The learner's line that looks most like the mistake.
+
+    The line most like those in which fault and solution differ, among those in which the author's
+    pattern is found, if there are any; where none is like them, the beginning of the function.
+    """
+    code = code_lines(learner)
+    look = fault.look
+    hits = {n: text for n, text in code.items() if look is not None and re.search(look, text)}
+    wrong = _changed(solution, fault.source)
+    scored = [
+        (SequenceMatcher(None, _squeezed(text), _squeezed(line)).ratio(), -number)
+        for number, text in (hits or code).items()
+        for line in wrong
+    ]
+    likeness, number = max(scored, default=(0.0, 0))
+    return -number if hits or likeness >= _LEAST_LIKENESS else definition(learner, entry)
+
+
+def definition(source: str, entry: Sequence[str]) -> int | None:
+    """The line in which the first of some names is defined."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return None
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name, lineno=line) | ast.ClassDef(name=name, lineno=line):
+                if name in entry:
+                    return line
+            case ast.Assign(targets=[ast.Name(id=name)], lineno=line):
+                if name in entry:
+                    return line
+    return None
+
+
+def code_lines(source: str) -> dict[int, str]:
+    """The lines of a source by number, without comments and docstrings."""
+    lines = source.splitlines()
+    kept: dict[int, str] = {}
+    skipped = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
+    except (tokenize.TokenError, SyntaxError):
+        return dict(enumerate(lines, start=1))
+    for token in tokens:
+        if token.type in skipped or (token.type == tokenize.STRING and "\n" in token.string):
+            continue
+        row, column = token.start
+        if row <= len(lines):
+            text = lines[row - 1]
+            if column == len(text) - len(text.lstrip()) and token.type == tokenize.STRING:
+                continue  # a docstring of one line
+            kept[row] = text
+    return kept
+
+
+def _changed(solution: str, faulty: str) -> list[str]:
+    ours, theirs = solution.splitlines(), faulty.splitlines()
+    lines: list[str] = []
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, ours, theirs, False).get_opcodes():
+        if tag != "equal":
+            lines += theirs[j1:j2] or ours[i1:i2]
+    return [line for line in lines if line.strip()]
+
+
+def _squeezed(line: str) -> str:
+    return re.sub(r"\s+", "", line.split("#", 1)[0])

@@ -1,0 +1,115 @@
+"""Which sentence fits what was found."""
+
+from typing import Any
+
+from glassformer.school.practice.comparison import Difference
+from glassformer.school.practice.exercise import Exercise
+from glassformer.school.practice.outcome import Outcome
+from glassformer.school.practice.report import Finding
+
+_PLAIN = {
+    "memory": "practice.found.memory",
+    "output": "practice.found.output",
+    "exit": "practice.found.exit",
+    "interfered": "practice.found.interfered",
+}
+_BLOCKED = {
+    "files": "practice.found.files",
+    "solutions": "practice.found.solutions",
+    "processes": "practice.found.processes",
+    "network": "practice.found.network",
+}
+
+
+def stop_finding(exercise: Exercise, stop: dict[str, Any]) -> Finding:
+    """Why a file never came to its end."""
+    message = stop.get("message", "")
+    match stop["stop"]:
+        case "memory" | "output" | "exit" | "interfered" as plain:
+            return Finding(_PLAIN[plain])
+        case "blocked":
+            return Finding(_BLOCKED[message])
+        case "syntax":
+            return Finding("practice.found.syntax", {"message": message})
+        case "forbidden":
+            return Finding("practice.found.forbidden", {"name": message})
+        case "replaced":
+            return Finding("practice.found.replaced", {"name": message})
+        case "switched":
+            return Finding("practice.found.switched", {"name": message})
+        case "required":
+            return Finding("practice.found.required", {"name": message})
+        case "missing":
+            names = ", ".join(stop.get("names", [])) or "–"
+            return Finding("practice.found.missing", {"name": message, "names": names})
+        case "import":
+            return Finding("practice.found.import", {"error": stop["error"], "message": message})
+        case "raised":
+            return Finding("practice.found.raised", {"error": stop["error"], "message": message})
+        case "time":
+            return Finding("practice.found.time", {"seconds": f"{exercise.seconds:g}"})
+        case _:
+            return _outside(stop["stop"], message, exercise)
+
+
+def _outside(kind: str, message: str, exercise: Exercise) -> Finding:
+    match kind:
+        case "unreadable":
+            return Finding("practice.found.unreadable", {"message": message})
+        case "absent":
+            return Finding("practice.found.absent", {"file": message, "name": exercise.name})
+        case "needs":
+            return Finding("practice.found.needs", {"names": message})
+        case _:
+            return Finding("practice.found.died", {"how": message or "–"})
+
+
+def failure_finding(outcome: Outcome) -> Finding:
+    """In which way a call failed."""
+    match outcome.failure:
+        case "changed":
+            return Finding("practice.found.changed", {"name": outcome.message})
+        case "large":
+            return Finding("practice.found.large")
+        case _:
+            values = {"error": outcome.error, "message": outcome.message}
+            return Finding("practice.found.raised", values)
+
+
+def difference_finding(found: Difference, *, hidden: bool) -> Finding:
+    """How a result differs; `hidden` where the right numbers must not be told."""
+    values = {"path": found.path, "expected": found.expected, "got": found.got}
+    cell = f"{found.path}[{', '.join(map(str, found.place))}]" if found.place else found.path
+    if hidden:
+        return _hinting(found, cell)
+    match found.what:
+        case "shape":
+            return Finding("practice.found.shape", values)
+        case "type":
+            return Finding("practice.found.type", values)
+        case "keys":
+            return Finding("practice.found.keys", values)
+        case "dtype":
+            return Finding("practice.found.dtype", values)
+        case "text":
+            return Finding("practice.found.text", values)
+    counts = {"wrong": found.n_wrong, "all": found.n_all}
+    if found.what == "nan":
+        return Finding("practice.found.nan", {"cell": cell, **counts})
+    del values["path"]
+    return Finding("practice.found.value", {"cell": cell, "off": found.off, **counts, **values})
+
+
+def _hinting(found: Difference, cell: str) -> Finding:
+    """The same without giving the answer away."""
+    match found.what:
+        case "shape":
+            return Finding("practice.found.count", {"path": found.path, "got": found.got})
+        case "type" | "keys":
+            return Finding("practice.found.kind", {"path": found.path, "got": found.got})
+        case "value" if found.off.startswith("−"):
+            return Finding("practice.found.small", {"cell": cell, "got": found.got})
+        case "value":
+            return Finding("practice.found.big", {"cell": cell, "got": found.got})
+        case _:
+            return Finding("practice.found.otherwise", {"path": cell, "got": found.got})

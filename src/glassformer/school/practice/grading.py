@@ -1,0 +1,181 @@
+"""Grading as the rest of the program sees it: a file goes in, a report comes out."""
+
+import contextlib
+import json
+import os
+import secrets
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from errno import EFBIG, EINVAL, EISDIR
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import Any
+
+from glassformer.errors import GlassformerError
+from glassformer.school.practice.exercise import Exercise
+from glassformer.school.practice.judge import halted
+from glassformer.school.practice.report import Report
+
+_MOST_SOURCE = 1 << 20
+# Small arrays; and a learner's process may start no threads.
+_ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
+)
+
+
+class GradingError(GlassformerError, RuntimeError):
+    """An exercise of ours that does not work, or a machine on which grading cannot."""
+
+
+class Grader:
+    """Grades files one after the other, each in processes of its own.
+
+    with Grader() as grader:
+        report = grader.grade(find_exercise("attention"), Path("05_attention.py"))
+    """
+
+    def __init__(self) -> None:
+        if not hasattr(os, "fork"):
+            raise GradingError(
+                "Grading needs a system that can fork a process; got "
+                f"{sys.platform}. Use Linux, macOS, or the Windows Subsystem for Linux."
+            )
+        self._lock = Lock()
+        self._closed = False
+        self._server = self._start()
+
+    def _start(self) -> "subprocess.Popen[str]":
+        # -P: a file torch.py in the learner's folder must not be taken for torch.
+        words = [sys.executable, "-P", str(Path(__file__).with_name("bootstrap.py"))]
+        return subprocess.Popen(
+            words,
+            env={**os.environ, **_ONE_THREAD},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            encoding="utf-8",
+            start_new_session=True,  # Ctrl-C is for us, not for it
+        )
+
+    def grade(self, exercise: Exercise, path: Path) -> Report:
+        """Grade a learner's file as it is now."""
+        try:
+            source = _text(path)
+        except FileNotFoundError:
+            return halted(exercise, {"stop": "absent", "message": path.name})
+        except OSError as error:
+            return halted(exercise, {"stop": "unreadable", "message": error.strerror})
+        except UnicodeDecodeError as error:
+            line = error.object[: error.start].count(b"\n") + 1
+            message = f"0x{error.object[error.start]:02x}"
+            return halted(exercise, {"stop": "unreadable", "message": message, "line": line})
+        return self.grade_source(exercise, source, path)
+
+    def grade_source(
+        self, exercise: Exercise, source: str, path: Path | None = None, *, seed: int | None = None
+    ) -> Report:
+        """Grade a text; every time with other numbers."""
+        request = {
+            "folder": str(exercise.folder),
+            "path": str(path or exercise.file_name),
+            "source": source,
+            "seconds": exercise.seconds,
+            "seed": secrets.randbits(31) if seed is None else seed,
+        }
+        answer = self._ask(json.dumps(request))
+        if "error" in answer:
+            raise GradingError(f"The exercise {exercise.name} cannot be graded: {answer['error']}")
+        if "died" in answer:
+            how = signal.Signals(-answer["died"]).name if answer["died"] < 0 else ""
+            return halted(exercise, {"stop": "died", "message": how})
+        try:
+            return Report.from_data(answer["report"])
+        except (KeyError, TypeError, AttributeError):  # no judge of ours has written this
+            return halted(exercise, {"stop": "interfered"})
+
+    def _ask(self, request: str) -> dict[str, Any]:
+        code = 0
+        with self._lock:
+            for _ in range(2):
+                server = self._server
+                assert server.stdin is not None and server.stdout is not None
+                try:
+                    server.stdin.write(request + "\n")
+                    server.stdin.flush()
+                    line = server.stdout.readline()
+                    if line and isinstance(answer := json.loads(line), dict):
+                        return answer
+                except (BrokenPipeError, ValueError):
+                    pass
+                if self._closed:
+                    break
+                code = self._end()
+                self._server = self._start()
+        if code < 0:  # twice by a signal: it is the learner's code that sends it
+            return {"died": code}
+        raise GradingError("The process that grades has ended. Start again.")
+
+    def _end(self) -> int:
+        server = self._server
+        for stream in (server.stdin, server.stdout):
+            with contextlib.suppress(BrokenPipeError):
+                if stream is not None:
+                    stream.close()
+        return server.wait()
+
+    def close(self) -> None:
+        """End the process that grades, and a grading that is under way with it."""
+        self._closed = True
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._server.pid, signal.SIGTERM)
+        with self._lock:
+            self._end()
+
+    def __enter__(self) -> "Grader":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _text(path: Path) -> str:
+    """What is in a learner's file, if it is a file: a pipe would keep us waiting."""
+    about = path.stat()
+    wrong = 0
+    if not stat.S_ISREG(about.st_mode):
+        wrong = EISDIR if stat.S_ISDIR(about.st_mode) else EINVAL
+    elif about.st_size > _MOST_SOURCE:
+        wrong = EFBIG
+    if wrong:
+        raise OSError(wrong, os.strerror(wrong))
+    return path.read_text("utf-8-sig")  # some editors put a mark before UTF-8
+
+
+def grade_many(jobs: Sequence[tuple[Exercise, str]], *, n_graders: int = 2) -> list[Report]:
+    """Grade sources side by side."""
+    with ThreadPoolExecutor(n_graders) as pool:
+        graders = [Grader() for _ in range(min(n_graders, max(len(jobs), 1)))]
+        try:
+            share = [
+                pool.submit(_graded, grader, jobs[start :: len(graders)])
+                for start, grader in enumerate(graders)
+            ]
+            done = [future.result() for future in share]
+        finally:
+            for grader in graders:
+                grader.close()
+    return [done[i % len(graders)][i // len(graders)] for i in range(len(jobs))]
+
+
+def _graded(grader: Grader, jobs: Sequence[tuple[Exercise, str]]) -> list[Report]:
+    return [grader.grade_source(exercise, source) for exercise, source in jobs]

@@ -1,0 +1,216 @@
+"""The judge: runs the solution, compares the learner's outcomes with it, and says what is wrong."""
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from glassformer.school.practice.call_trail import Step, Trail, interface, wrong_step
+from glassformer.school.practice.cases import Case
+from glassformer.school.practice.comparison import Difference, difference
+from glassformer.school.practice.exercise import Exercise, Fault
+from glassformer.school.practice.fault_naming import definition, line_of, named
+from glassformer.school.practice.findings import difference_finding, failure_finding, stop_finding
+from glassformer.school.practice.outcome import Outcome, same
+from glassformer.school.practice.plain_values import Leaf, empty_places, flattened
+from glassformer.school.practice.report import Checked, Finding, Report
+from glassformer.school.practice.runner import load_cases, load_source, run_case
+
+_MOST_PLACES = 4
+_SOLUTION = "solution.py"
+
+
+class Judge:
+    """Everything about one grading that does not depend on the learner's process."""
+
+    def __init__(self, exercise: Exercise, source: str, seed: int) -> None:
+        self.exercise, self.source = exercise, source
+        self.cases: list[Case] = list(load_cases(exercise, seed))
+        self.solution = exercise.solution
+        self.module = load_source(self.solution, _SOLUTION, "solution")
+        self.expected = [run_case(case, self.module) for case in self.cases]
+        for case, outcome in zip(self.cases, self.expected, strict=True):
+            assert outcome.value is not None, f"{exercise.name}: {case.name}: {outcome}"
+
+    def report(
+        self,
+        got: Sequence[Outcome],
+        stop: dict[str, Any] | None,
+        retrace: Callable[[int], Sequence[Step]] | None = None,
+    ) -> Report:
+        """What came of the learner's file: all outcomes, or those before it stopped.
+
+        `retrace` runs a case of the learner's once more and returns its steps.
+        """
+        held = [self._difference(i, outcome) is None for i, outcome in enumerate(got)]
+        names = [case.name for case in self.cases]
+        checked = tuple(
+            Checked(name, held[i] if i < len(held) else None) for i, name in enumerate(names)
+        )
+        if all(held) and stop is None and len(got) == len(self.cases):
+            return self._report(passed=True, checked=checked, measured=self._measured(got))
+        if all(held):
+            reached = min(len(got), len(names) - 1)
+            case = names[reached] if stop is not None and stop.get("begun") else None
+            return halted(self.exercise, stop or {"stop": "died"}, checked, case)
+        first = held.index(False)
+        return self._wrong(got, first, checked, retrace)
+
+    def _wrong(
+        self,
+        got: Sequence[Outcome],
+        first: int,
+        checked: tuple[Checked, ...],
+        retrace: Callable[[int], Sequence[Step]] | None,
+    ) -> Report:
+        outcome, case = got[first], self.cases[first]
+        kind, finding, tables = self._found(first, outcome)
+        faults: tuple[Fault, ...] = ()
+        if kind not in ("empty", "nothing", "changed", "choice"):
+            known = self.exercise.faults()
+            faults = named(self.cases, self.expected, got, known, self._load, self.solution)
+        told = all(fault.name != self.exercise.planted for fault in faults)
+        line = outcome.line
+        if faults and told:
+            line = line_of(faults[0], self.solution, self.source, self.exercise.entry)
+        elif line is None:
+            steps = retrace(first) if retrace is not None and not case.loose else ()
+            line = self._where(case, outcome, steps)
+        return self._report(
+            passed=False,
+            kind="fault" if faults and told else kind,
+            checked=checked,
+            case=case.name,
+            given=_shapes(case),
+            finding=finding,
+            faults=tuple(fault.name for fault in faults),
+            told=told,
+            line=line,
+            tables=None if self.exercise.hides_numbers else tables,
+            measured=self._measured(got),
+        )
+
+    def _load(self, source: str) -> Callable[[int], Outcome]:
+        """A faulty source as a function from the number of a case to what came of it."""
+        try:
+            module = load_source(source, "fault.py", "fault")
+        except Exception as error:
+            failed = Outcome(failure="raised", error=type(error).__name__)
+            return lambda _: failed
+        return cache(lambda number: run_case(self.cases[number], module))
+
+    def _difference(self, i: int, outcome: Outcome) -> Difference | str | None:
+        if outcome.value is None:
+            return outcome.failure
+        case, expected = self.cases[i], self.expected[i].value
+        assert expected is not None
+        return difference(
+            expected,
+            outcome.value,
+            names=case.names,
+            tolerance=case.tolerance,
+            loose=case.loose,
+        )
+
+    def _found(self, i: int, outcome: Outcome) -> tuple[str, Finding, dict[str, Any] | None]:
+        case, value = self.cases[i], outcome.value
+        if value is None:
+            return outcome.failure, failure_finding(outcome), None
+        subject = " = ".join(case.names) if case.loose else _subject(self.exercise, self.source)
+        if places := empty_places(value, case.names[0] if case.names else "result"):
+            shown = ", ".join(places[:_MOST_PLACES]) + " …" * (len(places) > _MOST_PLACES)
+            return "empty", Finding("practice.found.empty", {"places": shown}), None
+        if isinstance(value, Leaf) and value.kind == "none":
+            return "nothing", Finding("practice.found.nothing", {"name": subject}), None
+        if case.choices and not self._is_choice(case, value):
+            listed = ", ".join(repr(choice) for choice in case.choices)
+            return (
+                "choice",
+                Finding("practice.found.choice", {"name": subject, "choices": listed}),
+                None,
+            )
+        found = self._difference(i, outcome)
+        assert isinstance(found, Difference)
+        finding = difference_finding(found, hidden=self.exercise.hides_numbers)
+        return found.what, finding, found.tables
+
+    def _is_choice(self, case: Case, value: Any) -> bool:
+        flat = flattened(value)
+        if flat is None:
+            return False
+        said = flat.text if flat.kind == "text" else flat.data.tolist()
+        return said in case.choices
+
+    def _measured(self, got: Sequence[Outcome]) -> dict[str, Any] | None:
+        """The measurement of a predict exercise, once something has been predicted."""
+        case = self.cases[0]
+        if self.exercise.kind != "predict" or not got or got[0].value is None:
+            return None
+        if not self._is_choice(case, got[0].value):
+            return None
+        return {str(name): value for name, value in self.module.measure().items()}
+
+    def _where(self, case: Case, outcome: Outcome, steps: Sequence[Step]) -> int | None:
+        """The line to look at, where no error and no known fault tells one."""
+        names = case.names if case.loose else self.exercise.entry
+        if not steps:
+            return definition(self.source, names)
+        trail = Trail(_SOLUTION)
+
+        def call(module: Any, **inputs: Any) -> Any:
+            with trail:
+                return case.call(module, **inputs)
+
+        run_case(replace(case, call=call), self.module)
+        known = interface(self.exercise.stub)
+        step = wrong_step(steps, trail.steps, known, lambda a, b: same(case, a, b))
+        if step is None:
+            return definition(self.source, names)
+        # Where an input was changed is anywhere in the function, not where it returned.
+        return step.defined if outcome.failure == "changed" else step.place
+
+    def _report(self, **fields: Any) -> Report:
+        return Report(exercise=self.exercise.name, **fields)
+
+
+def halted(
+    exercise: Exercise,
+    stop: dict[str, Any],
+    checked: tuple[Checked, ...] = (),
+    case: str | None = None,
+) -> Report:
+    """The report of a file that never came to its end."""
+    return Report(
+        exercise=exercise.name,
+        passed=False,
+        kind=stop["stop"],
+        checked=checked,
+        case=case,
+        finding=stop_finding(exercise, stop),
+        line=stop.get("line"),
+    )
+
+
+def _subject(exercise: Exercise, source: str) -> str:
+    """Which of the names returns nothing: the first function that has no return."""
+    functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
+    for function in functions:
+        ends = any(isinstance(node, ast.Return) for node in ast.walk(function))
+        if function.name in (*exercise.entry, "forward") and not ends:
+            return function.name
+    return exercise.entry[0]
+
+
+def _shapes(case: Case) -> str:
+    """What went in, as shapes: q (2, 3, 4), n_heads 2."""
+    parts = []
+    for name, value in case.inputs.items():
+        if isinstance(value, Tensor | np.ndarray):
+            parts.append(f"{name} ({', '.join(map(str, value.shape))})")
+        elif isinstance(value, int | float | bool):
+            parts.append(f"{name} {value}")
+    return ", ".join(parts)

@@ -1,0 +1,43 @@
+"""What came of one call: a value, or the way in which it failed."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from glassformer.school.practice.cases import Case
+from glassformer.school.practice.comparison import difference
+from glassformer.school.practice.plain_values import Value, as_data
+
+FAILURES = ("", "raised", "changed", "large")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A value, or a failure: its kind, what was said, and the line of the learner's file."""
+
+    value: Value | None = None
+    failure: str = ""  # one of FAILURES
+    error: str = ""  # for raised, the name of the exception
+    message: str = ""
+    line: int | None = None
+
+    def as_data(self) -> dict[str, Any]:
+        return {
+            "value": None if self.value is None else as_data(self.value),
+            "failure": self.failure,
+            "error": self.error,
+            "message": self.message,
+            "line": self.line,
+        }
+
+
+def agree(case: Case, one: Outcome, other: Outcome) -> bool:
+    """Whether two pieces of code did the same in a case."""
+    if one.value is None or other.value is None:
+        return (one.failure, one.error) == (other.failure, other.error)
+    return same(case, one.value, other.value)
+
+
+def same(case: Case, one: Value, other: Value) -> bool:
+    """Whether two values are the same, as exactly as a case asks for."""
+    found = difference(one, other, names=case.names, tolerance=case.tolerance, loose=case.loose)
+    return found is None

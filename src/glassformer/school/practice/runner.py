@@ -1,0 +1,330 @@
+"""The learner's process: runs his file, case by case, and sends what came of each.
+
+It never sees the solution. Every message is one line of JSON on a pipe of its own; what the
+learner prints goes elsewhere.
+"""
+
+import ast
+import builtins
+import copy
+import importlib
+import json
+import linecache
+import os
+import random
+import sys
+import traceback
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from glassformer.school.practice.call_trail import Trail
+from glassformer.school.practice.cases import Case
+from glassformer.school.practice.exercise import EXERCISES, Exercise
+from glassformer.school.practice.forbidden import (
+    SWITCHES,
+    Forbidden,
+    found_in,
+    missing_from,
+    packages_of,
+    stopped,
+)
+from glassformer.school.practice.isolation import isolate
+from glassformer.school.practice.limits import (
+    Blocked,
+    TimeUp,
+    Watch,
+    address_space,
+    forget,
+    limit,
+    refuse_threads,
+    unlimited,
+)
+from glassformer.school.practice.messages import MOST_NAMES, one_line
+from glassformer.school.practice.originals import Originals
+from glassformer.school.practice.outcome import Outcome
+from glassformer.school.practice.plain_values import TooLarge, taken_apart
+from glassformer.school.practice.random_inputs import Draw
+
+
+def load_cases(exercise: Exercise, seed: int) -> types.GeneratorType:
+    """The cases of an exercise, their inputs drawn from a seed."""
+    path = exercise.folder / "checks.py"
+    module = load_source(path.read_text("utf-8"), str(path), f"checks_{exercise.name}")
+    return module.cases(Draw(seed))
+
+
+def load_source(source: str, path: str, name: str) -> Any:
+    """A module from a text."""
+    module = types.ModuleType(name)
+    module.__file__ = path
+    exec(compile(source, path, "exec"), module.__dict__)
+    return module
+
+
+def run_case(case: Case, module: Any, forbid: tuple[str, ...] = ()) -> Outcome:
+    """What a module makes of a case; errors are outcomes too."""
+    inputs = copy.deepcopy(dict(case.inputs))
+    before = copy.deepcopy(inputs)
+    seed_everything()
+    try:
+        with stopped(forbid) as stop:
+            result = case.call(module, **inputs)
+        if stop.seen:
+            raise Forbidden(stop.seen[0])
+        if any(not _same(before[name], inputs[name]) for name in before):
+            changed = next(name for name in before if not _same(before[name], inputs[name]))
+            return Outcome(failure="changed", message=changed)
+        return Outcome(taken_apart(result))
+    except TooLarge:
+        return Outcome(failure="large")
+    except MemoryError:
+        raise
+    except Exception as error:
+        return Outcome(failure="raised", error=_kind(error), message=_first_line(error))
+
+
+def seed_everything() -> None:
+    """Learner, solution and faults see the same random numbers; nobody knows which."""
+    torch.manual_seed(0)
+    np.random.seed(0)
+    random.seed(0)
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, Tensor):
+        if one.shape != other.shape:
+            return False
+        return bool(((one == other) | (one.isnan() & other.isnan())).all())
+    if isinstance(one, np.ndarray):
+        return one.shape == other.shape and np.array_equal(one, other, equal_nan=True)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return True
+
+
+def run_learner(
+    exercise: Exercise,
+    path: Path,
+    source: str,
+    seed: int,
+    send: Callable[[dict[str, Any]], None],
+    *,
+    traced: int = -1,
+) -> None:
+    """Run a learner's file in this process, which is ended afterwards.
+
+    With the number of a case, only up to that one, and its steps are sent.
+    """
+    file = str(path)
+    if stop := _refused(exercise, file, source):
+        send(stop)
+        return
+    cases = load_cases(exercise, seed)
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    # torch looks up the lines of a stack now and then; that is no reading of solutions.
+    linecache.getlines(str(exercise.folder / "checks.py"))
+    warnings.simplefilter("ignore")
+    space = address_space()  # read from /proc, which is closed afterwards
+    layers = isolate()
+    watch = Watch(closed=(EXERCISES,))
+    sys.addaudithook(watch)
+    refuse_threads(watch)
+    # torch.save writes past any audit.
+    torch._C.__dict__["PyTorchFileWriter"] = lambda *_, **__: watch.refuse("files")
+    ours = [vars(module) for name, module in sys.modules.items() if _is_ours(name)]
+    forget("glassformer")
+    packages = packages_of(exercise.forbid)
+    builtins.__import__ = _guarded(builtins.__import__, packages)
+    importlib.import_module = _guarded(importlib.import_module, packages)
+    sys.meta_path.insert(0, _Finder(packages))
+    assert cases.gi_frame is not None  # it has not begun yet
+    originals = Originals([*ours, cases.gi_frame.f_globals])
+    limit(exercise.seconds, space)
+    send({"ready": list(layers)})  # up to here nothing of the learner's has run
+    try:
+        _run(exercise, source, file, cases, watch, originals, send, traced)
+    except TimeUp as error:
+        send({"stop": "time", "line": line_in(file, error)})
+    except Forbidden as error:
+        message = one_line(error.name)
+        send({"stop": "forbidden", "message": message, "line": line_in(file, error)})
+    except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
+        send({"stop": "exit", "line": line_in(file, error)})
+    except MemoryError as error:
+        send({"stop": "memory", "line": line_in(file, error)})
+    except BaseException as error:
+        line = line_in(file, error)
+        if watch.tried:
+            send({"stop": "blocked", "message": watch.tried[0], "line": line})
+        elif out_of_memory(error):
+            send({"stop": "memory", "line": line})
+        else:
+            # What is no Exception goes through a case as well, and then it is not the import's.
+            stop = "import" if isinstance(error, Exception) else "raised"
+            values = {"error": _kind(error), "message": _first_line(error)}
+            send({"stop": stop, **values, "line": line})
+
+
+def _refused(exercise: Exercise, file: str, source: str) -> dict[str, Any] | None:
+    """Why a source is not even run."""
+    try:
+        # compile too: `return` outside of a function is found by it alone.
+        tree = ast.parse(source, file)
+        compile(source, file, "exec")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = getattr(error, "lineno", None)
+        message = _first_line(error) or _kind(error)
+        return {"stop": "syntax", "message": message, "line": line or None}
+    if forbidden := found_in(tree, exercise.forbid):
+        return {"stop": "forbidden", "message": forbidden[0], "line": forbidden[1]}
+    if switch := found_in(tree, SWITCHES):
+        return {"stop": "switched", "message": switch[0], "line": switch[1]}
+    if name := missing_from(tree, exercise.require):
+        return {"stop": "required", "message": name}
+    return None
+
+
+def _is_ours(name: str) -> bool:
+    return name.split(".", 1)[0] == "glassformer"
+
+
+def _run(
+    exercise: Exercise,
+    source: str,
+    file: str,
+    cases: Iterator[Case],
+    watch: Watch,
+    originals: Originals,
+    send: Callable[[dict[str, Any]], None],
+    traced: int,
+) -> None:
+    watch.is_on = True  # and so it stays: what learner's code leaves behind runs at any time
+    seed_everything()
+    with stopped(exercise.forbid) as stop:
+        module = load_source(source, file, "learner")
+    if stop.seen:
+        raise Forbidden(stop.seen[0])
+    if watch.tried:
+        raise Blocked(watch.tried[0])
+    for name in exercise.entry:
+        if not hasattr(module, name):
+            names = [one_line(n) for n in vars(module) if not n.startswith("_")]
+            send({"stop": "missing", "message": name, "names": names[:MOST_NAMES]})
+            return
+    for number, case in enumerate(cases):
+        send({"begin": number})
+        if number == traced:
+            trail = Trail(file)
+            _learners(case, module, exercise.forbid, file, trail)
+            send({"trail": [step.as_data() for step in trail.steps]})
+            return
+        outcome = _learners(case, module, exercise.forbid, file)
+        if watch.tried:
+            send({"stop": "blocked", "message": watch.tried[0], "line": outcome.line})
+            return
+        if replaced := originals.replaced():
+            send({"stop": "replaced", "message": replaced})
+            return
+        send({"case": number, "outcome": outcome.as_data()})
+    unlimited()
+    send({"done": True})
+
+
+def _learners(
+    case: Case, module: Any, forbid: tuple[str, ...], file: str, trail: Trail | None = None
+) -> Outcome:
+    """As run_case, with the learner's own line for what he raised."""
+    line: int | None = None
+
+    def call(module: Any, **inputs: Any) -> Any:
+        nonlocal line
+        try:
+            with trail or nullcontext():
+                return case.call(module, **inputs)
+        except Exception as error:
+            line = line_in(file, error)
+            if out_of_memory(error):
+                raise TooMuch(line) from error
+            raise
+
+    try:
+        outcome = run_case(replace(case, call=call), module, forbid)
+    except RecursionError:
+        outcome = Outcome(failure="raised", error="RecursionError", message="")
+    return replace(outcome, line=line)
+
+
+class TooMuch(MemoryError):
+    """Memory ran out, whatever torch calls it."""
+
+
+def out_of_memory(error: BaseException) -> bool:
+    said = str(error)
+    phrases = ("can't allocate memory", "not enough memory")  # torch has both
+    return isinstance(error, MemoryError) or any(phrase in said for phrase in phrases)
+
+
+def line_in(file: str, error: BaseException) -> int | None:
+    """The last line of the learner's file that an error came through."""
+    while isinstance(error, TooMuch) and error.__cause__ is not None:
+        error = error.__cause__
+    lines = [
+        line
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if frame.f_code.co_filename == file
+    ]
+    return lines[-1] if lines else None
+
+
+def _guarded(real: Callable[..., Any], packages: tuple[str, ...]) -> Callable[..., Any]:
+    def guarded(name: str, *args: Any, **kwargs: Any) -> Any:
+        frame = sys._getframe(1)
+        if frame.f_globals.get("__name__") == "learner" and name.split(".", 1)[0] in packages:
+            raise Forbidden(name)
+        return real(name, *args, **kwargs)
+
+    return guarded
+
+
+class _Finder:
+    """Refuses packages to whoever asks for them other than by an import statement."""
+
+    def __init__(self, packages: tuple[str, ...]) -> None:
+        self.packages = packages
+
+    def find_spec(self, name: str, *_: Any) -> None:
+        if name.split(".", 1)[0] in self.packages:
+            raise Forbidden(name)
+
+
+def _first_line(error: BaseException) -> str:
+    """What an error says, in one short line."""
+    try:
+        return one_line(error.msg if isinstance(error, SyntaxError) else str(error))
+    except Exception:  # an error of the learner's own may fail to say anything
+        return ""
+
+
+def _kind(error: BaseException) -> str:
+    """What an error is called; a class of the learner's own may be called anything."""
+    return one_line(type.__getattribute__(type(error), "__name__"))
+
+
+def sender(descriptor: int) -> Callable[[dict[str, Any]], None]:
+    """A function that writes messages to a pipe."""
+
+    def send(message: dict[str, Any]) -> None:
+        data = json.dumps(message).encode() + b"\n"
+        while data:
+            data = data[os.write(descriptor, data) :]
+
+    return send

@@ -1,0 +1,93 @@
+"""A process that has torch loaded and forks for every grading, so that none waits for imports.
+
+Requests and answers are lines of JSON on its standard input and output. It runs no code of
+exercises itself: what it forks from stays clean. `bootstrap` starts it.
+"""
+
+import contextlib
+import gc
+import json
+import os
+import selectors
+import signal
+import sys
+import time
+import traceback
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from glassformer.school.practice.exercise import read_exercise
+from glassformer.school.practice.forbidden import stopped
+from glassformer.school.practice.isolation import readable_paths
+from glassformer.school.practice.trial import grade_here
+
+_PATIENCE = 60.0  # seconds, beyond the learner's own, before a judge is given up
+
+
+def serve() -> None:
+    """Answer requests until the other side closes."""
+    torch.set_num_threads(1)  # small tensors; and threads do not survive a fork
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    answers = os.dup(1)
+    os.dup2(2, 1)  # nothing that is printed may come among the answers
+    with stopped(["softmax"]):
+        torch.ones(2, 3).double()  # the first use of a mode imports half of torch
+    readable_paths()  # looked up once, not in every child
+    gc.collect()
+    gc.freeze()  # children share these pages as long as nobody touches them
+    for line in sys.stdin:
+        answer = _forked(json.loads(line))
+        _write(answers, json.dumps(answer).encode() + b"\n")
+
+
+def _forked(request: dict[str, Any]) -> dict[str, Any]:
+    read_end, write_end = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(read_end)
+        _judge(request, write_end)
+    os.close(write_end)
+    data = _read_all(read_end, pid)
+    os.close(read_end)
+    _, status = os.waitpid(pid, 0)
+    try:
+        return json.loads(data)
+    except ValueError:  # the judge is gone: most likely the learner's code has ended it
+        return {"died": os.waitstatus_to_exitcode(status)}
+
+
+def _judge(request: dict[str, Any], write_end: int) -> None:
+    """The life of the judge's process; it never returns."""
+    try:
+        exercise = replace(read_exercise(Path(request["folder"])), seconds=request["seconds"])
+        report = grade_here(exercise, Path(request["path"]), request["source"], request["seed"])
+        answer = {"report": report.as_data()}
+    except BaseException:
+        answer = {"error": traceback.format_exc()}
+    try:
+        _write(write_end, json.dumps(answer).encode())
+    finally:
+        os._exit(0)
+
+
+def _read_all(read_end: int, pid: int) -> bytes:
+    deadline = time.monotonic() + _PATIENCE
+    data = bytearray()
+    with selectors.DefaultSelector() as selector:
+        selector.register(read_end, selectors.EVENT_READ)
+        while selector.select(max(deadline - time.monotonic(), 0)):
+            part = os.read(read_end, 1 << 16)
+            if not part:
+                return bytes(data)
+            data += part
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    return b""
+
+
+def _write(end: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(end, data) :]

@@ -1,0 +1,120 @@
+"""A learner's folder: one file per exercise, a README, solutions once they are earned."""
+
+import errno
+import os
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from shlex import quote
+
+from rich.cells import cell_len
+
+from glassformer.errors import ConfigError
+from glassformer.languages import Language, flag
+from glassformer.render.paragraph import wrapped
+from glassformer.school.practice.exercise import Exercise
+from glassformer.storage import special_kind, write_whole
+
+_WIDTH = 88  # of the comment at the top of a file
+DEFAULT = Path("glassformer-practice")
+
+
+class Workspace:
+    """The folder in which somebody practises."""
+
+    def __init__(self, folder: Path, language: Language) -> None:
+        self.folder, self.language = folder, language
+
+    def file(self, exercise: Exercise) -> Path:
+        """The learner's file for an exercise, whether it is there or not."""
+        return self.folder / exercise.file_name
+
+    def solution_file(self, exercise: Exercise) -> Path:
+        return self.folder / "solutions" / exercise.file_name
+
+    @property
+    def command(self) -> str:
+        """What to type to come back here."""
+        return f"glassformer practice{self.options}"
+
+    @property
+    def options(self) -> str:
+        """What must be said again: another folder, a language that the surroundings do not say."""
+        elsewhere = "" if self.folder == DEFAULT else f" --dir {quote(str(self.folder))}"
+        return elsewhere + flag(self.language, os.environ)
+
+    def create(self, exercises: Sequence[Exercise]) -> None:
+        """Write what is not there yet; nothing that is there is touched."""
+        say = self.language.say
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            readme = self.folder / "README.md"
+            if not os.path.lexists(readme):
+                text = say("practice.readme", total=len(exercises), command=self.command)
+                write_whole(readme, text)
+            for exercise in exercises:
+                if not os.path.lexists(self.file(exercise)):
+                    write_whole(self.file(exercise), self.beginning(exercise))
+        except OSError as error:
+            reason = error.strerror or str(error)
+            message = say("practice.error.folder", folder=self.folder, reason=reason)
+            raise ConfigError(message) from None
+
+    def beginning(self, exercise: Exercise) -> str:
+        """An exercise as it starts: the task as a comment, then the stub."""
+        task = exercise.task(self.language.code)
+        lines = [task.title, ""]
+        for paragraph in task.text.split("\n\n"):
+            lines += [*_folded(paragraph), ""]
+        comment = "\n".join(f"# {line}".rstrip() for line in lines[:-1])
+        return f"{comment}\n\n{exercise.stub}"
+
+    def reset(self, exercise: Exercise) -> Path | None:
+        """Write an exercise anew; the learner's version goes to old/, and where is returned."""
+        file, kept = self.file(exercise), None
+        if os.path.lexists(file):
+            kept = self._keep(file)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_whole(file, self.beginning(exercise))
+        return kept
+
+    def reveal(self, exercise: Exercise) -> Path:
+        """Write the solution beside the exercises; a file that was changed there goes to old/."""
+        path = self.solution_file(exercise)
+        path.parent.mkdir(exist_ok=True)
+        if os.path.lexists(path) and not _holds(path, exercise.solution):
+            self._keep(path)
+        write_whole(path, exercise.solution)
+        return path
+
+    def _keep(self, file: Path) -> Path:
+        """Move a file to old/; what is no file stays where it is."""
+        kind = special_kind(file)
+        if kind is not None:
+            raise OSError(errno.EEXIST, f"it is {kind}, not a regular file")
+        kept = _free(self.folder / "old" / file.name)
+        kept.parent.mkdir(exist_ok=True)
+        return file.replace(kept)
+
+
+def _holds(file: Path, text: str) -> bool:
+    return special_kind(file) is None and file.exists() and file.read_bytes() == text.encode()
+
+
+def _folded(paragraph: str) -> list[str]:
+    """A paragraph in lines; what is indented stays as it is."""
+    if paragraph.startswith("    "):
+        return textwrap.dedent(paragraph).splitlines()
+    if paragraph.startswith(("- ", "* ")):
+        return [line for item in paragraph.splitlines() for line in wrapped(item, _WIDTH)]
+    text = paragraph.replace("\n", "" if cell_len(paragraph[-1:]) == 2 else " ")
+    return wrapped(text, _WIDTH)
+
+
+def _free(path: Path) -> Path:
+    """This path, or the first like it that nothing has yet."""
+    n, found = 1, path
+    while os.path.lexists(found):
+        n += 1
+        found = path.with_stem(f"{path.stem}-{n}")
+    return found

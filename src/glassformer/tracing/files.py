@@ -1,0 +1,246 @@
+"""A trace as one file: safetensors, with what is no tensor in its header."""
+
+import json
+import reprlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from glassformer.errors import GlassformerError, TraceError
+from glassformer.functional.checks import check_scoring, check_values
+from glassformer.parsing import parse_json
+from glassformer.settings import Count, Whole, read_settings, said, shown
+from glassformer.storage import whole_file
+from glassformer.tracing.mask_codec import put_together, taken_apart
+from glassformer.tracing.site import Site
+from glassformer.tracing.trace import Run, Trace, Words
+
+VERSION = 1
+OPERANDS = ("q", "k", "v", "out")
+CHOSEN = ("heads", "rows", "n_rows")  # where not all was recorded
+
+
+def save_trace(trace: Trace, path: Path) -> None:
+    """Write a trace whole or not at all; a trace of that name is replaced, no other file."""
+    tensors: dict[str, Tensor] = {}
+    runs = [_described(run, f"{i}", tensors) for i, run in enumerate(trace.runs)]
+    header = {"version": VERSION, "model": trace.model, "runs": runs}
+    with whole_file(path, TraceError, mark=b'"glassformer.trace"') as unfinished:
+        save_file(
+            _apart(tensors),
+            unfinished,
+            metadata={"glassformer.trace": json.dumps(header, ensure_ascii=False)},
+        )
+
+
+def append_trace(trace: Trace, path: Path) -> None:
+    """Write the runs of a file and those of a trace into it, whole or not at all.
+
+    The models must be described alike: runs of one file are shown side by side.
+    """
+    if not path.exists():
+        save_trace(trace, path)
+        return
+    there = load_trace(path)
+    ours = json.loads(json.dumps(trace.model))  # as a file would give it back
+    if _flat(there.model) != _flat(ours):
+        raise TraceError(
+            f"Runs of one file must be of one model; {path} is of {_told(there.model, ours)}, "
+            f"this trace of {_told(ours, there.model)}. Save it under another name."
+        )
+    save_trace(Trace([*there.runs, *trace.runs], ours), path)
+
+
+def _told(model: dict[str, Any], other: dict[str, Any]) -> str:
+    """What a model is, by what another is not: n_layers=2, dim=16."""
+    flat, rest = _flat(model), _flat(other)
+    own = [name for name in flat if name not in rest or flat[name] != rest[name]]
+    told = ", ".join(f"{name}={reprlib.repr(flat[name])}" for name in own[:3])
+    return told + (", …" if len(own) > 3 else "") or "a model without these"
+
+
+def _flat(model: dict[str, Any]) -> dict[str, Any]:
+    config = model.get("config")
+    # A copy of a folder has another name, and is the same model.
+    rest = {name: value for name, value in model.items() if name not in ("config", "name")}
+    return rest | (config if isinstance(config, dict) else {"config": config})
+
+
+def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """On the CPU, and none of them a part of another's memory, which the format refuses."""
+    kept, seen = {}, set()
+    for name, tensor in tensors.items():
+        plain = tensor.detach().cpu().contiguous()
+        where = plain.untyped_storage().data_ptr()
+        kept[name] = plain.clone() if where in seen else plain
+        seen.add(where)
+    return kept
+
+
+def load_trace(path: Path) -> Trace:
+    """Read a trace; what is no trace, or a damaged one, is refused in a sentence."""
+    if not path.is_file():
+        raise TraceError(f"A trace must be a file; {path} is not there.")
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = (file.metadata() or {}).get("glassformer.trace")
+            if header is None:
+                raise TraceError(f"{path} must be a trace of glassformer; it is another file.")
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, RuntimeError, ValueError, TypeError) as error:
+        if isinstance(error, TraceError):
+            raise
+        raise TraceError(
+            f"{path} is damaged, or was not written to its end: {said(error)}. "
+            "Save the trace again."
+        ) from None
+    described = parse_json(header, f"The header of {path}", TraceError)
+    version = described.get("version") if isinstance(described, dict) else None
+    if version != VERSION:
+        raise TraceError(
+            f"{path} is a trace of version {shown(version)}; this glassformer reads version "
+            f"{VERSION}. Record it again, or use the version that wrote it."
+        )
+    try:
+        whole = read_settings(_TraceHeader, described, "The header")
+        runs = [_run(run, f"{i}", tensors) for i, run in enumerate(whole.runs)]
+    except GlassformerError as error:
+        raise TraceError(f"{path} is damaged: {str(error).rstrip('.')}.") from None
+    return Trace(runs, whole.model)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _SiteHeader:
+    """What the header says of a site."""
+
+    name: str
+    queries: str
+    keys: str
+    scale: float | None = None
+    softcap: float | None = None
+    heads: tuple[Whole, ...] | None = None
+    rows: tuple[Whole, ...] | None = None
+    n_rows: Count | None = None
+    mask: dict[str, Any] | None = None
+    bias: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _RunHeader:
+    sites: tuple[_SiteHeader, ...]
+    labels: dict[str, Any]
+    refusals: dict[str, Any]
+    following: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _TraceHeader:
+    version: int
+    model: dict[str, Any]
+    runs: tuple[_RunHeader, ...]
+
+
+def _described(run: Run, where: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
+    sites = []
+    for site in run.sites.values():
+        prefix = f"{where}/{site.name}"
+        for name in OPERANDS:
+            if (operand := getattr(site, name)) is not None:
+                tensors[f"{prefix}/{name}"] = operand
+        sites.append(
+            {
+                "name": site.name,
+                "queries": site.queries,
+                "keys": site.keys,
+                "scale": site.scale,
+                "softcap": site.softcap,
+                **{name: getattr(site, name) for name in CHOSEN},
+                "mask": taken_apart(site.mask, f"{prefix}/mask", tensors),
+                "bias": taken_apart(site.bias, f"{prefix}/bias", tensors),
+            }
+        )
+    for name, words in run.texts.items():
+        tensors[f"{where}/{name}"] = words.tokens
+    labels = {name: words.labels for name, words in run.texts.items()}
+    following = {name: words.following for name, words in run.texts.items()}
+    return {"sites": sites, "labels": labels, "following": following, "refusals": run.refusals}
+
+
+def _run(header: _RunHeader, where: str, tensors: dict[str, Tensor]) -> Run:
+    following = header.following or {}  # older files have none
+    texts = {
+        name: _words(_tensor(tensors, f"{where}/{name}"), labels, following.get(name, []), name)
+        for name, labels in header.labels.items()
+    }
+    sites: dict[str, Site] = {}
+    for each in header.sites:
+        if each.name in sites:
+            raise TraceError(f"it has the site {shown(each.name)} twice")
+        sites[each.name] = _site(each, f"{where}/{each.name}", tensors, texts)
+    for name, why in header.refusals.items():
+        if not isinstance(why, str):
+            raise TraceError(f"the refusal of {shown(name)} must be a text; it is {shown(why)}")
+    return Run(sites, texts, header.refusals)
+
+
+def _site(
+    header: _SiteHeader, prefix: str, tensors: dict[str, Tensor], texts: dict[str, Words]
+) -> Site:
+    q, k, v = (_tensor(tensors, f"{prefix}/{name}") for name in ("q", "k", "v"))
+    out = tensors.get(f"{prefix}/out")
+    check_scoring(q, k, mask=None, bias=None, scale=None, softcap=None)
+    check_values(q, k, v, 0.0)
+    B, H, L, _ = q.shape
+    if out is not None and (out.shape != (B, H, L, v.shape[3]) or not out.is_floating_point()):
+        raise TraceError(f"{prefix}/out must fit q and v; it has shape {tuple(out.shape)}")
+    n_rows = L if header.n_rows is None else header.n_rows
+    for name, chosen, n in (("heads", header.heads, H), ("rows", header.rows, L)):
+        if chosen is not None and (len(chosen) != n or len(set(chosen)) != n):
+            raise TraceError(f"{name} of {prefix} must name {n} of them, each once")
+    if n_rows < L or (header.rows is not None and max(header.rows, default=0) >= n_rows):
+        raise TraceError(f"rows of {prefix} must lie among the {n_rows} that passed")
+    for name, least in ((header.queries, n_rows), (header.keys, k.shape[2])):
+        words = texts.get(name)
+        if words is not None and (len(words.tokens) < B or words.tokens.shape[1] < least):
+            raise TraceError(
+                f"the text {shown(name)} must have a token for each of {least} places of {prefix}; "
+                f"it has shape {tuple(words.tokens.shape)}"
+            )
+    return Site(
+        **{n: getattr(header, n) for n in ("name", "queries", "keys", "scale", "softcap", *CHOSEN)},
+        q=q,
+        k=k,
+        v=v,
+        out=out,
+        mask=put_together(header.mask, tensors),
+        bias=put_together(header.bias, tensors),
+    )
+
+
+def _tensor(tensors: dict[str, Tensor], name: str) -> Tensor:
+    if name not in tensors:
+        raise TraceError(f"the tensor {shown(name)} is missing")
+    return tensors[name]
+
+
+def _words(tokens: Tensor, labels: Any, following: Any, name: str) -> Words:
+    if tokens.ndim != 2 or tokens.is_floating_point() or tokens.dtype == torch.bool:
+        raise TraceError(f"the tokens of {shown(name)} must be whole numbers in rows")
+    if not isinstance(labels, list) or not all(isinstance(row, list) for row in labels):
+        raise TraceError(f"the labels of {shown(name)} must be lists; they are {shown(labels)}")
+    if labels and [len(row) for row in labels] != [tokens.shape[1]] * len(tokens):
+        raise TraceError(f"the text {shown(name)} must have one label for each token")
+    if not all(isinstance(label, str) for row in labels for label in row):
+        raise TraceError(f"labels of {shown(name)} must be texts")
+    fits = isinstance(following, list) and all(isinstance(label, str) for label in following)
+    if not fits or len(following) not in (0, len(tokens)):
+        raise TraceError(
+            f"{shown(name)} must have one following label for each sequence, or none; it has "
+            f"{shown(following)}"
+        )
+    return Words(tokens, labels, following)

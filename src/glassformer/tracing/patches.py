@@ -1,0 +1,167 @@
+"""Methods that report their calls, for as long as somebody listens.
+
+A method is replaced on the class that defines it, never on the object: what is copied, pickled or
+saved meanwhile carries nothing of ours, and threads that run the same object find either method,
+never half of one. Objects that nobody listens to are let through. Only where an object has a method
+of its own (torch.compile and accelerate set `forward` so) is that one replaced.
+"""
+
+import threading
+from collections.abc import Callable
+from copy import deepcopy
+from functools import partial, wraps
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+from weakref import ref
+
+from glassformer.tracing.guard import Guard
+
+FAILED = object()  # in place of a result: the method raised
+_lock = threading.RLock()
+_replaced: dict[tuple[int, str], "_Replacement"] = {}  # by owner, a class or an object
+_taps: dict[tuple[int, str], tuple[ref, tuple["Tap", ...]]] = {}  # by object and method
+_running = threading.local()  # the methods that are being called, so that super() is not told twice
+
+
+class Tap(NamedTuple):
+    """Who listens to a method: in one thread, before and after each call."""
+
+    name: str  # of what is recorded
+    guard: Guard
+    refuse: Callable[[str], None]
+    before: Callable[[Any, tuple, dict[str, Any]], None] | None = None
+    after: Callable[[Any, tuple, dict[str, Any], Any], None] | None = None
+    thread: int | None = None
+
+    def tell(self, callback: Callable[..., None] | None, *arguments: Any) -> None:
+        if callback is not None:
+            with self.guard.catching(self.name, self.refuse):
+                callback(*arguments)
+
+
+class _Replacement(NamedTuple):
+    owner: Any
+    before: Any  # the owner's own; this class where it had none
+    ours: Any
+    users: int
+
+
+def replace_method(owner: Any, name: str, make: Callable[[Any], Any]) -> Callable[[], None]:
+    """Put `make(original)` in place of a method of a class or an object; returns how to undo it."""
+    with _lock:
+        key = id(owner), name
+        found = _replaced.get(key)
+        if found is None:
+            before = vars(owner).get(name, _Replacement)
+            found = _Replacement(owner, before, make(getattr(owner, name)), 0)
+            setattr(owner, name, found.ours)
+        _replaced[key] = found._replace(users=found.users + 1)
+    return partial(_put_back, owner, name)
+
+
+def _put_back(owner: Any, name: str) -> None:
+    with _lock:
+        found = _replaced.pop((id(owner), name))
+        if found.users > 1:
+            _replaced[id(owner), name] = found._replace(users=found.users - 1)
+        elif vars(owner).get(name) is found.ours:  # otherwise somebody has wrapped it since
+            if found.before is _Replacement:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, found.before)
+
+
+def listen(thing: Any, name: str, tap: Tap) -> Callable[[], None]:
+    """From now on `tap` hears of the calls of a method of this object in the present thread."""
+    key, tap = (id(thing), name), tap._replace(thread=threading.get_ident())
+    undo = _report_calls(thing, name)
+    with _lock:
+        _taps[key] = ref(thing), (*_present(thing, name), tap)
+    return partial(_stop_listening, key, tap, undo)
+
+
+def _stop_listening(key: tuple[int, str], tap: Tap, undo: Callable[[], None]) -> None:
+    """As often as one likes: the second time, nothing is left to do."""
+    with _lock:
+        known, present = _taps.get(key, (None, ()))
+        left = tuple(each for each in present if each is not tap)
+        if len(left) == len(present):
+            return
+        if known is not None and left:
+            _taps[key] = known, left
+        else:
+            del _taps[key]
+    undo()
+
+
+def _present(thing: Any, name: str) -> tuple[Tap, ...]:
+    known, present = _taps.get((id(thing), name), (None, ()))
+    return present if known is not None and known() is thing else ()
+
+
+def heard_by(thing: Any, name: str) -> list[Tap]:
+    """Who listens to a method of this object in the present thread."""
+    present = _present(thing, name)
+    return [tap for tap in present if tap.thread == threading.get_ident()] if present else []
+
+
+def _report_calls(thing: Any, name: str) -> Callable[[], None]:
+    if name in vars(thing):
+        return replace_method(thing, name, partial(_OwnMethod, thing, name))
+    owner = next((kind for kind in type(thing).__mro__ if name in vars(kind)), None)
+    if owner is None:  # not a method, but a call that is reported by other means
+        return lambda: None
+    return replace_method(owner, name, partial(_reporting, name))
+
+
+def _reporting(name: str, original: Any) -> Any:
+    @wraps(original)
+    def method(self: Any, *args: Any, **options: Any) -> Any:
+        taps = heard_by(self, name)
+        if not taps:
+            return original(self, *args, **options)
+        return _reported(self, name, taps, partial(original, self), args, options)
+
+    return method
+
+
+class _OwnMethod:
+    """The same for a method that an object has of its own; copies have that one, not ours."""
+
+    def __init__(self, thing: Any, name: str, original: Any) -> None:
+        self.thing, self.name, self.original = ref(thing), name, original
+        wraps(original)(self)
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        thing = self.thing()
+        taps = heard_by(thing, self.name)
+        if not taps:
+            return self.original(*args, **options)
+        return _reported(thing, self.name, taps, self.original, args, options)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return deepcopy(self.original, memo)
+
+    def __reduce__(self) -> Any:
+        return getattr, (SimpleNamespace(original=self.original), "original")
+
+
+def _reported(
+    thing: Any, name: str, taps: list[Tap], call: Any, args: tuple, options: dict[str, Any]
+) -> Any:
+    active: set[tuple[int, str]] = _running.__dict__.setdefault("active", set())
+    key = id(thing), name
+    if key in active:  # by super(): already reported
+        return call(*args, **options)
+    active.add(key)
+    out, told = FAILED, []
+    try:
+        for tap in taps:
+            told.insert(0, tap)
+            tap.tell(tap.before, thing, args, options)
+        out = call(*args, **options)
+    finally:
+        active.discard(key)
+        for tap in told:
+            tap.tell(tap.after, thing, args, options, out)
+    return out

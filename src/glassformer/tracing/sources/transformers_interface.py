@@ -1,0 +1,160 @@
+"""Between a model of transformers and its attention: a function that sees what passes.
+
+While anything is watched, the registries of attention functions hand out each function inside one
+of ours, which lets it compute and then reports the call, if somebody listens to the module. Models
+and configs stay as they are.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator
+from functools import cache, wraps
+from types import FunctionType
+from typing import Any, NamedTuple
+
+from torch import Tensor, nn
+
+from glassformer.functional.statistics.kernel_lse import Overheard
+from glassformer.tracing.patches import Tap, heard_by, listen, replace_method
+
+SEEN = ("eager", "sdpa")  # implementations whose arithmetic we know
+ATTENTION = "<attention>"  # what modules are listened to for; no method has this name
+_NAMES = ("module", "query", "key", "value", "attention_mask")
+
+
+class Call(NamedTuple):
+    """One call of attention: what the model handed over, and who computes it."""
+
+    module: nn.Module
+    function: Callable[..., Any]
+    implementation: str
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    mask: Tensor | None
+    options: dict[str, Any]
+    lse: Tensor | None  # where the kernel told it
+
+
+class Computed(NamedTuple):
+    """Who computed a call of attention, and what came out of it."""
+
+    function: Callable[..., Any]
+    implementation: str
+    out: Any
+    lse: Tensor | None
+
+    def call(self, args: tuple, options: dict[str, Any]) -> Call:
+        names = (*_NAMES, *parameters(self.function)[len(_NAMES) :])
+        given = {**dict(zip(names, args, strict=False)), **options}
+        module, q, k, v, mask = (given.pop(name, None) for name in _NAMES)
+        assert isinstance(module, nn.Module)
+        return Call(module, self.function, self.implementation, q, k, v, mask, given, self.lse)
+
+
+class _Reporting:
+    """A function of attention that reports its calls."""
+
+    def __init__(self, function: Callable[..., Any], implementation: str) -> None:
+        self.function, self.implementation = function, implementation
+        wraps(function)(self)
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        taps = heard_by(args[0], ATTENTION) if args else []
+        if not taps:
+            return self.function(*args, **options)
+        with Overheard() as heard:
+            out = self.function(*args, **options)
+        for tap in taps:
+            computed = Computed(self.function, self.implementation, out, heard.lse)
+            tap.tell(tap.after, args[0], args, options, computed)
+        return out
+
+
+def enter(model: nn.Module, tap: Tap, undo: list[Callable[[], None]]) -> None:
+    """From now on `tap` hears of every call of attention in this model; `undo` ends it."""
+    from transformers import AttentionInterface, PreTrainedModel
+
+    undo.append(replace_method(AttentionInterface, "get_interface", _get_interface))
+    undo.append(replace_method(AttentionInterface, "__getitem__", _get_item))
+    undo.append(replace_method(PreTrainedModel, "get_compiled_call", _get_plain_call))
+    for module in model.modules():
+        undo.append(listen(module, ATTENTION, tap))
+
+
+def _get_interface(original: Any) -> Any:
+    @wraps(original)
+    def get_interface(self: Any, attn_implementation: Any, default: Any) -> Any:
+        function = original(self, attn_implementation, default)
+        if isinstance(function, _Reporting):  # it was found by __getitem__
+            return function
+        return _Reporting(function, str(attn_implementation or "eager"))
+
+    return get_interface
+
+
+def _get_item(original: Any) -> Any:
+    @wraps(original)
+    def getitem(self: Any, key: str) -> Any:
+        return _Reporting(original(self, key), str(key))
+
+    return getitem
+
+
+def _get_plain_call(original: Any) -> Any:
+    """In compiled code nothing is seen: generation does not compile the model that is watched."""
+
+    @wraps(original)
+    def get_compiled_call(self: Any, *args: Any, **options: Any) -> Any:
+        if heard_by(self, ATTENTION):
+            return self.__call__
+        return original(self, *args, **options)
+
+    return get_compiled_call
+
+
+def implementations(model: nn.Module) -> set[str]:
+    """What the model's configs name for attention."""
+    return {str(config._attn_implementation_internal) for config in _configs(model)}
+
+
+def _configs(model: nn.Module) -> Iterator[Any]:
+    """The configs of a model, of its parts and inside of those, each once."""
+    from transformers import PreTrainedConfig
+
+    waiting = [vars(module).get("config") for module in model.modules()]
+    seen: set[int] = set()
+    while waiting:
+        config = waiting.pop(0)
+        if not isinstance(config, PreTrainedConfig) or id(config) in seen:
+            continue
+        seen.add(id(config))
+        waiting += list(vars(config).values())
+        if config._attn_implementation_internal is not None:
+            yield config
+
+
+@cache
+def parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of what a function takes, in order."""
+    return tuple(inspect.signature(function).parameters)
+
+
+@cache
+def uses_interface(kind: type) -> bool:
+    """Whether modules of this class look up their attention in the registry of transformers."""
+    from transformers import PreTrainedModel
+
+    if issubclass(kind, PreTrainedModel):  # which only asks what is in it
+        return False
+    return any("ALL_ATTENTION_FUNCTIONS" in f.__code__.co_names for f in _methods(kind))
+
+
+def _methods(kind: type) -> Iterator[FunctionType]:
+    """The functions of a class as its instances find them, what decorators wrap included."""
+    seen: set[str] = set()
+    for parent in kind.__mro__:
+        for name, function in vars(parent).items():
+            plain = inspect.unwrap(function) if callable(function) else None
+            if isinstance(plain, FunctionType) and name not in seen:
+                seen.add(name)
+                yield plain

@@ -1,0 +1,227 @@
+"""What was seen of a model: runs, each with its sites and its texts."""
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from glassformer.errors import TraceError
+from glassformer.tracing.site import Site
+from glassformer.tracing.views import views
+
+
+@dataclass(eq=False)
+class Words:
+    """The tokens of one text for every sequence, and how they read."""
+
+    tokens: Int[Tensor, "B L"]
+    labels: list[list[str]]  # one for each token; empty where nobody can read them
+    # The token written after the last one, for each sequence; empty where none is known.
+    following: list[str] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Run:
+    """One pass of a model over a text, its generation included."""
+
+    sites: dict[str, Site] = field(default_factory=dict)
+    texts: dict[str, Words] = field(default_factory=dict)  # "tokens", "source"
+    refusals: dict[str, str] = field(default_factory=dict)  # sites that could not be seen, and why
+
+
+class Trace:
+    """Everything that was recorded; indexing finds a site of the last run by its name.
+
+    ::
+
+        trace["decoder.2.cross"].weights(head=3)
+        for site in trace: ...
+        trace.save("cat.trace"); trace.append("cat.trace"); Trace.load("cat.trace")
+        trace.show(); trace.figure("cat.png"); trace.page("cat.html")
+    """
+
+    def __init__(self, runs: list[Run] | None = None, model: dict[str, Any] | None = None) -> None:
+        self.runs = [] if runs is None else runs
+        self.model = {} if model is None else model
+
+    @property
+    def recorded(self) -> list[Run]:
+        """The runs so far, as they are."""
+        return self.runs
+
+    @property
+    def run(self) -> Run:
+        """The last run."""
+        if not self.runs:
+            raise TraceError(
+                "A trace must hold a run to be looked at; nothing has passed through the model yet."
+            )
+        return self.runs[-1]
+
+    def only(self, run: int) -> "Trace":
+        """One run alone, counted from 0, or from the end: only(-1) is the last."""
+        runs = self.runs
+        if not -len(runs) <= run < len(runs):
+            there = f"runs 0 … {len(runs) - 1}" if runs else "no runs"
+            raise TraceError(f"This trace has {there}; got run={run}.")
+        return Trace([runs[run]], self.model)
+
+    @property
+    def names(self) -> list[str]:
+        """The sites of the last run, in the order in which they were passed."""
+        return list(self.run.sites)
+
+    def __getitem__(self, name: str) -> Site:
+        sites = self.run.sites
+        if name in sites:
+            return sites[name]
+        if name in self.run.refusals:
+            why = _visible(self.run.refusals[name])
+            raise TraceError(f"{_visible(name)} could not be recorded: {why}.")
+        if self.run.refusals and not sites:
+            whole, why = next(iter(self.run.refusals.items()))
+            raise TraceError(f"{_visible(whole)} could not be recorded: {_visible(why)}.")
+        near = difflib.get_close_matches(name, sites, n=1)
+        raise TraceError(
+            f"A site must be one of {_listed(list(sites))}; got {name!r}."
+            + (f" Did you mean {near[0]!r}?" if near else "")
+        )
+
+    def __iter__(self) -> Iterator[Site]:
+        return iter(self.run.sites.values())
+
+    def __len__(self) -> int:
+        return len(self.run.sites) if self.runs else 0
+
+    def labels(self, text: str = "tokens", *, sequence: int = 0) -> list[str]:
+        """How the tokens of a text of the last run read, or their numbers where nobody can tell."""
+        words = self.run.texts.get(text)
+        if words is None:
+            known = _listed(list(self.run.texts)) or "unknown"
+            raise TraceError(f"The texts of this run are {known}; got {text!r}.")
+        if words.labels:
+            return words.labels[sequence]
+        return [str(token) for token in words.tokens[sequence].tolist()]
+
+    def save(self, path: str | Path) -> None:
+        """Into one file, written whole or not at all."""
+        from glassformer.tracing.files import save_trace
+
+        save_trace(self, Path(path))
+
+    def append(self, path: str | Path) -> None:
+        """Add the runs to a file of the same model, whole or not at all; begin it if need be."""
+        from glassformer.tracing.files import append_trace
+
+        append_trace(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Trace":
+        """What `save` wrote."""
+        from glassformer.tracing.files import load_trace
+
+        return load_trace(Path(path))
+
+    def show(
+        self,
+        *,
+        site: str | None = None,
+        head: int | None = None,
+        run: int | None = None,
+        sequence: int = 0,
+        pool: Literal["max", "mean"] = "max",
+        scale: Literal["quantile", "row"] = "quantile",
+        first_key: bool = True,
+    ) -> None:
+        """Print a picture of a run and one of its heads (default: the last, the most telling).
+
+        `pool`, `scale` and `first_key` are those of `figure`.
+        """
+        how: Any = {"pool": pool, "scale": scale, "first_key": first_key}
+        views().show(self._chosen(run), site=site, head=head, sequence=sequence, **how)
+
+    def figure(
+        self,
+        path: str | Path,
+        *,
+        kind: str = "head",
+        site: str | None = None,
+        head: int | None = None,
+        run: int | None = None,
+        sequence: int = 0,
+        pool: Literal["max", "mean"] = "max",
+        scale: Literal["quantile", "row"] = "quantile",
+        first_key: bool = True,
+    ) -> None:
+        """Write a picture, PNG, SVG or PDF; `kind` is head, heads, alignment or entropy.
+
+        Blocks of a long text show their largest weight, or with pool="mean" their mean. Colours
+        reach up to the 99.5th percentile of a long text, or with scale="row" to the largest weight
+        of each row. first_key=False leaves out the first key, on which many heads rest.
+        """
+        how: Any = {"pool": pool, "scale": scale, "first_key": first_key}
+        views().figure(
+            self._chosen(run), path, kind=kind, site=site, head=head, sequence=sequence, **how
+        )
+
+    def page(self, path: str | Path, *, run: int | None = None) -> None:
+        """Write one HTML file with every head of every run, or of one; it needs no network."""
+        views().page(self._chosen(run), path)
+
+    def _repr_html_(self) -> str:
+        """The page inside a notebook; where there can be none, a sentence and a list of sites."""
+        return views().inline(self)
+
+    def _chosen(self, run: int | None) -> "Trace":
+        return self if run is None else self.only(run)
+
+    def __repr__(self) -> str:
+        if not self.runs:
+            return "Trace(nothing recorded yet)"
+        sizes = {site.shape for site in self}
+        shapes = ", ".join(" × ".join(map(str, size)) for size in sorted(sizes))
+        return f"Trace({len(self.runs)} run(s), {len(self)} sites: {_listed(self.names)}; {shapes})"
+
+    def rollout(self, stack: str, *, sequence: int = 0, most: int = 4096) -> Tensor:
+        """How much of each input token reaches each place after every layer of a stack, (L, L).
+
+        Attention averaged over heads, half of it for the way around, multiplied through the layers
+        (Abnar and Zuidema 2020). It holds matrices, hence only texts up to `most` tokens.
+        """
+        sites = [s for s in self if s.name.startswith(f"{stack}.") and s.queries == s.keys]
+        if not sites:
+            raise TraceError(f"rollout needs self-attention of {stack!r}; the trace has none.")
+        if some := [s.name for s in sites if s.heads is not None]:
+            raise TraceError(
+                f"rollout averages all heads of a layer; of {some[0]} only some were recorded. "
+                "Record it without heads=."
+            )
+        L = sites[0].shape[2]
+        if most < L or any(s.shape[2:] != (L, L) for s in sites):
+            raise TraceError(
+                f"rollout multiplies whole matrices of one size, up to {most} tokens; got "
+                f"{' and '.join(sorted({f'{s.shape[2]} × {s.shape[3]}' for s in sites}))}. "
+                "Use a shorter text."
+            )
+        through = torch.eye(L, device=sites[0].q.device)
+        for site in sites:
+            mean = site.weights(sequence=sequence).float().mean(0)
+            through = (0.5 * mean + 0.5 * torch.eye(L, device=mean.device)) @ through
+        return through
+
+
+def _listed(names: list[str], most: int = 6) -> str:
+    names = [_visible(name) for name in names]
+    if len(names) <= most:
+        return ", ".join(names)
+    return f"{', '.join(names[: most - 1])}, … {names[-1]}"
+
+
+def _visible(text: str) -> str:
+    """Names come from files, too: what would steer a terminal is written out."""
+    return text if text.isprintable() else repr(text)[1:-1]

@@ -1,0 +1,63 @@
+"""How good a saved translator is on texts it has not seen: loss, BLEU and chrF."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from glassformer.errors import ConfigError
+from glassformer.generation import addressed
+from glassformer.training.batches import Ragged, by_tokens
+from glassformer.training.loss import count_hits, cross_entropy_sum
+from glassformer.training.scores import score_translations, translate_all
+from glassformer.training.tasks.translation import pair_batch, start_token, translation_logits
+
+
+def evaluate_translation(
+    model: Any,
+    pairs: Sequence[tuple[str, str]],
+    *,
+    to: str | None = None,
+    beams: int = 5,
+    length_penalty: float = 1.0,
+    tokenize: str = "13a",
+    remove: str = "",
+) -> tuple[dict[str, float], list[str]]:
+    """The scores of a model on pairs of texts, and its translations of the sources.
+
+    Several pairs with one source are several references for its translation. `to` names the
+    language to write, for a model of several and texts that do not begin with it.
+    """
+    if model.tokenizer is None or not pairs:
+        raise ConfigError(
+            f"To be scored a model must have a tokenizer and texts; got {len(pairs)} pairs."
+        )
+    pairs = [(addressed(model, source, to), target) for source, target in pairs]
+    scores = translation_loss(model, pairs)
+    references: dict[str, list[str]] = {}
+    for source, target in pairs:
+        references.setdefault(source, []).append(target)
+    found = translate_all(model, list(references), beams=beams, length_penalty=length_penalty)
+    scores |= score_translations(found, list(references.values()), tokenize=tokenize, remove=remove)
+    if remove:
+        found = [text.replace(remove, "") for text in found]
+    by_source = dict(zip(references, found, strict=True))
+    return scores, [by_source[source] for source, _ in pairs]
+
+
+@torch.no_grad()
+def translation_loss(model: Any, pairs: Sequence[tuple[str, str]]) -> dict[str, float]:
+    """Loss, perplexity and accuracy per target token."""
+    sides = [Ragged.of(model.tokenizer.encode_many([p[i] for p in pairs])) for i in (0, 1)]
+    lengths = np.stack([side.lengths for side in sides], axis=1)
+    pad = 0 if model.special.pad is None else model.special.pad
+    start, device = start_token(model.special), next(model.parameters()).device
+    loss, hits, n = 0.0, 0, 0
+    for rows in by_tokens(lengths, max_tokens=max(4096, int(lengths.max()))):
+        batch = pair_batch((sides[0], sides[1]), rows, start=start, pad=pad).to(device)
+        logits = translation_logits(model, batch.tensors)
+        loss += float(cross_entropy_sum(logits, batch.tensors["targets"]))
+        hits += int(count_hits(logits, batch.tensors["targets"]))
+        n += batch.n_targets
+    return {"loss": loss / n, "perplexity": float(np.exp(loss / n)), "accuracy": hits / n}

@@ -1,0 +1,104 @@
+"""The recipe of a run, as its folder keeps it.
+
+    recipe.toml    the recipe; its last line is a comment with the hash of all others
+    essence.json   the settings that decide about the weights, with their hash
+
+The second follows from the first, and replaces it where a recipe is given on resuming.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from glassformer.errors import CheckpointError, ConfigError
+from glassformer.storage import special_kind, whole_file
+from glassformer.training.recipe import Recipe
+
+RECIPE, ESSENCE = "recipe.toml", "essence.json"
+_COMMENT = "# SHA-256 of the lines above, which --resume checks: "
+
+
+def write_recipe(folder: Path, recipe: Recipe) -> None:
+    """Both files, each whole or not at all."""
+    text = recipe.as_toml()
+    with whole_file(folder / RECIPE) as new:
+        new.write_text(f"{text}{_COMMENT}{_digest(text)}\n", encoding="utf-8")
+    plain = recipe.essence()
+    described = {"essence": plain, "sha256": _digest(_canonical(plain))}
+    with whole_file(folder / ESSENCE) as new:
+        new.write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
+
+
+def read_recipe(folder: Path, changes: Sequence[str] = ()) -> Recipe:
+    """The recipe of a run, which must be as the run wrote it."""
+    path = folder / RECIPE
+    if not is_as_written(path):
+        what = "was changed since the run wrote it" if path.is_file() else "is missing"
+        raise ConfigError(
+            f"{path} {what}. Restore it, or name the recipe: glassformer train RECIPE.toml "
+            f"--resume --out {folder}. Change settings with --set."
+        )
+    return Recipe.from_toml(path, changes)
+
+
+def read_essence(folder: Path) -> tuple[dict[str, Any], str]:
+    """The settings that a run began with, and what was wrong if they had to be found elsewhere."""
+    try:
+        return _read_essence(folder / ESSENCE), ""
+    except CheckpointError as error:
+        why = str(error).removesuffix(".")
+    if not is_as_written(folder / RECIPE):
+        raise CheckpointError(
+            f"{why}, and {RECIPE} is not as the run wrote it. Restore one of them, or start a new "
+            "run with another --out."
+        )
+    found = Recipe.from_toml(folder / RECIPE).essence()
+    return _as_read(found), f"{why}; it was made again from {RECIPE}."
+
+
+def is_as_written(path: Path) -> bool:
+    """Whether a recipe.toml is one that `write_recipe` wrote."""
+    try:
+        text = path.read_bytes().decode("utf-8") if path.is_file() else ""
+    except (OSError, UnicodeDecodeError):
+        return False
+    above, comment, digest = text.rpartition(_COMMENT)
+    return bool(comment) and digest == _digest(above) + "\n"
+
+
+def is_essence(path: Path) -> bool:
+    """Whether an essence.json is one that `write_recipe` wrote."""
+    try:
+        return bool(_read_essence(path))
+    except CheckpointError:
+        return False
+
+
+def _read_essence(path: Path) -> dict[str, Any]:
+    kind = special_kind(path)
+    if kind is not None or not path.exists():
+        raise CheckpointError(f"{path} is {kind or 'missing'}.")
+    try:
+        described = json.loads(path.read_bytes())
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from None
+    except (ValueError, RecursionError):
+        raise CheckpointError(f"{path} is damaged.") from None
+    plain = described.get("essence") if isinstance(described, dict) else None
+    if not isinstance(plain, dict) or described.get("sha256") != _digest(_canonical(plain)):
+        raise CheckpointError(f"{path} is damaged.")
+    return plain
+
+
+def _as_read(plain: dict[str, Any]) -> dict[str, Any]:
+    return json.loads(json.dumps(plain))
+
+
+def _canonical(plain: dict[str, Any]) -> str:
+    return json.dumps(plain, sort_keys=True)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

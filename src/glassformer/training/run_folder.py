@@ -1,0 +1,228 @@
+"""The run folder: what is in it, whether a run may begin or go on there, and its models.
+
+recipe.toml  essence.json  tokenizer/  tokens/  report.json       what was asked for
+checkpoints/  metrics.jsonl  film/                                how it goes
+best/  model/                                                     what gf.load reads
+"""
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from glassformer.errors import CheckpointError, ConfigError, GlassformerError, TrainingError
+from glassformer.models.checkpoints import save
+from glassformer.models.checkpoints.own import read_own_config
+from glassformer.storage import UNFINISHED, rename_free, sha256, whole_file
+from glassformer.training.checkpoints import Checkpoints
+from glassformer.training.metrics import FILE as METRICS
+from glassformer.training.recipe import Recipe
+from glassformer.training.recipe_files import (
+    ESSENCE,
+    RECIPE,
+    is_as_written,
+    is_essence,
+    read_essence,
+    write_recipe,
+)
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+LOCK = ".lock"
+MODELS = ("best", "model")
+PREPARED = (RECIPE, ESSENCE, "report.json", "tokenizer", "tokens")
+
+
+class RunFolder:
+    """The places of a run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.expanduser().absolute()
+        self.checkpoints = Checkpoints(self.path / "checkpoints")
+        self.film = self.path / "film"
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Hold the folder: two runs in one would write over each other's checkpoints.
+
+        The system lets go of it when the process ends, however it ends.
+        """
+        if fcntl is None:  # Windows
+            yield
+            return
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            # Not "w": opening a named pipe for writing would wait for a reader.
+            lock = os.fdopen(os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT, 0o644), "rb+", 0)
+        except OSError as error:
+            raise TrainingError(
+                f"A run needs a folder to write into; {self.path}: {error.strerror}. "
+                "Choose another with --out."
+            ) from None
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise TrainingError(
+                    f"A run needs its folder to itself, but another process is training in "
+                    f"{self.path}. Wait for it, stop it, or choose another folder with --out."
+                ) from None
+            yield
+
+    def begin(self, recipe: Recipe, *, resume: bool) -> list[str]:
+        """Claim the folder for a recipe: a new one, or with `resume` the one it was made for.
+
+        What had to be mended is returned, a sentence each.
+        """
+        # torchrun starts a fallen process anew with the same words; that is to resume.
+        resume = resume or int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+        mended: list[str] = []
+        if resume and (self._is_ours or self.has_begun):
+            before, why = read_essence(self.path)
+            _check_same(recipe, before)
+            self._remove_unfinished()
+            mended += [why] if why else []
+            mended += [why for name in MODELS if (why := self._check_model(name))]
+        elif self._is_ours and self.has_begun:
+            raise ConfigError(
+                f"{self.path} holds a run already. Resume it with --resume, or choose another "
+                "folder with --out."
+            )
+        elif self._is_ours:  # wrong data, or a kill, ended it before its first step
+            self._remove_unfinished()
+            self._clear()
+        elif any(p.name != LOCK and p.suffix != UNFINISHED for p in self.path.iterdir()):
+            raise ConfigError(
+                f"A run needs a folder of its own; {self.path} holds something else. "
+                "Choose another with --out."
+            )
+        written = self.path / RECIPE
+        if written.is_file() and not is_as_written(written):
+            kept = rename_free(written, "changed")
+            mended.append(
+                f"{RECIPE} was changed since the run wrote it; it is kept as {kept.name}."
+            )
+        write_recipe(self.path, recipe)
+        return mended
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether there is more than preparations."""
+        written = os.path.lexists(self.path / METRICS)
+        return written or os.path.lexists(self.checkpoints.folder)
+
+    @property
+    def _is_ours(self) -> bool:
+        return is_essence(self.path / ESSENCE) or is_as_written(self.path / RECIPE)
+
+    def _clear(self) -> None:
+        for name in PREPARED:
+            path = self.path / name
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+    def _remove_unfinished(self) -> None:
+        """Remove what a killed process was writing; a model that it was replacing comes back."""
+        for name in MODELS:
+            for old in self.path.glob(f".{name}.old.*{UNFINISHED}"):
+                if (old / name).is_dir() and not os.path.lexists(self.path / name):
+                    (old / name).rename(self.path / name)
+        folders = (self.path, *(self.path / name for name in ("tokenizer", "tokens", "film")))
+        for folder in folders:
+            for left in folder.glob(f".*{UNFINISHED}"):
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
+
+    def _check_model(self, name: str) -> str:
+        """Make way for a model where a damaged one is; returns what was done."""
+        folder = self.path / name
+        if not os.path.lexists(folder):
+            return ""
+        why = find_model_damage(folder)
+        if why is None:
+            return ""
+        if not (folder / "config.json").exists() and not (folder / "model.safetensors").exists():
+            raise CheckpointError(
+                f"{folder} is where the run saves a model, but it is not one. Move it away."
+            )
+        kept = rename_free(folder, "damaged")
+        return f"{name}/ is damaged: {why}. It is kept as {kept.name}/ until a new one is saved."
+
+    def save_model(self, name: str, model: Any, state: dict[str, Tensor]) -> None:
+        """The model with these weights as a folder that `gf.load` reads."""
+        twin = twin_of(model)
+        twin.load_state_dict(state)
+        save(twin, self.path / name, overwrite=True)
+
+    def save_bad_batch(self, **values: Any) -> None:
+        """What was being learned when numbers stopped being numbers."""
+        with whole_file(self.path / "bad_batch.json") as new:
+            text = json.dumps(values, indent=1, ensure_ascii=False)
+            new.write_text(text + "\n", encoding="utf-8")
+
+
+def _check_same(recipe: Recipe, before: dict[str, Any]) -> None:
+    now = json.loads(json.dumps(recipe.essence()))
+    different = [
+        f"{name} was {before.get(name)!r} and is {now.get(name)!r}"
+        for name in sorted(before.keys() | now.keys())
+        if before.get(name) != now.get(name)
+    ]
+    if different:
+        raise ConfigError(
+            f"A run is resumed with the recipe it began with; {'; '.join(different)}. "
+            "Change it back, or start a new run with --out."
+        )
+
+
+def find_model_damage(folder: Path) -> str | None:
+    """What is wrong with a saved model; None where every file is as it was written."""
+    try:
+        described = json.loads((folder / "config.json").read_bytes())
+        if not isinstance(described, dict) or "glassformer" not in described:
+            return "config.json is not one of glassformer"
+        read_own_config(folder, described)
+        for name, expected in described["files"].items():
+            if sha256(folder / name) != expected:
+                return f"{name} does not match its hash in config.json"
+    except OSError as error:
+        return f"config.json cannot be read ({error.strerror})"
+    except GlassformerError as error:
+        return str(error).removesuffix(".")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return "config.json is damaged"
+    return None
+
+
+def twin_of(model: Any) -> Any:
+    """A model of the same kind on the CPU, with its tokenizer."""
+    twin: Any = type(model)(model.config)
+    twin.tokenizer, twin.special = model.tokenizer, model.special
+    return twin.eval()
+
+
+def whole_state(model: nn.Module) -> dict[str, Tensor]:
+    """All weights on the CPU, put together where processes share them; all must call this."""
+    whole = {}
+    for name, tensor in model.state_dict().items():
+        full = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
+        whole[name] = full.detach().to("cpu", torch.float32, copy=True)
+    return whole
+
+
+def explain_stop(step: int, places: list[str], folder: Path, loss: float) -> TrainingError:
+    """Why a run cannot go on."""
+    shown = ", ".join(places[:8]) + (f" and {len(places) - 8} more" if len(places) > 8 else "")
+    return TrainingError(
+        f"The loss must be a finite number; at step {step} it is {loss}, with {shown}. The "
+        f"batch is in {folder / 'bad_batch.json'}, the last good state in "
+        f"{folder / 'checkpoints'}. Lower schedule.lr, raise schedule.warmup, or correct the data, "
+        "and start a new run."
+    )

@@ -1,0 +1,74 @@
+"""How good translations are: BLEU and chrF, by sacreBLEU (Post 2018)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from glassformer.errors import ConfigError
+from glassformer.generation import translations
+
+
+def translate_all(
+    model: Any,
+    sources: Sequence[str],
+    *,
+    beams: int = 1,
+    length_penalty: float = 1.0,
+    max_new: int | None = None,
+) -> list[str]:
+    """The best translation of each text, by a model that may be in training."""
+    was_training = model.training
+    model.eval()
+    found = translations(
+        model, sources, beams=beams, length_penalty=length_penalty, max_new=max_new
+    )
+    model.train(was_training)
+    return [best[0].text for best in found]
+
+
+def score_translations(
+    found: Sequence[str],
+    references: Sequence[Sequence[str]],
+    *,
+    tokenize: str = "13a",
+    remove: str = "",
+) -> dict[str, float]:
+    """BLEU and chrF of whole texts; each may have several references.
+
+    >>> score_translations(["a cat sat here"], [["a cat sat here", "a dog"]])
+    {'bleu': 100.0, 'chrf': 100.0}
+    """
+    sacrebleu = _sacrebleu()
+    if remove:
+        found = [text.replace(remove, "") for text in found]
+        references = [[text.replace(remove, "") for text in texts] for texts in references]
+    most = max(len(texts) for texts in references)
+    columns = [[t[i] if i < len(t) else None for t in references] for i in range(most)]
+    try:
+        bleu = sacrebleu.corpus_bleu(
+            list(found), columns, tokenize=tokenize, force=tokenize == "none"
+        )
+    except KeyError:
+        known = ", ".join(sorted(sacrebleu.metrics.bleu.BLEU.TOKENIZERS))
+        raise ConfigError(f"tokenize must be one of {known}; got {tokenize!r}.") from None
+    chrf = sacrebleu.corpus_chrf(list(found), columns)
+    return {"bleu": round(bleu.score, 4), "chrf": round(chrf.score, 4)}
+
+
+def has_sacrebleu() -> bool:
+    """Whether translations can be scored here."""
+    try:
+        import sacrebleu  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def _sacrebleu() -> Any:
+    try:
+        import sacrebleu
+    except ImportError:
+        raise ConfigError(
+            "BLEU must have the package sacrebleu; it is not installed. "
+            "Run: pip install 'glassformer[train]'"
+        ) from None
+    return sacrebleu

@@ -1,0 +1,48 @@
+"""The training film: one text run through the model at intervals, its attention kept.
+
+film/00000500.trace      what every head looked at, then
+film/samples.jsonl       what the model made of the text
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from glassformer.errors import GlassformerError
+from glassformer.models import Decoder, Encoder, EncoderDecoder
+from glassformer.tracing import observe
+from glassformer.training.metrics import read_lines, write_lines
+from glassformer.training.tasks import Task
+
+SAMPLES = "samples.jsonl"
+
+
+def take_picture(folder: Path, model: Any, task: Task, text: str, step: int) -> str:
+    """A trace and a sample of this moment; gives the sample back."""
+    folder.mkdir(parents=True, exist_ok=True)
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            sample = task.sample(model, text)
+            if isinstance(model, Encoder | Decoder | EncoderDecoder):
+                with observe(model, device="cpu") as trace:
+                    task.run_once(model, text)
+                trace.save(folder / f"{step:08d}.trace")
+    except GlassformerError as error:  # a text that does not suit the model must not end the run
+        sample = f"({error})"
+    finally:
+        model.train(was_training)
+    line = json.dumps({"step": step, "text": text, "sample": sample}, ensure_ascii=False)
+    with (folder / SAMPLES).open("a", encoding="utf-8") as file:
+        file.write(line + "\n")
+    return sample
+
+
+def forget_samples(folder: Path, step: int) -> None:
+    """Drop the samples from after a step: a resumed run takes them again."""
+    path = folder / SAMPLES
+    if path.is_file():
+        write_lines(path, read_lines(path.read_bytes(), step)[0])

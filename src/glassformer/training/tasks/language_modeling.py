@@ -1,0 +1,78 @@
+"""Language model: each token of a window is guessed from those before it."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from torch import Tensor
+
+from glassformer.functional import Documents
+from glassformer.generation import Sampling, generate
+from glassformer.models.recurrent import LSTMLanguageModel
+from glassformer.training.batches import Batch, Rows, as_tensors
+from glassformer.training.data import Prepared
+from glassformer.training.loss import IGNORED
+from glassformer.training.recipe import Recipe
+from glassformer.training.tasks.task import Task
+from glassformer.training.tasks.windows import Windows
+
+
+class Language(Task):
+    """Windows of a long text; with `batches.documents` a token sees its own document alone."""
+
+    def __init__(self, recipe: Recipe, data: Prepared) -> None:
+        super().__init__(recipe, data)
+        valid = None if data.valid is None else data.valid.columns["tokens"]
+        self.text, self.valid = Windows.split(
+            data.train.columns["tokens"], valid, recipe.data, recipe.batches, recipe.seed
+        )
+
+    def order(self, epoch: int) -> list[Rows]:
+        return self.text.order(epoch)
+
+    def batch(self, rows: Rows, *where: int) -> Batch:
+        del where  # nothing is random here
+        return self._batch(self.text, rows)
+
+    def valid_batches(self) -> Iterator[Batch]:
+        if self.valid is not None:
+            for rows in self.valid.always(self.recipe.evaluate.n_batches):
+                yield self._batch(self.valid, rows)
+
+    def _batch(self, text: Windows, starts: Rows) -> Batch:
+        tokens = text.cut(starts, extra=1)
+        inputs, targets = tokens[:, :-1], tokens[:, 1:]
+        if not self.recipe.batches.documents:
+            return Batch(as_tensors(tokens=inputs, targets=targets), targets.size, targets.size)
+        documents, positions = text.documents(starts, extra=1)
+        targets = targets.copy()
+        targets[documents[:, 1:] != documents[:, :-1]] = IGNORED  # nothing tells what comes next
+        tensors = as_tensors(
+            tokens=inputs,
+            targets=targets,
+            documents=documents[:, :-1],
+            positions=positions[:, :-1],
+        )
+        return Batch(tensors, int((targets != IGNORED).sum()), inputs.size)
+
+    def logits(self, model: Any, tensors: Mapping[str, Tensor]) -> Tensor:
+        tokens = tensors["tokens"]
+        if isinstance(model, LSTMLanguageModel):
+            return model(tokens)[0]
+        if "documents" not in tensors:
+            return model(tokens)
+        mask = Documents(tensors["documents"])
+        return model(tokens, mask=mask, positions=tensors["positions"])
+
+    def sample(self, model: Any, text: str) -> str:
+        if isinstance(model, LSTMLanguageModel):
+            return ""
+        most = max(1, min(200, model.config.max_len - len(self.tokenizer.encode(text)) - 1))
+        drawing = Sampling(temperature=0.8, top_k=50)
+        return generate(model, text, max_new=most, sampling=drawing, seed=self.recipe.seed)
+
+    def run_once(self, model: Any, text: str) -> None:
+        generate(model, text, max_new=1)
+
+    def places(self, rows: Rows) -> list[str]:
+        length = self.recipe.batches.length
+        return [f"tokens {int(start)} to {int(start) + length}" for start in rows]

@@ -1,0 +1,126 @@
+"""Translation: a source is read, and each target token is guessed from those before it.
+
+    source   Ein Hund schläft </s>
+    tokens   <s>   A    dog   sleeps        what the decoder sees (teacher forcing)
+    targets  A     dog  sleeps </s>         what it must say
+
+Padding stands behind a text: a decoder that looks back never sees it, an encoder is told lengths.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from glassformer.errors import ConfigError
+from glassformer.functional import Padding
+from glassformer.models.recurrent import LSTMSeq2Seq
+from glassformer.text import SpecialTokens
+from glassformer.text.store import TokenTable
+from glassformer.training.batches import Batch, Ragged, Rows, as_tensors, by_tokens
+from glassformer.training.data import Prepared
+from glassformer.training.loss import IGNORED
+from glassformer.training.recipe import Recipe
+from glassformer.training.scores import score_translations, translate_all
+from glassformer.training.tasks.task import Task, line_places, ragged
+
+
+class Translation(Task):
+    """Pairs of texts, in batches by the number of tokens."""
+
+    def __init__(self, recipe: Recipe, data: Prepared) -> None:
+        super().__init__(recipe, data)
+        self.start = start_token(data.special)
+        self.pairs = [(ragged(data.train, "source"), ragged(data.train, "target"))]
+        if data.valid is not None:
+            self.pairs.append((ragged(data.valid, "source"), ragged(data.valid, "target")))
+
+    def lengths(self) -> np.ndarray:
+        return self.data.train.lengths
+
+    def order(self, epoch: int) -> list[Rows]:
+        b = self.recipe.batches
+        return by_tokens(
+            self.data.train.lengths,
+            max_tokens=b.max_tokens,
+            seed=self.recipe.seed,
+            epoch=epoch,
+            pool=b.pool,
+            max_rows=b.max_rows,
+        )
+
+    def batch(self, rows: Rows, *where: int) -> Batch:
+        del where  # nothing is random here
+        return self._batch(self.pairs[0], rows)
+
+    def valid_batches(self) -> Iterator[Batch]:
+        if self.data.valid is None:
+            return
+        sizes = self.data.valid.lengths
+        most = max(self.recipe.batches.max_tokens, int(sizes.max()))
+        for rows in by_tokens(sizes, max_tokens=most):
+            yield self._batch(self.pairs[1], rows)
+
+    def _batch(self, pair: tuple[Ragged, Ragged], rows: Rows) -> Batch:
+        to = self.recipe.batches.round_to
+        return pair_batch(pair, rows, start=self.start, pad=self.pad, round_to=to)
+
+    def logits(self, model: Any, tensors: Mapping[str, Tensor]) -> Tensor:
+        return translation_logits(model, tensors)
+
+    def more_scores(self, model: Any) -> dict[str, float]:
+        """BLEU and chrF; every translation of one source counts as a reference."""
+        wish = self.recipe.evaluate
+        if not wish.bleu or self.data.valid is None:
+            return {}
+        sources, references = references_of(self.data.valid)
+        sources, references = sources[: wish.n_texts], references[: wish.n_texts]
+        found = translate_all(model, sources, beams=wish.beams, length_penalty=wish.length_penalty)
+        return score_translations(found, references, tokenize=wish.tokenize, remove=wish.remove)
+
+    def sample(self, model: Any, text: str) -> str:
+        return translate_all(model, [text], beams=1)[0]
+
+    def places(self, rows: Rows) -> list[str]:
+        return line_places(self.data.train, rows)
+
+
+def pair_batch(
+    pair: tuple[Ragged, Ragged], rows: Rows, *, start: int, pad: int, round_to: int = 1
+) -> Batch:
+    """Sources and shifted targets of some pairs."""
+    source, source_lengths = pair[0].padded(rows, pad=pad, round_to=round_to)
+    targets, lengths = pair[1].padded(rows, pad=IGNORED, round_to=round_to)
+    tokens = np.roll(targets, 1, axis=1)
+    tokens[:, 0] = start
+    tokens[tokens == IGNORED] = pad
+    tensors = as_tensors(
+        source=source, source_lengths=source_lengths, tokens=tokens, targets=targets
+    )
+    n_targets = int(lengths.sum())
+    return Batch(tensors, n_targets, n_targets + int(source_lengths.sum()))
+
+
+def start_token(special: SpecialTokens) -> int:
+    """What a translation begins with."""
+    starts = special.start or (special.begin,)
+    if len(starts) != 1 or starts[0] is None:
+        raise ConfigError(f"A translation must begin with one token; the tokenizer names {starts}.")
+    return starts[0]
+
+
+def translation_logits(model: Any, tensors: Mapping[str, Tensor]) -> Tensor:
+    """Scores for each target, from a Transformer or an LSTM."""
+    source, lengths, tokens = (tensors[n] for n in ("source", "source_lengths", "tokens"))
+    if isinstance(model, LSTMSeq2Seq):
+        return model(source, lengths, tokens)
+    return model(source, tokens, source_mask=Padding(lengths))
+
+
+def references_of(table: TokenTable) -> tuple[list[str], list[list[str]]]:
+    """The different sources of a table, each with all its translations."""
+    found: dict[str, list[str]] = {}
+    for source, target in table.notes["texts"]:
+        found.setdefault(source, []).append(target)
+    return list(found), list(found.values())

@@ -1,0 +1,334 @@
+"""Verdicts follow the numbers: doctored ones are found out, by the check that they concern."""
+
+import copy
+import math
+
+import pytest
+
+from glassformer.school.lab import NAMES, Check, Verdict, find
+
+
+def by_path(numbers, path):
+    *way, last = path
+    for key in way:
+        numbers = numbers[key]
+    return numbers, last
+
+
+WIDTHS = [4, 16, 64, 256, 1024]
+LENGTHS = [64, 128, 256, 512, 1024]
+# Recorded or made by the formulas: what each judge takes for a claim that holds.
+GOOD = {
+    "scale": {
+        "widths": WIDTHS,
+        "variance_plain": [float(w) for w in WIDTHS],
+        "variance_scaled": [1.0] * 5,
+        "largest_plain": [0.27, 0.59, 0.77, 0.9, 0.95],
+        "largest_scaled": [0.11] * 5,
+        "gradient_plain": [0.2, 0.19, 0.14, 0.01, 7e-5],
+        "gradient_scaled": [0.15, 0.14, 0.17, 0.19, 0.18],
+    },
+    "linear": {
+        "widths": [4, 64],
+        "token_float32": [2.0, 4.0],
+        "token_float64": [2.0, 4.0],
+        "flattened_bits": [True, True],
+        "leak": 0.0,
+        "seconds": {"whole": [1e-5, 1e-5], "token": [1e-4, 2e-4]},
+    },
+    "batched": {
+        "counts": [4, 16, 64],
+        "apart": {"loop": [0.0], "big": [1e-15]},
+        "heads": 1e-15,
+        "broadcast": {"(2, 1, 1, 7)": True},
+        "seconds": {"loop": [1e-5, 4e-5, 2e-4], "batched": [4e-6] * 3, "big": [1e-6, 3e-5, 1e-3]},
+    },
+    "low-precision": {
+        "largest": [8, 10, 40, 92],
+        "plain_float16": [0.0, 0.9, 1.0, 1.0],
+        "plain_bfloat16": [0.0, 0.0, 0.0, 1.0],
+        "plain_float32": [0.0, 0.0, 0.0, 1.0],
+        "shifted_float16": [0.0] * 4,
+        "shifted_bfloat16": [0.0] * 4,
+        "shifted_float32": [0.0] * 4,
+        "error": {
+            "bfloat16": 0.015,
+            "bfloat16_by_float32": 0.004,
+            "float16": 0.002,
+            "float16_by_float32": 5e-4,
+            "float32": 3e-7,
+        },
+        "filled": {
+            "float16": {"refused": True, "nan": True, "even": False},
+            "bfloat16": {"refused": False, "nan": False, "even": True},
+            "float32": {"refused": False, "nan": False, "even": True},
+        },
+    },
+    "masks": {
+        "leaks": {
+            "library": 0.0,
+            "infinity": 0.0,
+            "billion": 0.0,
+            "none": 2.8,
+            "shifted": 1.8,
+            "after": 0.2,
+        },
+        "apart": 0.0,
+        "empty": {
+            "infinity": {"nan": True, "nan_gradient": True, "zero": False, "mean": False},
+            "billion": {"nan": False, "nan_gradient": False, "zero": False, "mean": True},
+            "library": {"nan": False, "nan_gradient": False, "zero": True, "mean": False},
+        },
+    },
+    "dropout": {
+        "shares": [0.1, 0.5],
+        "draws": 1500,
+        "off": [1.0, 1.1],
+        "variance": [0.01, 0.087],
+        "theory": [0.01, 0.087],
+        "sum": [0.1, 0.3],
+    },
+    "order": {
+        "lengths": [32, 128],
+        "trained": 32,
+        "chance": 1 / 12,
+        "shuffled": {
+            "none": 7e-16,
+            "sinusoidal": 1.8,
+            "learned": 0.1,
+            "rotary": 0.14,
+            "alibi": 0.18,
+        },
+        "right": {
+            "none": [0.15, 0.11],
+            "sinusoidal": [0.95, 0.1],
+            "learned": [0.8, 0.09],
+            "rotary": [1.0, 0.09],
+            "alibi": [0.85, 0.86],
+        },
+    },
+    "positions-picture": {
+        "places": 4,
+        "far": 2000,
+        "similarity": [1.0, 0.96, 0.6, 0.7],
+        "spread": 3e-16,
+        "forward_back": 0.0,
+        "shift_errors": {"1": 2e-13},
+        "fitted": {"1": 1e-14},
+    },
+    "residual": {
+        "depth": 6,
+        "gradients": {
+            "plain": [4e-8, 0.4],
+            "norm": [0.015, 0.035],
+            "residual": [0.04, 0.03],
+            "post": [0.04, 0.035],
+            "pre": [0.04, 0.03],
+        },
+        "losses": {
+            "plain": [2.49],
+            "norm": [2.49],
+            "residual": [1.78],
+            "post": [1.76],
+            "pre": [1.7],
+        },
+    },
+    "warmup": {
+        "curves": {
+            "post_cold": [[2.49] * 10],
+            "post_warm": [[0.8] * 10],
+            "pre_cold": [[0.04] * 10],
+            "pre_warm": [[0.04] * 10],
+        }
+    },
+    "smoothing": {
+        "smoothings": [0.0, 0.2],
+        "true_entropy": 1.29,
+        "entropy": [0.69, 1.25],
+        "confidence": [0.79, 0.6],
+        "right": [0.47, 0.47],
+        "calibration": [0.32, 0.18],
+        "loss": [2.4, 2.0],
+    },
+    "heads": {
+        "whole": 0.94,
+        "heads": [
+            {"layer": 0, "head": 0, "right": 0.23, "induction": 0.0},
+            {"layer": 0, "head": 1, "right": 0.9, "induction": 0.02},
+            {"layer": 1, "head": 0, "right": 0.92, "induction": 0.1},
+            {"layer": 1, "head": 1, "right": 0.85, "induction": 0.66},
+        ],
+    },
+    "grouped": {
+        "groups": [8, 2, 1],
+        "heads": 8,
+        "apart": [0.0, 0.0, 0.0],
+        "bytes": [1024.0, 256.0, 128.0],
+        "right": [1.0, 0.99, 0.98],
+    },
+    "lstm": {
+        "right": {
+            "transformer": [1.0, 1.0],
+            "lstm": [0.5, 0.3],
+            "lstm_attention": [0.98, 0.96],
+        },
+        "parameters": {"transformer": 57696, "lstm": 57602, "lstm_attention": 57320},
+        "lengths": [32, 128],
+        "seconds": {"transformer": [1e-3, 2e-3], "lstm": [2e-3, 8e-3], "lstm_attention": [1, 1]},
+    },
+    "complexity": {
+        "lengths": LENGTHS,
+        "bytes_attention": [L**2 * 48.0 for L in LENGTHS],
+        "bytes_linear": [L * 4096.0 for L in LENGTHS],
+        "seconds_attention": [L**2 * 1e-8 for L in LENGTHS],
+        "seconds_linear": [L * 1e-6 for L in LENGTHS],
+    },
+    "fused": {
+        "lengths": LENGTHS,
+        "bytes_written": [L**2 * 48.0 for L in LENGTHS],
+        "bytes_fused": [L * 1000.0 for L in LENGTHS],
+        "seconds_written": [L**2 * 1e-8 for L in LENGTHS],
+        "seconds_fused": [L**2 * 2e-9 for L in LENGTHS],
+        "error_written": [7e-7] * 5,
+        "error_fused": [5e-7] * 5,
+    },
+    "cache": {
+        "lengths": LENGTHS,
+        "without": [L * 1e-5 for L in LENGTHS],
+        "with": [1e-3] * 5,
+        "apart": [4e-7] * 5,
+        "bytes": [L * 2048 for L in LENGTHS],
+    },
+    "errors": {
+        "errors": {
+            "averaged": {"raised": False, "wrong": 0.13, "right": 2e-16},
+            "viewed": {"raised": True, "wrong": None, "right": 0.0},
+        }
+    },
+}
+# One number made wrong, and the check that must notice.
+DOCTORED = [
+    ("scale", ["variance_plain"], [1.0] * 5, "variance"),
+    ("scale", ["variance_scaled"], [1.0, 1, 1, 1, 3], "steady"),
+    ("scale", ["largest_plain"], [0.2] * 5, "saturated"),
+    ("scale", ["gradient_plain"], [0.2] * 5, "gradient"),
+    ("linear", ["token_float64"], [2.0, 1e6], "token"),
+    ("linear", ["flattened_bits"], [True, False], "flattened"),
+    ("linear", ["leak"], 1e-9, "leak"),
+    ("linear", ["seconds", "token"], [1e-6, 1e-6], "slower"),
+    ("batched", ["apart", "big"], [1e-3], "equal"),
+    ("batched", ["heads"], 0.1, "heads"),
+    ("batched", ["broadcast"], {"x": False}, "broadcast"),
+    ("batched", ["seconds", "loop"], [1e-7] * 3, "quicker"),
+    ("batched", ["seconds", "big"], [1e-6, 4e-6, 1.6e-5], "wasteful"),
+    ("low-precision", ["plain_float16"], [0.0] * 4, "overflow"),
+    ("low-precision", ["shifted_float16"], [0.0, 0, 0, 0.1], "shifted"),
+    ("low-precision", ["filled", "float16", "refused"], False, "refused"),
+    ("low-precision", ["filled", "float32", "even"], False, "even"),
+    ("low-precision", ["error", "float16_by_float32"], 1.0, "float32"),
+    ("masks", ["leaks", "library"], 1e-12, "right"),
+    ("masks", ["leaks", "after"], 0.0, "wrong"),
+    ("masks", ["apart"], 1e-6, "billion"),
+    ("masks", ["empty", "infinity", "nan"], False, "empty"),
+    ("masks", ["empty", "library", "zero"], False, "ours"),
+    ("dropout", ["off"], [1.0, 9.0], "mean"),
+    ("dropout", ["variance"], [0.01, 0.06], "variance"),
+    ("dropout", ["sum"], [0.0, 0.0], "sum"),
+    ("order", ["shuffled", "none"], 0.1, "equivariant"),
+    ("order", ["right", "rotary"], [0.2, 0.1], "inside"),
+    ("order", ["right", "learned"], [0.8, 0.8], "learned"),
+    ("order", ["right", "alibi"], [0.85, 0.1], "alibi"),
+    ("order", ["right", "sinusoidal"], [0.95, 0.9], "formulas"),
+    ("positions-picture", ["shift_errors", "1"], 1e-3, "shift"),
+    ("positions-picture", ["fitted", "1"], 1e-3, "fitted"),
+    ("positions-picture", ["spread"], 0.1, "distance"),
+    ("positions-picture", ["similarity"], [1.0, 0.9, 0.9, 0.9], "decay"),
+    ("positions-picture", ["forward_back"], 0.1, "symmetric"),
+    ("residual", ["gradients", "plain"], [0.3, 0.4], "gradient"),
+    ("residual", ["losses", "norm"], [0.3], "stuck"),
+    ("residual", ["losses", "residual"], [2.49], "learns"),
+    ("residual", ["losses", "pre"], [2.2], "pre"),
+    ("warmup", ["curves", "post_cold"], [[0.8] * 10], "post"),
+    ("warmup", ["curves", "post_warm"], [[2.4] * 10], "stuck"),
+    ("warmup", ["curves", "pre_cold"], [[2.4] * 10], "pre"),
+    ("smoothing", ["entropy"], [1.2, 0.7], "entropy"),
+    ("smoothing", ["confidence"], [0.4, 0.4], "sure"),
+    ("smoothing", ["calibration"], [0.32, 0.31], "calibration"),
+    ("smoothing", ["loss"], [2.0, 2.4], "loss"),
+    ("smoothing", ["right"], [0.47, 0.3], "right"),
+    ("heads", ["heads", 3, "induction"], 0.1, "induction"),
+    ("heads", ["whole"], 0.5, "learned"),
+    ("heads", ["heads", 0, "right"], 0.93, "unequal"),
+    ("grouped", ["apart"], [0.0, 0.0, 1e-3], "equal"),
+    ("grouped", ["bytes"], [1024.0, 512.0, 128.0], "bytes"),
+    ("grouped", ["right"], [1.0, 0.99, 0.5], "quality"),
+    ("lstm", ["right", "lstm"], [1.0, 1.0], "recall"),
+    ("lstm", ["right", "lstm_attention"], [0.5, 0.5], "attention"),
+    ("lstm", ["parameters", "lstm"], 90000, "matched"),
+    ("lstm", ["seconds", "transformer"], [1.0, 1.0], "speed"),
+    ("complexity", ["bytes_attention"], [L * 48.0 for L in LENGTHS], "bytes"),
+    ("complexity", ["bytes_linear"], [L**2 * 48.0 for L in LENGTHS], "linear_bytes"),
+    ("complexity", ["seconds_attention"], [L * 1e-5 for L in LENGTHS], "seconds"),
+    ("complexity", ["seconds_linear"], [L**2 * 1e-9 for L in LENGTHS], "linear_seconds"),
+    ("complexity", ["seconds_linear"], [L * 1e-3 for L in LENGTHS], "crossing"),
+    ("fused", ["error_fused"], [1e-3] * 5, "equal"),
+    ("fused", ["bytes_fused"], [L**2 * 40.0 for L in LENGTHS], "memory"),
+    ("fused", ["seconds_fused"], [1.0] * 5, "quicker"),
+    ("cache", ["apart"], [0.1] * 5, "same"),
+    ("cache", ["with"], [L * 1e-6 for L in LENGTHS], "growth"),
+    ("cache", ["with"], [6e-3] * 5, "quicker"),
+    ("cache", ["bytes"], [L * 1024 for L in LENGTHS], "bytes"),
+    ("errors", ["errors", "averaged", "wrong"], 0.0, "averaged"),
+    ("errors", ["errors", "averaged", "right"], 0.1, "averaged"),
+    ("errors", ["errors", "viewed", "raised"], False, "viewed"),
+]
+
+
+def test_every_experiment_is_here():
+    assert set(GOOD) == set(NAMES) == {name for name, *_ in DOCTORED}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_good_numbers_hold(name):
+    verdict = find(name).judge(GOOD[name])
+    assert verdict.outcome == "holds", [c for c in verdict.checks if not c.holds]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_check_can_fail(name):
+    keys = {check.key for check in find(name).judge(GOOD[name]).checks} - {"all"}
+    assert keys == {key for doctored, _, _, key in DOCTORED if doctored == name}
+
+
+@pytest.mark.parametrize(("name", "path", "value", "key"), DOCTORED)
+def test_doctored_numbers_are_noticed(name, path, value, key):
+    numbers = copy.deepcopy(GOOD[name])
+    place, last = by_path(numbers, path)
+    place[last] = value
+    verdict = find(name).judge(numbers)
+    failed = {check.key for check in verdict.checks if not check.holds}
+    assert key in failed
+    heart = verdict.checks[0].key
+    assert verdict.outcome == ("fails" if heart in failed else "partly")
+
+
+def test_the_first_check_is_the_heart():
+    good, bad = Check("a", True), Check("b", False)
+    assert Verdict.of(good, good).outcome == "holds"
+    assert Verdict.of(good, bad).outcome == "partly"
+    assert Verdict.of(bad, good).outcome == "fails"
+    assert Verdict.of(bad).checks == (bad,)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sentences_take_whatever_was_measured(name):
+    """A verdict on broken numbers is still told: nothing in a sentence depends on good ones."""
+    from glassformer.languages import CODES, Language
+    from glassformer.school.lab import Words
+
+    for check in find(name).judge(GOOD[name]).checks:
+        for code in CODES:
+            words = Words(name, Language(code))
+            values = dict.fromkeys(check.values, math.nan)
+            assert words.told(check.key, check.values)
+            assert "{" not in words.told(check.key, values)

@@ -1,0 +1,136 @@
+"""Every exercise that ships: its stub fails, its solution passes, its faults are named."""
+
+import re
+import shutil
+
+import pytest
+
+from glassformer.languages import Language
+from glassformer.school.practice import all_exercises, find_exercise
+from glassformer.school.practice.exercise import UnknownExercise, read_exercise, read_task
+from glassformer.school.practice.grading import GradingError
+from glassformer.school.practice.verification import verify, verify_one
+
+HAN = re.compile(r"[\u4e00-\u9fff]")
+
+
+def test_every_exercise_works():
+    verdicts = verify(all_exercises())
+    say = Language("en").say
+    problems = [
+        f"{verdict.exercise}: {say(problem.key, **problem.values)}"
+        for verdict in verdicts
+        for problem in verdict.problems
+    ]
+    assert problems == []
+
+
+@pytest.mark.parametrize("exercise", all_exercises(), ids=lambda exercise: exercise.name)
+def test_each_text_is_in_its_language(exercise):
+    for code in ("en", "zh"):
+        task = exercise.task(code)
+        texts = [task.title, task.text, task.then, *task.hints]
+        texts += [fault.said(code) for fault in exercise.faults()]
+        texts += [label[code] for label in exercise.cases.values()]
+        if code == "zh":
+            # A hint or a label may be a formula; a task or a fault is told in words.
+            faults = [fault.said(code) for fault in exercise.faults()]
+            assert all(HAN.search(text) for text in (task.text, task.then, *faults))
+            prose = [re.sub(r"`[^`]*`|\([^)]*\)|\[[^]]*\]", "x", text) for text in texts]
+            assert not re.search(r"[\u4e00-\u9fff] ?[,.;:!?](?!\w)", " ".join(prose))
+        else:
+            # Words that are the example itself may stand in an English text.
+            assert not [text for text in texts if len(HAN.findall(text)) > 3]
+
+
+@pytest.fixture
+def copied(tmp_path):
+    source = find_exercise("scaling").folder
+    return shutil.copytree(source, tmp_path / source.name)
+
+
+def problems(folder, grader):
+    return {problem.key for problem in verify_one(read_exercise(folder), grader).problems}
+
+
+def edit(path, old, new):
+    text = path.read_text("utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), "utf-8")
+
+
+def test_a_stub_that_passes_is_told(copied, grader):
+    shutil.copy(copied / "solution.py", copied / "stub.py")
+    assert problems(copied, grader) == {"practice.verify.stub"}
+
+
+def test_a_solution_that_fails_is_told(copied, grader):
+    edit(copied / "solution.py", "def scaled_scores", "def other")
+    assert "practice.verify.solution" in problems(copied, grader)
+
+
+def test_a_fault_that_is_none_is_told(copied, grader):
+    edit(copied / "faults.toml", 'replace = "D"', 'replace = "math.sqrt(1 * D)"')
+    assert problems(copied, grader) == {"practice.verify.caught"}
+
+
+def test_two_faults_that_do_the_same_are_told(copied, grader):
+    edit(copied / "faults.toml", 'replace = "D"', 'replace = "1"')
+    assert problems(copied, grader) == {"practice.verify.named"}
+
+
+def test_a_planted_fault_that_is_not_there_is_told(copied, grader):
+    edit(copied / "exercise.toml", 'kind = "code"', 'kind = "fault"\nplanted = "no_scaling"')
+    assert problems(copied, grader) == {"practice.verify.planted"}
+
+
+def test_texts_that_do_not_match_are_told(copied, grader):
+    edit(copied / "zh.md", "## Then", "## Hint\n再来一条。\n\n## Then")
+    assert problems(copied, grader) == {"practice.verify.texts"}
+
+
+def test_few_faults_and_cases_without_a_sentence_are_told(copied, grader):
+    (copied / "faults.toml").write_text("", "utf-8")
+    edit(
+        copied / "checks.py",
+        "yield from battery",
+        'yield Case("odd", lambda m: 1)\n    yield from battery',
+    )
+    assert problems(copied, grader) == {"practice.verify.few", "practice.verify.case"}
+
+
+def test_checks_that_break_are_told(copied, grader):
+    edit(copied / "checks.py", "draw.sizes(4)", "draw.nothing(4)")
+    with pytest.raises(GradingError, match=r"(?s)scaling cannot be graded: .*nothing"):
+        grader.grade_source(read_exercise(copied), "x = 1")
+    assert problems(copied, grader) == {"practice.verify.solution"}
+
+
+@pytest.mark.plain
+def test_errors_for_authors(copied):
+    edit(copied / "exercise.toml", "minutes = 5", "minutes = 5\ncolour = 1")
+    with pytest.raises(ValueError, match=r"may hold cases, .*; got colour\."):
+        read_exercise(copied)
+    edit(copied / "exercise.toml", "colour = 1", "")
+    edit(copied / "exercise.toml", '"code"', '"essay"')
+    with pytest.raises(ValueError, match=r"kind must be one of code, .*; got 'essay'"):
+        read_exercise(copied)
+    edit(copied / "exercise.toml", '"essay"', '"code"')
+    edit(
+        copied / "faults.toml",
+        'find = " / math.sqrt(D)"\nreplace = ""',
+        'find = "zz"\nreplace = ""',
+    )
+    with pytest.raises(ValueError, match=r"no_scaling looks for must occur once .* 'zz' occurs 0"):
+        read_exercise(copied).faults()
+    with pytest.raises(ValueError, match="sections Hint and Then; got 'Tip'"):
+        read_task("# A\n## Tip\nx")
+
+
+@pytest.mark.plain
+def test_an_unknown_name_comes_with_a_near_one():
+    with pytest.raises(UnknownExercise, match="no exercise 'atention'") as caught:
+        find_exercise("atention")
+    assert caught.value.near == ["attention"]
+    for name in ("attention", "5", "05", "05_attention", "05_attention.py", "some/05_attention.py"):
+        assert find_exercise(name).name == "attention"
