@@ -65,7 +65,7 @@ class Subject:
 
 def _make_trace(folder: Path) -> None:
     model = make_llama()
-    with gf.observe(model, outputs=True) as trace, torch.no_grad():
+    with gf.watch(model, outputs=True) as trace, torch.no_grad():
         model(torch.tensor([model.tokenizer.encode(TEXT)]))
     trace.save(folder / "a.trace")
 

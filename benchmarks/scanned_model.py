@@ -54,7 +54,7 @@ def records(folder: str, tests: Path) -> Iterator[dict[str, Any]]:
 def _own_records(folder: str) -> Iterator[dict[str, Any]]:
     """Of a folder without a tester: a tiny model of our own tests, where there is one."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-    tiny = importlib.import_module("observe.watched_architectures")
+    tiny = importlib.import_module("tracing.watched_architectures")
     names = [name for name in tiny.ARCHITECTURES if tiny.folder(name) == folder]
     if not names:
         yield {"folder": folder, "status": "untested", "reason": "no tiny tester"}

@@ -43,8 +43,6 @@ GROUPS = {
         "zh": "观察模型",
         "names": (
             "watch",
-            "observe",
-            "observe_torch",
             "record",
             "Trace",
             "compare",

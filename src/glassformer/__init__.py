@@ -28,7 +28,7 @@ from glassformer.functional import (
 from glassformer.generation import Sampling, embed, fill, generate, stream, translate
 from glassformer.models import Config, build
 from glassformer.models.checkpoints import load, save
-from glassformer.tracing import Trace, observe, observe_torch, record, watch
+from glassformer.tracing import Trace, record, watch
 from glassformer.tracing.views import Views, draw_with
 from glassformer.training import Recipe, train
 
@@ -77,8 +77,6 @@ __all__ = [
     "generate",
     "load",
     "memory_budget",
-    "observe",
-    "observe_torch",
     "record",
     "roles",
     "row_arithmetic",

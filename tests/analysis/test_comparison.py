@@ -9,7 +9,7 @@ import glassformer as gf
 from closeness import assert_close
 from glassformer.analysis import compare
 from glassformer.errors import TraceError
-from glassformer.tracing import Run, Trace, observe, record
+from glassformer.tracing import Run, Trace, record, watch
 from letter_models import letter_model
 
 
@@ -20,7 +20,7 @@ def traces() -> tuple[Trace, Trace]:
     tokens = torch.tensor([first.tokenizer.encode("hello you")])
     found = []
     for model in (first, second):
-        with observe(model) as trace, torch.no_grad():
+        with watch(model) as trace, torch.no_grad():
             model(tokens)
         found.append(trace)
     return found[0], found[1]

@@ -67,7 +67,7 @@ def test_those_who_wrote_the_sentences_are_named():
 def test_the_reader_can_be_looked_into():
     model = gf.load("reader")
     tokens = torch.tensor([model.tokenizer.encode("The cat sat on the mat.")])
-    with torch.no_grad(), gf.observe(model) as trace:
+    with torch.no_grad(), gf.watch(model) as trace:
         model(tokens)
     weights = trace["encoder.0.self"].weights(head=0)
     assert weights.shape[-2:] == (tokens.shape[1],) * 2

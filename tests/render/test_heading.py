@@ -5,7 +5,7 @@ import pytest
 import glassformer as gf
 from glassformer.languages import Language
 from glassformer.render.heading import heading, join_labels, model_name, shorten
-from glassformer.tracing import Trace, observe
+from glassformer.tracing import Trace, watch
 from letter_models import letter_model
 from render.page_traces import translator
 
@@ -39,7 +39,7 @@ def test_the_name_it_was_loaded_as(tmp_path):
     assert model.name is None
     gf.save(model, tmp_path / "mine")
     loaded = gf.load(tmp_path / "mine")
-    with observe(loaded) as trace:
+    with watch(loaded) as trace:
         gf.generate(loaded, "hello", max_new=2)
     assert model_name(trace) == "mine"
     trace.save(tmp_path / "a.trace")
@@ -53,7 +53,7 @@ def test_runs_of_a_copied_folder_are_of_one_model(tmp_path):
     for name in ("one", "two"):
         gf.save(letter_model("decoder"), tmp_path / name)
         model = gf.load(tmp_path / name)
-        with observe(model) as trace:
+        with watch(model) as trace:
             gf.generate(model, "hello", max_new=1)
         trace.append(tmp_path / "a.trace")
     assert len(Trace.load(tmp_path / "a.trace").runs) == 2

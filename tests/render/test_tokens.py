@@ -10,7 +10,7 @@ from glassformer.cli.trace_options import traced
 from glassformer.languages import Language
 from glassformer.render.sampled_queries import evenly, sampled
 from glassformer.render.tokens import crosses, next_tokens, predicts_next, row_labels, row_title
-from glassformer.tracing import Run, Trace, Words, observe, record
+from glassformer.tracing import Run, Trace, Words, record, watch
 from letter_models import letter_model
 
 
@@ -66,7 +66,7 @@ def test_a_translation():
 
 def test_generation_knows_its_last_token():
     model = letter_model("decoder")
-    with observe(model) as trace:
+    with watch(model) as trace:
         text = gf.generate(model, "hello", max_new=3)
     assert len(text) == 3
     labels = row_labels(trace, trace["decoder.0.self"])
@@ -77,7 +77,7 @@ def test_generation_knows_its_last_token():
 def test_beams_leave_the_last_token_open():
     """What a beam would have gone on with is not what was written."""
     model = letter_model("encoder_decoder")
-    with observe(model) as trace:
+    with watch(model) as trace:
         gf.translate(model, "hello", beams=2, max_new=3)
     assert next_tokens(trace, trace["decoder.0.cross"], 0)[-1] is None
 
@@ -91,7 +91,7 @@ def test_the_last_token_is_saved(tmp_path):
 
 def test_chosen_and_sampled_rows_keep_their_next_token(monkeypatch):
     model = letter_model("decoder", max_len=64)
-    with observe(model, rows=[1, 4]) as trace, torch.no_grad():
+    with watch(model, rows=[1, 4]) as trace, torch.no_grad():
         model(torch.tensor([model.tokenizer.encode("hello")]))
     assert row_labels(trace, trace["decoder.0.self"]) == ["e → l", "o"]
     whole = read_by(gf.Causal(), n=8)

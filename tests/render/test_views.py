@@ -79,7 +79,7 @@ def test_a_trace_that_still_grows_has_a_page() -> None:
     from letter_models import letter_model
 
     model = letter_model("decoder")
-    with gf.observe(model) as trace:
+    with gf.watch(model) as trace:
         assert "nothing" in repr(trace) and "needs a trace" in trace._repr_html_()
         model(torch.arange(5)[None])
         assert len(page_data(framed(trace))["runs"]) == 1

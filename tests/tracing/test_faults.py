@@ -15,7 +15,7 @@ from torch.overrides import _get_current_function_mode_stack
 from glassformer.errors import RecordingWarning, TraceError
 from glassformer.functional.statistics import kernel_lse
 from glassformer.generation import beam_search
-from glassformer.tracing import compilation, observe, observe_torch, patches, watch
+from glassformer.tracing import compilation, patches, watch
 from glassformer.tracing.sources import transformers_interface
 from letter_models import letter_model
 from tiny_models import tiny
@@ -56,9 +56,9 @@ BEFORE = {  # a user's wishes are checked before anything runs, and raise; or th
     "operand_store.as_bytes", "live_trace.LiveTrace.__init__",
     "sources.transformers.Watcher.__init__",
     "sources.transformers._Pass.__init__",
-    "sources.ours.observe", "sources.ours.record_ours", "sources.ours._Recorder.__init__",
+    "sources.ours.record_ours", "sources.ours._Recorder.__init__",
     "site_names.sounds_like_attention", "sources.transformers_interface._methods",
-    "sources.torch_modules.observe_torch", "sources.torch_modules._Recorder.__init__",
+    "sources.torch_modules.record_torch", "sources.torch_modules._Recorder.__init__",
 }  # fmt: skip
 NET = {  # what hands a call to the model's own function
     "sources.transformers_interface._Reporting.__init__",
@@ -110,20 +110,20 @@ def ours() -> tuple[Any, ...]:
         found = beam_search(model, [[4, 5]], source=[[6, 7, 8]], max_new=4, beams=2)
         return torch.tensor([text.tokens for text in found[0]])
 
-    return letter_model("encoder_decoder"), observe, kept, translate
+    return letter_model("encoder_decoder"), watch, kept, translate
 
 
 def torch_encoder() -> tuple[Any, ...]:
     x, hidden = torch.randn(2, 5, 12), torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
     layer = nn.TransformerEncoderLayer(12, 2, 16, batch_first=True)
     model = nn.TransformerEncoder(layer, 2).eval()
-    return model, observe_torch, {}, lambda model: model(x, src_key_padding_mask=hidden)
+    return model, watch, {}, lambda model: model(x, src_key_padding_mask=hidden)
 
 
 def torch_attention() -> tuple[Any, ...]:
     x, mask = torch.randn(2, 5, 12), torch.randn(5, 5)
     model, kept = nn.MultiheadAttention(12, 3, batch_first=True).eval(), {"rows": [1, 3]}
-    return model, observe_torch, kept, lambda model: model(x, x, x, attn_mask=mask)[0]
+    return model, watch, kept, lambda model: model(x, x, x, attn_mask=mask)[0]
 
 
 SCENARIOS = (beams, cropped, embedded, by_hand, ours, torch_encoder, torch_attention)

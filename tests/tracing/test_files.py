@@ -12,14 +12,14 @@ from safetensors.torch import save_file
 import glassformer as gf
 from closeness import assert_close, assert_same
 from glassformer.errors import TraceError
-from glassformer.tracing import Run, Trace, files, observe, record
+from glassformer.tracing import Run, Trace, files, record, watch
 from letter_models import letter_model
 
 
 @pytest.fixture
 def trace() -> Trace:
     both = letter_model("encoder_decoder")
-    with observe(both, outputs=True) as seen:
+    with watch(both, outputs=True) as seen:
         gf.translate(both, "hello", beams=2, max_new=4)
         gf.translate(both, "you", beams=1, max_new=3)
     return seen
@@ -93,7 +93,7 @@ def test_chosen_heads_and_rows_are_kept(tmp_path: Path) -> None:
 
 def seen(family: str, text: str, **changes) -> Trace:
     model = letter_model(family, **changes)
-    with observe(model, outputs=True) as trace:
+    with watch(model, outputs=True) as trace:
         model(torch.tensor([model.tokenizer.encode(text)]))
     return trace
 

@@ -80,14 +80,14 @@ def test_our_models_alternate_between_caches_too() -> None:
     texts = [torch.tensor([[4, 5, 6, 7]]), torch.tensor([[8, 9, 10, 11]])]
     with torch.no_grad():
         caches = [model.new_cache() for _ in texts]
-        with gf.observe(model) as trace:
+        with gf.watch(model) as trace:
             for i in range(4):
                 for text, cache in zip(texts, caches, strict=True):
                     model(text[:, i : i + 1], cache=cache)
     found = [run.texts["tokens"].tokens.tolist() for run in trace.runs]
     assert found == [text.tolist() for text in texts]
     for i, text in enumerate(texts):
-        with gf.observe(model) as whole, torch.no_grad():
+        with gf.watch(model) as whole, torch.no_grad():
             model(text)
         assert_alike(trace.only(i), whole)
 

@@ -9,7 +9,7 @@ import torch
 from closeness import assert_same
 from glassformer.errors import TraceError
 from glassformer.generation import generate_tokens
-from glassformer.tracing import observe
+from glassformer.tracing import watch
 from glassformer.tracing.operand_store import Keeper, as_bytes
 from letter_models import letter_model
 
@@ -18,9 +18,9 @@ from letter_models import letter_model
 def test_a_budget_changes_where_and_nothing_else(budget: int | str | None, tmp_path: Path) -> None:
     model = letter_model("decoder", n_layers=3)
     prompt = [list(range(6)), list(range(1, 7))]
-    with observe(model, outputs=True) as whole:
+    with watch(model, outputs=True) as whole:
         list(generate_tokens(model, prompt, max_new=5))
-    with observe(model, outputs=True, budget=budget, folder=tmp_path) as kept:
+    with watch(model, outputs=True, budget=budget, folder=tmp_path) as kept:
         list(generate_tokens(model, prompt, max_new=5))
         assert list(tmp_path.iterdir()) == []  # files without a name
     for site in whole:

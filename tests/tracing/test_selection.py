@@ -13,7 +13,7 @@ from glassformer.functional.cells import Extent
 from glassformer.generation import beam_search, generate_tokens
 from glassformer.layers import Core
 from glassformer.models import Config, Positions, build
-from glassformer.tracing import Site, observe
+from glassformer.tracing import Site, watch
 from glassformer.tracing.selection import of_heads, of_rows
 from letter_models import letter_model
 from tiny_models import tiny
@@ -72,9 +72,9 @@ def assert_part(part: Site, whole: Site, rows: list[int], atol: float = 1e-12) -
 @pytest.mark.parametrize("rows", [None, [0, 3, 8], slice(2, 6), slice(None, None, 3), "last"])
 def test_some_heads_and_rows_of_our_models(family: str, kind: str, rows: Any) -> None:
     built = model(family, kind)
-    with observe(built, outputs=True) as whole:
+    with watch(built, outputs=True) as whole:
         run(built)
-    with observe(built, layers=[0, 2], heads=HEADS, rows=rows, outputs=True) as part:
+    with watch(built, layers=[0, 2], heads=HEADS, rows=rows, outputs=True) as part:
         run(built)
     assert part.names == [n for n in whole.names if ".1." not in n]
     for site in part:
@@ -105,9 +105,9 @@ def test_every_nth_step_of_generation(beams: int, every: int, rows: Any) -> None
         else:
             beam_search(built, prompt[:1], beams=beams, max_new=8)
 
-    with observe(built) as whole:
+    with watch(built) as whole:
         write()
-    with observe(built, every=every, rows=rows) as part:
+    with watch(built, every=every, rows=rows) as part:
         write()
     steps = [[0, 1, 2], *([i] for i in range(3, whole["decoder.0.self"].shape[2]))]
     kept = [step for i, step in enumerate(steps) if i % every == 0]
@@ -146,7 +146,7 @@ def test_some_heads_rows_and_steps_of_transformers(name: str, implementation: st
 
 def test_rows_that_never_came_are_told() -> None:
     built = model("decoder")
-    with observe(built, rows=[50]) as trace:
+    with watch(built, rows=[50]) as trace:
         run(built)
     assert trace.names == []
     with pytest.raises(TraceError, match="none of the chosen rows has passed"):
@@ -155,7 +155,7 @@ def test_rows_that_never_came_are_told() -> None:
 
 def test_only_this_thread_is_seen_and_observers_do_not_disturb_each_other() -> None:
     built = model("decoder")
-    with observe(built) as outer, observe(built, heads=[3]) as inner:
+    with watch(built) as outer, watch(built, heads=[3]) as inner:
         other = threading.Thread(target=run, args=(built,))
         other.start()
         other.join()
@@ -174,12 +174,12 @@ def test_after_an_exception_nothing_is_left() -> None:
 
     core = next(m for m in built.modules() if isinstance(m, Core))
     handle = core.register_forward_pre_hook(fail)
-    with pytest.raises(RuntimeError, match="in the middle"), observe(built):
+    with pytest.raises(RuntimeError, match="in the middle"), watch(built):
         run(built)
     handle.remove()
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in built.modules())
     assert torch.overrides._get_current_function_mode() is None
-    with observe(built) as trace:
+    with watch(built) as trace:
         run(built)
     assert trace["decoder.2.self"].shape == (B, H, L, L)
 
@@ -227,7 +227,7 @@ def test_formulas_stay_formulas_where_rows_lie_side_by_side() -> None:
 def test_choices_that_make_no_sense(options: dict, sentence: str) -> None:
     with (
         pytest.raises(TraceError, match=sentence),
-        observe(letter_model("decoder", n_layers=3, n_heads=4, dim=24), **options),
+        watch(letter_model("decoder", n_layers=3, n_heads=4, dim=24), **options),
     ):
         pass
 
@@ -235,7 +235,7 @@ def test_choices_that_make_no_sense(options: dict, sentence: str) -> None:
 @pytest.mark.plain
 def test_heads_that_were_not_recorded_are_told() -> None:
     built = model("decoder")
-    with observe(built, heads=[1, 3]) as trace:
+    with watch(built, heads=[1, 3]) as trace:
         run(built)
     with pytest.raises(
         TraceError, match=r"Of decoder.0.self, heads 1, 3 were recorded; got head=0."
@@ -250,7 +250,7 @@ def test_heads_that_were_not_recorded_are_told() -> None:
 @pytest.mark.plain
 def test_rollout_needs_all_heads() -> None:
     built = model("decoder")
-    with observe(built, heads=[1, 3]) as trace:
+    with watch(built, heads=[1, 3]) as trace:
         run(built)
     with pytest.raises(TraceError, match=r"of decoder.0.self only some were recorded"):
         trace.rollout("decoder")

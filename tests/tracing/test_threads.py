@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from glassformer.tracing import observe, observe_torch, watch
+from glassformer.tracing import watch
 from letter_models import letter_model
 from tiny_models import tiny
 from tracing.watched_architectures import same
@@ -22,13 +22,13 @@ def foreign() -> tuple[Any, ...]:
 
 
 def ours() -> tuple[Any, ...]:
-    return letter_model("decoder"), observe, lambda n: torch.arange(4, 5 + n)[None]
+    return letter_model("decoder"), watch, lambda n: torch.arange(4, 5 + n)[None]
 
 
 def torch_layers() -> tuple[Any, ...]:
     layer = nn.TransformerEncoderLayer(12, 3, 16, batch_first=True)
     model = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval()
-    return model, observe_torch, lambda n: torch.randn(1, n + 1, 12)
+    return model, watch, lambda n: torch.randn(1, n + 1, 12)
 
 
 kinds = pytest.mark.parametrize("make", [foreign, ours, torch_layers])

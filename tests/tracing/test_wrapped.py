@@ -14,7 +14,7 @@ from torch import nn
 
 from closeness import assert_close
 from glassformer.errors import RecordingWarning, TraceError
-from glassformer.tracing import compilation, observe, observe_torch, patches, watch
+from glassformer.tracing import compilation, patches, watch
 from letter_models import letter_model
 from tiny_models import tiny
 from tracing.watched_architectures import same
@@ -90,24 +90,24 @@ def test_compiled_modules_of_ours_and_of_torch() -> None:
     with torch.no_grad():
         plain = model(tokens)
         model.compile(backend="eager")
-        with pytest.warns(RecordingWarning, match="Decoder compiled"), observe(model) as trace:
+        with pytest.warns(RecordingWarning, match="Decoder compiled"), watch(model) as trace:
             assert same(model(tokens), plain)
         with pytest.warns(RecordingWarning, match="compiled"), watch(whole(model)) as again:
             model(tokens)
     assert trace.names == again.names == ["decoder.0.self", "decoder.1.self"]
     part, x = nn.MultiheadAttention(12, 3, batch_first=True).eval(), torch.randn(2, 5, 12)
     _, weights = part(x, x, x, average_attn_weights=False)
-    with pytest.warns(RecordingWarning), observe_torch(whole(part)) as trace:
+    with pytest.warns(RecordingWarning), watch(whole(part)) as trace:
         part(x, x, x)
     assert_close(trace["attention"].weights(), weights[0].detach(), 1e-6)
 
 
 CONTEXTS = {
     "foreign": (lambda: tiny("llama"), watch, TOKENS),
-    "ours": (lambda: letter_model("decoder"), observe, TOKENS),
+    "ours": (lambda: letter_model("decoder"), watch, TOKENS),
     "torch": (
         lambda: nn.TransformerEncoderLayer(12, 3, 16, batch_first=True).eval(),
-        observe_torch,
+        watch,
         torch.randn(1, 4, 12),
     ),
 }
@@ -170,7 +170,7 @@ def test_a_method_that_an_object_has_of_its_own_is_put_back() -> None:
         return usual(*args, **options)
 
     model.forward = counted
-    with observe_torch(model) as trace, torch.no_grad():
+    with watch(model) as trace, torch.no_grad():
         model(x)
         twin = copy.deepcopy(model)
     assert vars(model)["forward"] is counted and len(calls) == 1
@@ -245,7 +245,7 @@ def test_watch_takes_modules_of_torch() -> None:
 
 def test_watch_takes_our_models() -> None:
     model = letter_model("decoder")
-    with watch(model, outputs=True) as ours, observe(model) as same_ones, torch.no_grad():
+    with watch(model, outputs=True) as ours, watch(model) as same_ones, torch.no_grad():
         model(TOKENS)
     assert ours.names == same_ones.names and ours.labels() == same_ones.labels()
     assert all(site.difference_from_output() < 1e-5 for site in ours)

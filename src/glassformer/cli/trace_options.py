@@ -93,7 +93,7 @@ def traced(model: "Model", text: str, target: str | None = None, to: str | None 
     from glassformer.generation.translation import MAX_NEW
     from glassformer.models import EncoderDecoder
     from glassformer.text.pieces import labels
-    from glassformer.tracing import observe
+    from glassformer.tracing import watch
 
     if isinstance(model, EncoderDecoder):
         text = addressed(model, text, to)
@@ -102,7 +102,7 @@ def traced(model: "Model", text: str, target: str | None = None, to: str | None 
     if tokens.shape[1] == 0:
         raise TraceError("A text to look at must have at least one token; got an empty one.")
     if not isinstance(model, EncoderDecoder):
-        with observe(model, outputs=True) as trace, torch.no_grad():
+        with watch(model, outputs=True) as trace, torch.no_grad():
             model(tokens)
         return trace
     start = list(model.special.start) or [model.special.begin or 0]
@@ -111,7 +111,7 @@ def traced(model: "Model", text: str, target: str | None = None, to: str | None 
         written = list(translations(model, [text], max_new=most)[0][0].tokens)
     else:
         written = _encoded(model, target, add_special=False)
-    with observe(model, outputs=True) as trace, torch.no_grad():
+    with watch(model, outputs=True) as trace, torch.no_grad():
         model(tokens, torch.tensor([[*start, *written]], device=on))
     if target is None and len(written) < most and len(model.special.end) == 1:
         # A translation that ends before its limit has ended by its end token.

@@ -8,8 +8,7 @@ training. Drawing belongs to render, judging to analysis.
 """
 
 from glassformer.tracing.site import Site
-from glassformer.tracing.sources.ours import observe, record
-from glassformer.tracing.sources.torch_modules import observe_torch
+from glassformer.tracing.sources.ours import record
 from glassformer.tracing.trace import Run, Trace, Words
 from glassformer.tracing.watching import watch
 
@@ -18,8 +17,6 @@ __all__ = [
     "Site",
     "Trace",
     "Words",
-    "observe",
-    "observe_torch",
     "record",
     "watch",
 ]

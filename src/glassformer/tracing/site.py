@@ -277,7 +277,7 @@ class Site:
         """
         if self.out is None:
             raise TraceError(
-                f"{self.name} was recorded without the model's output; observe with outputs=True "
+                f"{self.name} was recorded without the model's output; watch with outputs=True "
                 "to compare with it."
             )
         site = check_scoring(self.q, self.k, **self.options)

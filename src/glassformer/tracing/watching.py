@@ -19,7 +19,7 @@ from glassformer.tracing.operand_store import Keeper
 from glassformer.tracing.recorder import recording
 from glassformer.tracing.selection import Choice, Rows
 from glassformer.tracing.sources.ours import record_ours
-from glassformer.tracing.sources.torch_modules import observe_torch
+from glassformer.tracing.sources.torch_modules import record_torch
 from glassformer.tracing.trace import Trace
 
 
@@ -47,8 +47,12 @@ def watch(
 
     The model is one of transformers, of glassformer, or a module with `nn.MultiheadAttention`, by
     itself or inside of another module. Only what this thread does is seen. A model may be watched
-    more than once at a time; compiled parts run uncompiled meanwhile. `tokenizer` reads the tokens;
-    what is kept, and where, is chosen as for `observe`.
+    more than once at a time; compiled parts run uncompiled meanwhile. `tokenizer` reads the tokens.
+
+    `layers` and `heads` choose some of them, `rows` some of the queries: positions in the text, or
+    "last" for the last row of each call. `every=n` keeps each n-th step of generation. `outputs`
+    keeps what the model computed too. `device` moves the operands, to "cpu" for instance; what
+    exceeds the budget ("4 GiB") goes to disk, into `folder` or the system's temporary folder.
 
     What cannot be recorded never costs the model's output: the site is refused, and a
     `RecordingWarning` says why when the context is left.
@@ -65,7 +69,7 @@ def watch(
                 f"nn.MultiheadAttention in {type(model).__name__} neither reads tokens nor shows "
                 "its heads' outputs. Watch it without tokenizer= and outputs=."
             )
-        with observe_torch(model, layers=layers, **kept) as trace:
+        with record_torch(model, layers=layers, **kept) as trace:
             yield trace
     else:
         from glassformer.tracing.sources.transformers import Watcher, check

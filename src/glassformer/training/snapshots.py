@@ -12,7 +12,7 @@ import torch
 
 from glassformer.errors import GlassformerError
 from glassformer.models import Decoder, Encoder, EncoderDecoder
-from glassformer.tracing import observe
+from glassformer.tracing import watch
 from glassformer.training.metrics import read_lines, write_lines
 from glassformer.training.tasks import Task
 
@@ -28,7 +28,7 @@ def take_picture(folder: Path, model: Any, task: Task, text: str, step: int) -> 
         with torch.no_grad():
             sample = task.sample(model, text)
             if isinstance(model, Encoder | Decoder | EncoderDecoder):
-                with observe(model, device="cpu") as trace:
+                with watch(model, device="cpu") as trace:
                     task.run_once(model, text)
                 trace.save(folder / f"{step:08d}.trace")
     except GlassformerError as error:  # a text that does not suit the model must not end the run

@@ -10,7 +10,7 @@ from glassformer.functional.reference import attention_weights
 from glassformer.generation import beam_search, generate_tokens
 from glassformer.layers import Core
 from glassformer.models import Config, Norms, Output, Positions, build
-from glassformer.tracing import Trace, observe, record
+from glassformer.tracing import Trace, record, watch
 from letter_models import letter_model
 
 V, C, L, S = 13, 24, 7, 5
@@ -80,7 +80,7 @@ def test_looking_changes_nothing_and_sees_everything(family: str, kind: str) -> 
     with torch.no_grad():
         before = built(*args, **options)
         expected = weights_by_definition(built, args, options)
-        with observe(built, outputs=True) as trace:
+        with watch(built, outputs=True) as trace:
             after = built(*args, **options)
     assert_same(after, before)
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in built.modules())
@@ -113,12 +113,12 @@ def test_generation_is_one_run(kind: str, fixed: bool) -> None:
     """The steps put together are the text read at once."""
     built, prompts = model("decoder", kind), [[1, 2, 3], [4, 5, 6]]
     plain = generate_tokens(built, prompts, max_new=6, fixed=fixed)
-    with observe(built) as trace:
+    with watch(built) as trace:
         assert generate_tokens(built, prompts, max_new=6, fixed=fixed) == plain
     text = torch.tensor([p + t[:-1] for p, t in zip(prompts, plain, strict=True)])
     assert len(trace.runs) == 1
     assert trace.run.texts["tokens"].tokens.tolist() == text.tolist()
-    with observe(built) as whole, torch.no_grad():
+    with watch(built) as whole, torch.no_grad():
         built(text)
     for ours, theirs in zip(trace, whole, strict=True):
         assert ours.shape == theirs.shape == (2, 4, 8, 8)
@@ -130,7 +130,7 @@ def test_generation_is_one_run(kind: str, fixed: bool) -> None:
 def test_padded_prompts_and_contexts(fixed: bool) -> None:
     built = model("encoder_decoder", "alibi")
     prompts, sources = [[1, 2, 3], [4]], [[5, 6], [7, 8, 9, 1]]
-    with observe(built) as trace:
+    with watch(built) as trace:
         written = generate_tokens(built, prompts, source=sources, max_new=4, fixed=fixed)
     cross, own = trace["decoder.1.cross"], trace["decoder.0.self"]
     assert cross.shape == (2, 4, 6, 4) and own.shape == (2, 4, 6, 6)
@@ -138,7 +138,7 @@ def test_padded_prompts_and_contexts(fixed: bool) -> None:
     assert cross.weights(sequence=0)[..., 2:].abs().max() == 0  # padding of the source
     assert own.weights(sequence=1)[:, 2:, :2].abs().max() == 0  # and of the prompt
     text = torch.tensor([[4, *written[1][:-1]]])
-    with observe(built) as alone, torch.no_grad():
+    with watch(built) as alone, torch.no_grad():
         built(torch.tensor([sources[1]]), text)
     assert_close(own.weights(sequence=1)[:, 2:, 2:], alone["decoder.0.self"].weights(), 1e-10)
     assert_close(cross.weights(sequence=1)[:, 2:], alone["decoder.1.cross"].weights(), 1e-10)
@@ -148,12 +148,12 @@ def test_padded_prompts_and_contexts(fixed: bool) -> None:
 def test_beams_are_followed_to_where_they_went(family: str) -> None:
     built, prompt = model(family), [1, 2]
     source = [[3, 4, 5]] if family == "encoder_decoder" else None
-    with observe(built) as trace:
+    with watch(built) as trace:
         beam_search(built, [prompt], source=source, max_new=5, beams=3)
     tokens = trace.run.texts["tokens"].tokens
     assert tokens.shape == (3, 6)
     assert len({tuple(row) for row in tokens.tolist()}) == 3
-    with observe(built) as whole, torch.no_grad():
+    with watch(built) as whole, torch.no_grad():
         if source is None:
             built(tokens)
         else:
@@ -165,7 +165,7 @@ def test_beams_are_followed_to_where_they_went(family: str) -> None:
 
 def test_runs_follow_each_other() -> None:
     built = model("decoder")
-    with observe(built) as trace, torch.no_grad():
+    with watch(built) as trace, torch.no_grad():
         with pytest.raises(TraceError, match=r"nothing has passed through the model yet"):
             trace["decoder.0.self"]
         built(torch.tensor([[1, 2, 3]]))
@@ -177,21 +177,21 @@ def test_runs_follow_each_other() -> None:
 
 def test_only_some_layers() -> None:
     built = model("decoder", n_layers=3)
-    with observe(built, layers={0, 2}, device="cpu") as trace, torch.no_grad():
+    with watch(built, layers={0, 2}, device="cpu") as trace, torch.no_grad():
         built(torch.tensor([[1, 2, 3]]))
     assert trace.names == ["decoder.0.self", "decoder.2.self"]
 
 
 def test_a_failure_leaves_no_hooks() -> None:
     built = model("decoder")
-    with pytest.raises(gf.GlassformerError), observe(built):
+    with pytest.raises(gf.GlassformerError), watch(built):
         built(torch.tensor([[V]]))
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in built.modules())
 
 
 def test_two_observers_see_the_same() -> None:
     built = model("decoder")
-    with observe(built) as outer, observe(built, layers=[1]) as inner, torch.no_grad():
+    with watch(built) as outer, watch(built, layers=[1]) as inner, torch.no_grad():
         built(torch.tensor([[1, 2, 3]]))
     assert_same(outer["decoder.1.self"].q, inner["decoder.1.self"].q)
     assert len(outer) == 2 and len(inner) == 1
@@ -199,14 +199,14 @@ def test_two_observers_see_the_same() -> None:
 
 def test_labels_come_from_the_tokenizer() -> None:
     built = letter_model("decoder")
-    with observe(built) as trace:
+    with watch(built) as trace:
         text = gf.generate(built, "hi you", max_new=3)
     assert trace.labels() == [*"hi", "␣", *"you", *text[:-1].replace(" ", "␣")]
 
 
 def test_rollout_is_the_product_of_layers() -> None:
     built = model("decoder")
-    with observe(built) as trace, torch.no_grad():
+    with watch(built) as trace, torch.no_grad():
         built(torch.tensor([[1, 2, 3]]))
     expected = torch.eye(3)
     for site in trace:
@@ -227,12 +227,7 @@ def test_operands_of_anybody() -> None:
 @pytest.mark.plain
 def test_refusals() -> None:
     built = model("decoder")
-    with (
-        pytest.raises(TraceError, match=r"takes a model of glassformer; got Linear. Use watch"),
-        observe(torch.nn.Linear(2, 2)),
-    ):
-        pass
-    with observe(built) as trace, torch.no_grad():
+    with watch(built) as trace, torch.no_grad():
         built(torch.tensor([[1, 2, 3]]))
     with pytest.raises(TraceError, match=r"got 'decoder.0.slf'. Did you mean 'decoder.0.self'"):
         trace["decoder.0.slf"]

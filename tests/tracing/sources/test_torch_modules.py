@@ -6,7 +6,7 @@ from torch import nn
 
 from closeness import assert_close, assert_same
 from glassformer.errors import TraceError
-from glassformer.tracing.sources.torch_modules import observe_torch
+from glassformer.tracing import watch
 
 B, L, S, C, H = 3, 7, 5, 12, 4
 
@@ -36,7 +36,7 @@ def test_weights_are_those_it_returns(batch_first: bool, case: str) -> None:
     }[case]
     given = x if batch_first else x.transpose(0, 1)
     expected, weights = part(given, given, given, average_attn_weights=False, **options)
-    with observe_torch(part) as trace:
+    with watch(part) as trace:
         got, _ = part(given, given, given, average_attn_weights=False, **options)
     assert_same(got, expected)
     assert "forward" not in vars(part)
@@ -48,7 +48,7 @@ def test_other_widths_and_lengths() -> None:
     part = attention(kdim=5, vdim=3, batch_first=True, bias=False)
     q, k, v = torch.randn(B, L, C), torch.randn(B, S, 5), torch.randn(B, S, 3)
     _, weights = part(q, k, v, average_attn_weights=False)
-    with observe_torch(part) as trace:
+    with watch(part) as trace:
         part(q, k, v, None, False)
         part(q[0], k[0], v[0])
     assert len(trace.runs) == 2
@@ -66,7 +66,7 @@ def test_a_whole_encoder_even_by_its_shortcut(norm_first: bool, training: bool) 
     x = torch.randn(B, L, C)
     with torch.no_grad():
         expected = encoder(x)
-        with observe_torch(encoder) as trace:
+        with watch(encoder) as trace:
             got = encoder(x)
     assert_same(got, expected)
     assert trace.names == ["layers.0.self_attn", "layers.1.self_attn"]
@@ -83,7 +83,7 @@ def test_a_decoder_with_its_context() -> None:
     mask = nn.Transformer.generate_square_subsequent_mask(L)
     with torch.no_grad():
         expected = decoder(x, context, tgt_mask=mask)
-        with observe_torch(decoder) as trace:
+        with watch(decoder) as trace:
             assert_same(decoder(x, context, tgt_mask=mask), expected)
     assert trace["layers.1.multihead_attn"].shape == (B, H, L, S)
     assert trace["layers.1.self_attn"].weights().triu(1).abs().max() == 0
@@ -91,7 +91,7 @@ def test_a_decoder_with_its_context() -> None:
 
 def test_an_error_leaves_the_module_as_it_was() -> None:
     part = attention()
-    with pytest.raises(AssertionError, match="expecting embedding"), observe_torch(part):
+    with pytest.raises(AssertionError, match="expecting embedding"), watch(part):
         part(torch.zeros(2, 1, C + 1), torch.zeros(2, 1, C), torch.zeros(2, 1, C))
     assert "forward" not in vars(part)
 
@@ -99,25 +99,25 @@ def test_an_error_leaves_the_module_as_it_was() -> None:
 @pytest.mark.plain
 def test_refusals() -> None:
     with (
-        pytest.raises(TraceError, match=r"nn.MultiheadAttention; Linear has none"),
-        observe_torch(nn.Linear(2, 2)),
+        pytest.raises(TraceError, match=r"nn.MultiheadAttention; Linear is none of these"),
+        watch(nn.Linear(2, 2)),
     ):
         pass
     part = attention(add_zero_attn=True)
     x = torch.zeros(2, 1, C)
     expected, _ = part(x, x, x)
-    with observe_torch(part) as trace:
+    with watch(part) as trace:
         assert_same(part(x, x, x)[0], expected)
     with pytest.raises(TraceError, match=r"attention could not .* adds keys of its own, by add_b"):
         trace["attention"]
     with pytest.raises(TraceError, match=r"has heads 0 … 3; got heads=\[7\]"):
-        observe_torch(part, heads=[7]).__enter__()
+        watch(part, heads=[7]).__enter__()
 
 
 def test_some_heads_and_rows() -> None:
     part, x = attention(batch_first=True), torch.randn(B, L, C)
     _, weights = part(x, x, x, average_attn_weights=False, attn_mask=causal(L))
-    with observe_torch(part, heads=[1, 3], rows=slice(2, 5), budget=0) as trace:
+    with watch(part, heads=[1, 3], rows=slice(2, 5), budget=0) as trace:
         part(x, x, x, attn_mask=causal(L))
     site = trace["attention"]
     assert site.head_numbers == (1, 3) and site.rows == (2, 3, 4)

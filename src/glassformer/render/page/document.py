@@ -110,7 +110,7 @@ def page_size(trace: Trace) -> int:
     if size > MOST_BYTES:
         raise TraceError(
             f"A page holds up to {MOST_BYTES / 1e6:.0f} MB; this trace of {len(sites)} sites needs "
-            f"{size / 1e6:.0f} MB. Record a shorter text, or choose layers: observe(…, layers=…)."
+            f"{size / 1e6:.0f} MB. Record a shorter text, or choose layers: watch(…, layers=…)."
         )
     return size
 

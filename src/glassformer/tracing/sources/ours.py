@@ -6,7 +6,7 @@ without a listener, to the bit.
 """
 
 import json
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import partial
@@ -16,7 +16,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from glassformer.errors import TraceError
 from glassformer.functional import Bias, Mask
 from glassformer.functional.biases import as_bias
 from glassformer.functional.cache import StaticCache
@@ -30,49 +29,10 @@ from glassformer.tracing.live_trace import MOST_OPEN, LiveTrace
 from glassformer.tracing.operand_store import Keeper
 from glassformer.tracing.patches import FAILED, Tap, listen
 from glassformer.tracing.recorder import recording
-from glassformer.tracing.selection import Choice, Rows, taken
+from glassformer.tracing.selection import Choice, taken
 from glassformer.tracing.site import Site
 from glassformer.tracing.sources.ours_run import OwnRun, Parts
 from glassformer.tracing.trace import Trace
-
-
-@contextmanager
-def observe(
-    model: Encoder | Decoder | EncoderDecoder,
-    *,
-    layers: Collection[int] | None = None,
-    heads: Collection[int] | None = None,
-    rows: Rows | None = None,
-    every: int = 1,
-    outputs: bool = False,
-    device: torch.device | str | None = None,
-    budget: int | str | None = None,
-    folder: str | Path | None = None,
-) -> Iterator[Trace]:
-    """Record what passes through a model's attention while the context is open.
-
-    ::
-
-        with gf.observe(model) as trace:
-            gf.generate(model, "The cat sat on the")
-        trace["decoder.0.self"].weights(head=0)
-
-    `layers` and `heads` choose some of them, `rows` some of the queries: places in the text, or
-    "last" for the last row of each call. Of generation, every n-th step is kept. `outputs` keeps
-    what the model computed too. `device` moves the operands, to "cpu" say, as they come; what
-    exceeds the budget ("4 GiB") goes to the disk, into `folder` or the system's for such files.
-
-    Only what this thread does is seen. A model may be observed more than once at a time.
-    """
-    if not isinstance(model, Encoder | Decoder | EncoderDecoder):
-        raise TraceError(
-            f"observe takes a model of glassformer; got {type(model).__name__}. Use watch for one "
-            "of transformers, record for operands of your own."
-        )
-    options = {"layers": layers, "heads": heads, "rows": rows, "every": every, "outputs": outputs}
-    kept = {"device": device, "budget": budget, "folder": folder}
-    with record_ours(model, model, None, **options, **kept) as trace:
-        yield trace
 
 
 @contextmanager
@@ -92,7 +52,7 @@ def record_ours(
     config = model.config
     choice.check(max(config.n_layers, config.decoder_layers), config.n_heads)
     keeper = Keeper(device, budget, folder)
-    recorder = _Recorder(model, tokenizer, choice, outputs, keeper, Guard("gf.observe"))
+    recorder = _Recorder(model, tokenizer, choice, outputs, keeper, Guard("gf.watch"))
     with recording(recorder, outer) as trace:
         yield trace
 

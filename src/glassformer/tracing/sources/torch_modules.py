@@ -30,7 +30,7 @@ from glassformer.tracing.trace import Run, Trace
 
 
 @contextmanager
-def observe_torch(
+def record_torch(
     module: nn.Module,
     *,
     layers: Collection[int] | None = None,
@@ -42,22 +42,10 @@ def observe_torch(
 ) -> Iterator[Trace]:
     """Record every `nn.MultiheadAttention` in a module; sites are named by their paths.
 
-    ::
-
-        with gf.observe_torch(nn.TransformerEncoder(layer, 6)) as trace:
-            model(x)
-        trace["layers.0.self_attn"].weights(head=3)
-
     Each call begins a new run if its site has been passed already. A layer's number is the first
-    one in its path. What is kept, and where, is chosen as for `observe`; only what this thread does
-    is seen.
+    one in its path.
     """
     found = [m for m in module.modules() if isinstance(m, nn.MultiheadAttention)]
-    if not found:
-        raise TraceError(
-            f"observe_torch needs a module with nn.MultiheadAttention; {type(module).__name__} has "
-            "none. Use record for operands of your own."
-        )
     choice = Choice(layers=layers, heads=heads, rows=rows)
     choice.check(None, max(part.num_heads for part in found))
     recorder = _Recorder(module, choice, Keeper(device, budget, folder))
@@ -67,7 +55,7 @@ def observe_torch(
 
 class _Recorder:
     def __init__(self, module: nn.Module, choice: Choice, keeper: Keeper) -> None:
-        self.name, self.guard, self.trace = type(module).__name__, Guard("observe_torch"), Trace()
+        self.name, self.guard, self.trace = type(module).__name__, Guard("gf.watch"), Trace()
         self.module, self.choice, self.keeper = module, choice, keeper
         self.inside: set[nn.Module] = set()  # attention that its layer has reported
 

@@ -47,8 +47,8 @@ def check(model: Any) -> None:
 
     if not isinstance(model, PreTrainedModel):
         raise TraceError(
-            f"watch takes a model of transformers; got {type(model).__name__}. Use observe for one "
-            "of glassformer, record for operands of your own."
+            f"watch takes a model of transformers; got {type(model).__name__}. Use record for "
+            "operands of your own."
         )
     if others := implementations(model) - {*SEEN, "None"}:
         raise TraceError(

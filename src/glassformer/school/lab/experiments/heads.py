@@ -17,7 +17,7 @@ from glassformer.school.lab.experiment import Check, Experiment, Numbers, Verdic
 from glassformer.school.lab.progress import Progress, part
 from glassformer.school.lab.texts import Words
 from glassformer.school.lab.toy_training import Batch, learn, share_right, warmed
-from glassformer.tracing import observe
+from glassformer.tracing import watch
 from glassformer.training.loss import IGNORED
 
 
@@ -30,7 +30,7 @@ _SIZES = {"quick": _Size(250, 32), "full": _Size(800, 64)}
 _BATCH, _LENGTH, _VOCABULARY = 16, 32, 16
 _PERIODS = (4, 12)
 _MOST_HEADS = 256  # of a saved model; each is one more run over the texts
-_LEAST_ROLE = 0.3  # as in observe/roles: below it a head has no role of its own
+_LEAST_ROLE = 0.3  # as in analysis/head_roles: below it a head has no role of its own
 
 
 def repeating(
@@ -68,7 +68,7 @@ def measure(size: str, seed: int, progress: Progress, model: str | None = None) 
     )
     with torch.no_grad():
         whole = share_right(found(tokens), targets)
-        with observe(found) as trace:
+        with watch(found) as trace:
             found(tokens)
         heads = []
         n_all = config.n_layers * config.n_heads
@@ -208,8 +208,8 @@ EXPERIMENT = Experiment(
     name="heads",
     seconds={"quick": 3, "full": 12},
     look_at=(
-        "analysis/roles.py:roles",
-        "tracing/sources/ours.py:observe",
+        "analysis/head_roles.py:roles",
+        "tracing/watching.py:watch",
         "layers/attention.py:Core",
     ),
     measure=measure,
