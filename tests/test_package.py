@@ -1,10 +1,12 @@
 """The package as a whole: what importing it loads, that its examples run, what it makes public."""
 
+import ast
 import doctest
 import importlib
 import pkgutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +18,49 @@ MODULES = sorted(
     if not m.name.endswith("__main__")
 )
 
+PUBLIC = [
+    "ALiBi",
+    "Bias",
+    "Causal",
+    "Config",
+    "Documents",
+    "Explicit",
+    "ExplicitBias",
+    "GlassformerError",
+    "Mask",
+    "Padding",
+    "Prefix",
+    "Recipe",
+    "RecordingWarning",
+    "RelativeBuckets",
+    "Sampling",
+    "Trace",
+    "Window",
+    "attention",
+    "attention_lse",
+    "attention_statistics",
+    "attention_tile",
+    "attention_weights",
+    "build",
+    "cell_arithmetic",
+    "compare",
+    "embed",
+    "explain",
+    "fill",
+    "from_torch_mha",
+    "generate",
+    "load",
+    "memory_budget",
+    "record",
+    "roles",
+    "row_arithmetic",
+    "save",
+    "stream",
+    "train",
+    "translate",
+    "watch",
+]
+
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_in_docstrings_run(name: str) -> None:
@@ -25,9 +70,9 @@ def test_examples_in_docstrings_run(name: str) -> None:
 
 
 def test_importing_loads_nothing_heavy() -> None:
-    """Only torch, numpy and jaxtyping come along; drawing, web and model libraries stay out."""
+    """Every public name needs torch, numpy, jaxtyping and safetensors; the rest stays out."""
     code = (
-        "import sys, torch; before = set(sys.modules); import glassformer;"
+        "import sys, torch; before = set(sys.modules); from glassformer import *;"
         "new = {m.split('.')[0] for m in set(sys.modules) - before}; print(*sorted(new))"
     )
     loaded = subprocess.run(
@@ -38,11 +83,39 @@ def test_importing_loads_nothing_heavy() -> None:
     assert "glassformer" in loaded
 
 
-def test_public_names_exist_and_are_sorted_out() -> None:
-    assert len(set(gf.__all__)) == len(gf.__all__)
-    for name in gf.__all__:
+def test_the_public_api() -> None:
+    """Every public name, once and literally; whoever adds or removes one changes this list."""
+    assert gf.__all__ == PUBLIC
+    for name in PUBLIC:
         assert getattr(gf, name) is not None
-    assert callable(gf.attention)
+
+
+def test_the_lazy_table_the_imports_for_editors_and_all_agree() -> None:
+    tree = ast.parse(Path(gf.__file__).read_text("utf-8"))
+    (guarded,) = (node for node in tree.body if isinstance(node, ast.If))
+    imports = {
+        alias.name: node.module
+        for node in guarded.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert imports == gf._HOMES
+    assert sorted(imports) == gf.__all__
+    assert set(dir(gf)) >= set(gf.__all__)
+
+
+def test_importing_the_package_or_listing_it_does_not_load_torch() -> None:
+    code = (
+        "import sys, glassformer as gf; dir(gf); gf.GlassformerError; gf.errors.ConfigError;"
+        "assert not {'torch', 'numpy', 'jaxtyping'} & set(sys.modules);"
+        "gf.functional.attention; assert 'torch' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_name_that_does_not_exist_is_named() -> None:
+    with pytest.raises(AttributeError, match="module 'glassformer' has no attribute 'atention'"):
+        gf.atention
 
 
 def test_no_module_hides_behind_a_function() -> None:

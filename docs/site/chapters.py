@@ -2,7 +2,7 @@
 
 import re
 
-from glassformer.cli.course_names import exercise_names, experiment_names
+from glassformer.cli.known_names import exercise_names, experiment_names
 from glassformer.languages import Language
 from glassformer.school.learn.blocks import REFERENCE, read_blocks
 from glassformer.school.learn.chapters import chapter_names

@@ -1,48 +1,121 @@
-"""glassformer: Transformers you can see through."""
+"""glassformer: Transformers you can see through.
 
-from glassformer.analysis import compare, roles
-from glassformer.errors import GlassformerError, RecordingWarning
-from glassformer.functional import (
-    ALiBi,
-    Bias,
-    Causal,
-    Documents,
-    Explicit,
-    ExplicitBias,
-    Mask,
-    Padding,
-    Prefix,
-    RelativeBuckets,
-    Window,
-    attention,
-    attention_lse,
-    attention_statistics,
-    attention_tile,
-    attention_weights,
-    cell_arithmetic,
-    explain,
-    from_torch_mha,
-    memory_budget,
-    row_arithmetic,
-)
-from glassformer.generation import Sampling, embed, fill, generate, stream, translate
-from glassformer.models import Config, build
-from glassformer.models.checkpoints import load, save
-from glassformer.tracing import Trace, record, watch
-from glassformer.tracing.views import Views, draw_with
-from glassformer.training import Recipe, train
+Names are resolved on first use, so that `import glassformer`, and with it every help screen of the
+command line, does not load torch. Type checkers and editors read the imports below.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from glassformer.analysis import compare, roles
+    from glassformer.errors import GlassformerError, RecordingWarning
+    from glassformer.functional import (
+        ALiBi,
+        Bias,
+        Causal,
+        Documents,
+        Explicit,
+        ExplicitBias,
+        Mask,
+        Padding,
+        Prefix,
+        RelativeBuckets,
+        Window,
+        attention,
+        attention_lse,
+        attention_statistics,
+        attention_tile,
+        attention_weights,
+        cell_arithmetic,
+        explain,
+        from_torch_mha,
+        memory_budget,
+        row_arithmetic,
+    )
+    from glassformer.generation import Sampling, embed, fill, generate, stream, translate
+    from glassformer.models import Config, build
+    from glassformer.models.checkpoints import load, save
+    from glassformer.tracing import Trace, record, watch
+    from glassformer.training import Recipe, train
 
 __version__ = "0.1.0"
 
+# Where each public name is defined. tests/test_package.py holds this table, the imports above and
+# __all__ against each other.
+_HOMES = {
+    "ALiBi": "glassformer.functional",
+    "Bias": "glassformer.functional",
+    "Causal": "glassformer.functional",
+    "Config": "glassformer.models",
+    "Documents": "glassformer.functional",
+    "Explicit": "glassformer.functional",
+    "ExplicitBias": "glassformer.functional",
+    "GlassformerError": "glassformer.errors",
+    "Mask": "glassformer.functional",
+    "Padding": "glassformer.functional",
+    "Prefix": "glassformer.functional",
+    "Recipe": "glassformer.training",
+    "RecordingWarning": "glassformer.errors",
+    "RelativeBuckets": "glassformer.functional",
+    "Sampling": "glassformer.generation",
+    "Trace": "glassformer.tracing",
+    "Window": "glassformer.functional",
+    "attention": "glassformer.functional",
+    "attention_lse": "glassformer.functional",
+    "attention_statistics": "glassformer.functional",
+    "attention_tile": "glassformer.functional",
+    "attention_weights": "glassformer.functional",
+    "build": "glassformer.models",
+    "cell_arithmetic": "glassformer.functional",
+    "compare": "glassformer.analysis",
+    "embed": "glassformer.generation",
+    "explain": "glassformer.functional",
+    "fill": "glassformer.generation",
+    "from_torch_mha": "glassformer.functional",
+    "generate": "glassformer.generation",
+    "load": "glassformer.models.checkpoints",
+    "memory_budget": "glassformer.functional",
+    "record": "glassformer.tracing",
+    "roles": "glassformer.analysis",
+    "row_arithmetic": "glassformer.functional",
+    "save": "glassformer.models.checkpoints",
+    "stream": "glassformer.generation",
+    "train": "glassformer.training",
+    "translate": "glassformer.generation",
+    "watch": "glassformer.tracing",
+}
 
-def _views() -> Views:
-    """What draws a trace; imported when something is drawn, since it needs more than torch."""
-    from glassformer.render import views
 
-    return views
+# What `gf.layers` and its like give, without an import of their own.
+_PACKAGES = {
+    "analysis",
+    "errors",
+    "functional",
+    "generation",
+    "languages",
+    "layers",
+    "models",
+    "render",
+    "text",
+    "tracing",
+    "training",
+}
 
 
-draw_with(_views)
+def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return import_module(f"{__name__}.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value  # found without this function from now on
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PACKAGES, *__all__})
+
 
 __all__ = [
     "ALiBi",

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import glassformer
-from glassformer.cli import app, demo
+from glassformer.cli import app, demo_screens
 from glassformer.cli.app import take_language
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -28,12 +28,13 @@ def test_without_a_command_it_shows_the_help(run):
         "fill",
         "embed",
         "convert",
-        "serve",
     ):
         assert f"\n  {command} " in out
 
 
-@pytest.mark.parametrize("words", [["--help"], ["demo", "--help"], ["mask", "-h"], ["serve", "-h"]])
+@pytest.mark.parametrize(
+    "words", [["--help"], ["demo", "--help"], ["mask", "-h"], ["shapes", "-h"]]
+)
 def test_help_is_in_the_language_asked_for(run, words):
     english = run(*words)
     chinese = run(*words, "--lang", "zh")
@@ -104,30 +105,40 @@ def test_what_typer_does_not_know_is_exit_code_2(run, words, said):
     assert said in err and "Traceback" not in err
 
 
-def test_serve_says_honestly_that_it_is_not_there(run):
-    code, out, err = run("serve")
-    assert (code, out) == (2, "")
-    assert err.startswith("glassformer: The workbench is not part of this version yet; today")
-    assert err.count("\n") == 1
-    code, _, err = run("serve", "--lang", "zh")
-    assert code == 2 and err.startswith("glassformer: 这个版本还没有工作台")
-
-
-def test_an_interruption_ends_without_a_word(run, monkeypatch):
+def test_an_interruption_ends_with_one_line(run, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(demo, "show", interrupted)
-    assert run("demo") == (130, "", "")
+    monkeypatch.setattr(demo_screens, "show", interrupted)
+    assert run("demo") == (130, "", "glassformer: Interrupted.\n")
     monkeypatch.setattr(app, "build", interrupted)
-    assert run("demo") == (130, "", "")
+    assert run("demo") == (130, "", "glassformer: Interrupted.\n")
+    assert run("demo", GLASSFORMER_LANG="zh")[2] == "glassformer: 已中断。\n"
+
+
+def test_an_interruption_while_modules_are_imported_ends_with_one_line(tmp_path):
+    """Ctrl-C in the first moments reaches an import, not a command."""
+    code = (
+        "import signal, sys\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'rich.console': signal.raise_signal(signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "from glassformer.cli import main\n"
+        "sys.exit(main(['demo', '--help']))\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (130, "")
+    assert ended.stderr == "glassformer: Interrupted.\n"
 
 
 def test_a_sentence_over_several_lines_becomes_one(run, monkeypatch):
     def wrong(*_):
         raise glassformer.GlassformerError("first\n  second")
 
-    monkeypatch.setattr(demo, "show", wrong)
+    monkeypatch.setattr(demo_screens, "show", wrong)
     assert run("demo") == (2, "", "glassformer: first second\n")
 
 

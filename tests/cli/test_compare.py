@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from glassformer.analysis import compare
-from glassformer.cli.trace_options import traced
+from glassformer.cli.trace_options import trace_text
 from letter_models import letter_model
 
 
@@ -17,7 +17,7 @@ def files(tmp_path):
         second.decoder.blocks[1].attention.qkv.weight[:8] += 1.0
     traces = []
     for name, model in (("a", first), ("b", second)):
-        trace = traced(model, "hello", None)
+        trace = trace_text(model, "hello", None)
         trace.save(tmp_path / f"{name}.trace")
         traces.append(trace)
     return tmp_path, traces
@@ -41,7 +41,7 @@ def test_heads_that_differ_are_marked(run, files):
 @pytest.mark.plain
 def test_refusals(run, files):
     folder, _ = files
-    traced(letter_model("encoder"), "hi", None).save(folder / "c.trace")
+    trace_text(letter_model("encoder"), "hi", None).save(folder / "c.trace")
     code, out, err = run("compare", folder / "a.trace", folder / "c.trace")
     assert (code, out) == (2, "")
     assert "must share a site of one size" in err

@@ -8,7 +8,7 @@ import pytest
 import torch
 from rich.cells import cell_len
 
-from glassformer.cli.demo import NEXT_LINES
+from glassformer.cli.demo_screens import NEXT_LINES
 from glassformer.cli.worked_examples import as_dict, cat_row, three_words
 from glassformer.languages import CODES
 

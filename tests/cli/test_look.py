@@ -7,7 +7,7 @@ import pytest
 from rich.cells import cell_len
 
 import glassformer as gf
-from glassformer.cli.trace_options import traced
+from glassformer.cli.trace_options import trace_text
 from glassformer.render.focus import choose
 from letter_models import letter_model
 
@@ -23,7 +23,7 @@ def folders(tmp_path_factory):
 def test_a_text_is_shown_with_its_numbers(run, folders):
     code, out, err = run("look", "hello", "-m", folders / "encoder", "--layer", "1", "--head", "0")
     assert (code, err) == (0, "")
-    site = traced(letter_model("encoder"), "hello", None)["encoder.1.self"]
+    site = trace_text(letter_model("encoder"), "hello", None)["encoder.1.self"]
     assert "encoder · self" in out and "encoder.1.self, head 0: 5 queries by 5 keys" in out
     for weight in site.weights(head=0).flatten().tolist():
         assert f"{weight:.2f}" in out or weight < 0.01
@@ -33,7 +33,7 @@ def test_a_text_is_shown_with_its_numbers(run, folders):
 
 def test_the_most_telling_head_unless_told(run, folders):
     plain = json.loads(run("look", "hello", "-m", folders / "decoder", "--json")[1])
-    trace = traced(letter_model("decoder"), "hello", None)
+    trace = trace_text(letter_model("decoder"), "hello", None)
     site, head, *_ = choose(trace)
     assert (plain["site"], plain["head"]) == (site.name, head)
     assert plain["queries"] == [*"hello"]
@@ -59,7 +59,7 @@ def test_a_word_step_by_step(run, folders):
     words = ("look", "hello", "-m", folders / "decoder", "--site", "decoder.0.self", "--head", "1")
     code, out, _ = run(*words, "--word", "o")
     assert code == 0
-    row = traced(letter_model("decoder"), "hello", None)["decoder.0.self"].row(1, 4)
+    row = trace_text(letter_model("decoder"), "hello", None)["decoder.0.self"].row(1, 4)
     assert "1 q · k" in out and f"{float(row.weights.max()):.2f}" in out
     assert run(*words, "--word", "4")[1] == out
     assert "加权求和" in run(*words, "--word", "o", "--lang", "zh")[1]
@@ -139,7 +139,7 @@ def test_the_model_and_the_text_are_named(run, folders):
 
 def test_the_difference_is_stated(run, folders):
     words = ("look", "hello", "-m", folders / "decoder", "--site", "decoder.1.self")
-    site = traced(letter_model("decoder"), "hello", None)["decoder.1.self"]
+    site = trace_text(letter_model("decoder"), "hello", None)["decoder.1.self"]
     value = site.difference_from_output()
     assert f"by at most {value:.1e}" in " ".join(run(*words)[1].split())
     assert json.loads(run(*words, "--json")[1])["difference"] == value

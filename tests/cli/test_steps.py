@@ -5,7 +5,7 @@ import json
 import pytest
 
 import glassformer as gf
-from glassformer.cli.trace_options import traced
+from glassformer.cli.trace_options import trace_text
 from letter_models import letter_model
 
 
@@ -31,6 +31,22 @@ def test_everything_hidden_is_zeros(run):
     assert plain["weights"] == [0.0, 0.0]
 
 
+def test_without_numbers_it_shows_the_worked_example(run):
+    shown = run("steps")
+    assert shown[0] == 0
+    values = ("--values", "0.1 0; 1 0.2; 0.2 1")
+    assert shown == run("steps", "12.5 30.8 25.1", "--tokens", "The cat sat", *values)
+    code, _, err = run("steps", "--tokens", "The cat sat")
+    assert code == 2 and "NUMBERS must be numbers" in err
+
+
+def test_a_sentence_goes_to_the_included_reader(run):
+    words = ("The cat sat.", "--word", "cat")
+    assert run("steps", *words) == run("look", *words)
+    plain = json.loads(run("steps", "The cat sat.", "--layer", "1", "--json")[1])
+    assert plain["site"] == "encoder.1.self"
+
+
 @pytest.fixture
 def model(tmp_path):
     gf.save(letter_model("decoder"), tmp_path / "model")
@@ -43,7 +59,7 @@ def test_a_model_shows_the_steps_that_look_shows(run, model, tmp_path):
     assert typed[0] == 0
     assert typed == run("look", "hello", "-m", model, *chosen)
     assert typed == run("steps", "--trace", tmp_path / "a.trace", *chosen)
-    row = traced(letter_model("decoder"), "hello", None)["decoder.1.self"].row(0, 1)
+    row = trace_text(letter_model("decoder"), "hello", None)["decoder.1.self"].row(0, 1)
     out = typed[1]
     assert "decoder.1.self, head 0, query 1: e" in out and "own output by at most" in out
     for weight in row.weights.tolist():
@@ -56,7 +72,7 @@ def test_the_last_token_unless_told(run, model):
     plain = json.loads(run(*words)[1])
     assert (plain["site"], plain["head"], plain["query"]) == ("decoder.0.self", 1, 4)
     assert plain["keys"] == [*"hello"] and plain["difference"] < 1e-5
-    row = traced(letter_model("decoder"), "hello", None)["decoder.0.self"].row(1, 4)
+    row = trace_text(letter_model("decoder"), "hello", None)["decoder.0.self"].row(1, 4)
     assert plain["row"]["weights"] == pytest.approx(row.weights.tolist(), abs=1e-6)
     first = json.loads(run(*words, "--word", "0")[1])
     assert first["row"]["scores"][1:] == [None] * 4
@@ -69,7 +85,6 @@ def test_numbers_and_models_are_not_mixed(run, model):
         (("hi", "-m", model, "--hide", "0"), "every number is the model's own; got --hide"),
         (("hi", "-m", model, "--word", "z"), "--word must be one of the tokens, h, i, or a place"),
         (("hi", "-m", model, "--layer", "7"), "Layers are 0 … 1; got layer=7"),
-        ((), "NUMBERS must be numbers"),
     ):
         code, out, err = run("steps", *words)
         assert (code, out) == (2, "")
@@ -80,7 +95,8 @@ def test_numbers_and_models_are_not_mixed(run, model):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("steps", "a b"), "NUMBERS must be numbers, apart by blanks or commas; got 'a b'"),
+        (("steps", "1 b"), "NUMBERS must be numbers, apart by blanks or commas; got '1 b'"),
+        (("steps", "a b", "--width", "4"), "NUMBERS must be numbers"),
         (("steps", ""), "NUMBERS must be numbers"),
         (("steps", "1 nan"), "NUMBERS must be numbers"),
         (("steps", "1 2", "--tokens", "one"), "one word for each of the 2 numbers; got 1"),

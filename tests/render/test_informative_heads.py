@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import glassformer as gf
-from glassformer.cli.trace_options import traced
+from glassformer.cli.trace_options import trace_text
 from glassformer.render.focus import choose
 from glassformer.render.informative_heads import most_telling
 from glassformer.render.tokens import names_of, next_tokens
@@ -95,9 +95,9 @@ def models():
 @pytest.mark.parametrize("case", ["fr", "zh", "writer", "reader"])
 def test_shipped_models_open_on_words(models, sentence, case):
     if case in ("fr", "zh"):
-        trace = traced(models["translator"], sentence, to=case)
+        trace = trace_text(models["translator"], sentence, to=case)
     else:
-        trace = traced(models[case], sentence)
+        trace = trace_text(models[case], sentence)
     site, head, row, col = choose(trace)
     read, keys = names_of(trace, site)
     about = next_tokens(trace, site)[row] or read[row]

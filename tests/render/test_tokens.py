@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import glassformer as gf
-from glassformer.cli.trace_options import traced
+from glassformer.cli.trace_options import trace_text
 from glassformer.languages import Language
 from glassformer.render.sampled_queries import evenly, sampled
 from glassformer.render.tokens import crosses, next_tokens, predicts_next, row_labels, row_title
@@ -50,9 +50,9 @@ def test_without_a_tokenizer_numbers_and_without_tokens_places():
 
 def test_a_translation():
     model = letter_model("encoder_decoder")
-    trace = traced(model, "hello")
+    trace = trace_text(model, "hello")
     written = gf.translate(model, "hello").replace(" ", "␣")
-    end = traced(model, "hello").run.texts["tokens"].following
+    end = trace_text(model, "hello").run.texts["tokens"].following
     names = ["<s>", *written, *end]
     pairs = [f"{a} → {b}" for a, b in pairwise(names)]
     for name in ("decoder.0.cross", "decoder.1.self"):
@@ -60,7 +60,7 @@ def test_a_translation():
         assert labels[: len(written)] == pairs[: len(written)]
         assert predicts_next(trace, trace[name])
     assert row_labels(trace, trace["encoder.0.self"]) == [*"hello"]
-    given = traced(model, "hello", "abc")
+    given = trace_text(model, "hello", "abc")
     assert row_labels(given, given["decoder.0.cross"]) == ["<s> → a", "a → b", "b → c", "c"]
 
 

@@ -1,11 +1,10 @@
 """The `glassformer` command: one file per command, every text from the catalogues.
 
-Reading order: app (the language, the commands, errors), help, usage, terminal; then the commands:
-demo (with its numbers in worked_examples and translated_example), mask (with expression, which
-reads masks), serve.
-May import everything; nothing imports it.
+Reading order: entry (Ctrl-C during start-up), app (the language, the commands, errors), help,
+usage, terminal; then one command, such as mask with mask_expression. Modules import torch, and what
+needs it, inside the command that computes. May import everything; nothing imports it.
 """
 
-from glassformer.cli.app import main
+from glassformer.cli.entry import main
 
 __all__ = ["main"]

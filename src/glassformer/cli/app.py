@@ -1,7 +1,6 @@
-"""From the words of a command line to a command that runs, and from its end to an exit code."""
+"""From the words of a command line to the command that runs, and to its exit code."""
 
 import os
-import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -24,14 +23,13 @@ from glassformer.cli import (
     models,
     practice,
     quiz,
-    serve,
     shapes,
     steps,
     train,
     translate,
     usage,
 )
-from glassformer.cli.help import INTERRUPTED, Commands
+from glassformer.cli.help import Commands
 from glassformer.cli.terminal import complain, write_any_character
 from glassformer.errors import ConfigError, GlassformerError
 from glassformer.languages import Language, detect
@@ -56,15 +54,14 @@ COMMANDS = (
     convert,
     lab,
     practice,
-    serve,
 )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code."""
+def run_words(argv: Sequence[str]) -> int:
+    """Run a command line and return its exit code; errors are one line on standard error."""
     write_any_character()
     try:
-        choice, words = take_language(sys.argv[1:] if argv is None else argv)
+        choice, words = take_language(argv)
         return _run(words or ["--help"], detect(os.environ, choice))
     except GlassformerError as error:
         complain(error)
@@ -75,8 +72,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         name = "" if error.filename is None else f"{str(error.filename)[:200]}: "
         complain(GlassformerError(f"{name}{error.strerror or error}."))
         return WRONG
-    except KeyboardInterrupt:
-        return INTERRUPTED
 
 
 def _run(words: list[str], language: Language) -> int:
@@ -84,14 +79,14 @@ def _run(words: list[str], language: Language) -> int:
     try:
         code = command(words, prog_name="glassformer", standalone_mode=False)
     except usage.UsageError as error:
-        raise ConfigError(usage.told(error, command, words, language)) from None
+        raise ConfigError(usage.describe(error, command, words, language)) from None
     return code if isinstance(code, int) else 0
 
 
 def take_language(words: Sequence[str]) -> tuple[str | None, list[str]]:
-    """The language asked for and the other words; --lang may stand anywhere before a bare --.
+    """Split off --lang, which may appear anywhere before a bare --.
 
-    It is taken out first because the help texts, too, are in the language it names.
+    It is read first because the help texts are in the language that it names.
 
     >>> take_language(["demo", "--lang", "zh", "--json"])
     ('zh', ['demo', '--json'])
@@ -126,7 +121,7 @@ def build(language: Language) -> Any:
 
     @app.callback()
     def start(
-        # Taken out of the words before this sees them: declared so that the help shows it.
+        # Read by take_language before typer sees it; declared so that the help shows it.
         _lang: Annotated[
             str | None, typer.Option("--lang", metavar="en|zh", help=say("app.lang"))
         ] = None,

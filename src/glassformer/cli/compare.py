@@ -10,10 +10,7 @@ from glassformer.cli import model_options
 from glassformer.cli.help import Command
 from glassformer.cli.terminal import terminal
 from glassformer.languages import Language
-from glassformer.render import Paragraph
-from glassformer.render.marks import label, shown
-from glassformer.render.terminal.head_marks import draw_marks
-from glassformer.render.tokens import row_labels
+from glassformer.render.paragraph import Paragraph
 
 _MOST = 8  # queries that are listed
 _MOST_LABEL = 24  # cells of a token
@@ -29,8 +26,11 @@ def add(app: typer.Typer, language: Language) -> None:
         second: Annotated[str, typer.Argument(metavar="TRACE", help=say("compare.second"))],
         as_json: Annotated[bool, model_options.json_option(language)] = False,
     ) -> None:
-        # Imported here: other commands need no traces.
+        # Imported here: help screens and usage errors must not load torch.
         from glassformer.analysis.comparison import compare
+        from glassformer.render.marks import label, shown
+        from glassformer.render.terminal.head_marks import draw_marks
+        from glassformer.render.tokens import row_labels
         from glassformer.tracing import Trace
 
         a, b = Trace.load(first), Trace.load(second)

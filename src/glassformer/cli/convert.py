@@ -34,7 +34,7 @@ def add(app: typer.Typer, language: Language) -> None:
         from glassformer.models.checkpoints import save
         from glassformer.models.parameters import count_parameters
 
-        model = model_options.load_saved(source, "cpu", dtype, language, as_saved=True)
+        model = model_options.load_model(source, "cpu", dtype, language, as_saved=True)
         save(model, folder, layout=layout, overwrite=overwrite)
         typer.echo(
             say(

@@ -12,7 +12,7 @@ from glassformer.cli import model_options
 from glassformer.cli.help import Command
 from glassformer.cli.terminal import terminal
 from glassformer.languages import Language
-from glassformer.render import Paragraph
+from glassformer.render.paragraph import Paragraph
 
 MOST = 12  # texts whose likeness still fits a window
 SHOWN = 8  # numbers of a vector
@@ -36,7 +36,7 @@ def add(app: typer.Typer, language: Language) -> None:
         from glassformer.generation import embed
 
         given = model_options.texts_or_lines(texts, language)
-        loaded = model_options.load_saved(model, device, dtype, language)
+        loaded = model_options.load_model(model, device, dtype, language)
         vectors = embed(loaded, given).cpu()  # type: ignore[arg-type]  # no encoder is told so
         if as_json:
             for text, vector in zip(given, vectors.tolist(), strict=True):

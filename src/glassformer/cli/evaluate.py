@@ -51,7 +51,7 @@ def add(app: typer.Typer, language: Language) -> None:
         if write is not None and write.is_file() and write.stat().st_size:
             raise ConfigError(say("evaluate.error.exists", path=write))
         pairs, report = read_pairs(source, target)
-        loaded = model_options.load_saved(model, device, dtype, language)
+        loaded = model_options.load_model(model, device, dtype, language)
         scores, found = evaluate_translation(
             loaded,
             pairs,

@@ -22,7 +22,7 @@ def add(app: typer.Typer, language: Language) -> None:
     @app.command("fill", cls=Command, help=say("fill.help"))
     def fill(
         text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help=say("fill.text"))] = None,
-        model: Annotated[str | None, model_options.model_option(language, usual="reader")] = None,
+        model: Annotated[str | None, model_options.model_option(language, default="reader")] = None,
         top: Annotated[int, typer.Option("--top", metavar="K", help=say("fill.top"))] = 5,
         device: Annotated[str | None, model_options.device_option(language)] = None,
         dtype: Annotated[str | None, model_options.dtype_option(language)] = None,
@@ -32,7 +32,7 @@ def add(app: typer.Typer, language: Language) -> None:
         from glassformer.generation import fill
 
         sentence = model_options.text_or_input(text, language)
-        loaded = model_options.load_saved(model, device, dtype, language, usual="reader")
+        loaded = model_options.load_model(model, device, dtype, language, default="reader")
         gaps = fill(loaded, sentence, k=top)  # type: ignore[arg-type]  # no encoder is told so
         if as_json:
             plain = [[asdict(guess) for guess in guesses] for guesses in gaps]

@@ -20,7 +20,7 @@ def add(app: typer.Typer, language: Language) -> None:
         prompt: Annotated[
             str | None, typer.Argument(metavar="[TEXT]", help=say("generate.text"))
         ] = None,
-        model: Annotated[str | None, model_options.model_option(language, usual="writer")] = None,
+        model: Annotated[str | None, model_options.model_option(language, default="writer")] = None,
         chat: Annotated[bool, typer.Option("--chat", help=say("generate.chat"))] = False,
         max_new: Annotated[
             int | None, typer.Option("--max-new", metavar="N", help=say("generate.maxnew"))
@@ -62,7 +62,7 @@ def add(app: typer.Typer, language: Language) -> None:
             repetition_penalty=repetition_penalty,
         )
         text = model_options.text_or_input(prompt, language)
-        loaded = model_options.load_saved(model, device, dtype, language, usual="writer")
+        loaded = model_options.load_model(model, device, dtype, language, default="writer")
         pieces = stream(
             loaded,  # type: ignore[arg-type]  # what is no decoder is told so
             text,

@@ -6,18 +6,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import torch
 import typer
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
 from glassformer.cli.help import Command
+from glassformer.cli.json_text import to_json
 from glassformer.cli.terminal import terminal
-from glassformer.cli.trace_options import as_json
 from glassformer.errors import ConfigError
 from glassformer.languages import Language
-from glassformer.render import Paragraph, draw_legend
+from glassformer.render.paragraph import Paragraph
+from glassformer.render.terminal.legend import draw_legend
 
 if TYPE_CHECKING:
     from glassformer.school.lab import Report
@@ -64,7 +64,7 @@ def add(app: typer.Typer, language: Language) -> None:
             report = run(name, size=size or "full", seed=seed or 0, progress=progress, model=model)
         _write_files(report, png, svg, language)
         if plain:
-            typer.echo(as_json(report.as_dict(language)))
+            typer.echo(to_json(report.as_dict(language)))
         else:
             console = terminal()
             console.print(_shown(report, console.width, language))
@@ -182,6 +182,8 @@ def _outcome(report: "Report", language: Language) -> str:
 
 
 def _took(report: "Report", language: Language) -> str:
+    import torch
+
     return language.say(
         "lab.took",
         size=report.size,

@@ -14,7 +14,7 @@ from glassformer.cli.terminal import complain, terminal
 from glassformer.errors import ConfigError
 from glassformer.languages import Language
 from glassformer.paths import user_path
-from glassformer.render import Paragraph
+from glassformer.render.paragraph import Paragraph
 
 if TYPE_CHECKING:
     from glassformer.school.learn.progress import Progress
@@ -86,7 +86,7 @@ def saved(progress: "Progress", language: Language) -> bool:
 
 def known_names() -> "tuple[set[str], set[str]]":
     """The experiments and the exercises that can be called by name."""
-    from glassformer.cli.course_names import exercise_names, experiment_names
+    from glassformer.cli.known_names import exercise_names, experiment_names
 
     return experiment_names(), exercise_names()
 

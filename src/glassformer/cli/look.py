@@ -8,8 +8,9 @@ import typer
 
 from glassformer.cli import model_options
 from glassformer.cli.help import Command
+from glassformer.cli.json_text import to_json
 from glassformer.cli.terminal import terminal
-from glassformer.cli.trace_options import Wish, as_json, options, seen
+from glassformer.cli.trace_options import ViewRequest, open_trace, options
 from glassformer.errors import TraceError
 from glassformer.languages import Language
 
@@ -29,7 +30,7 @@ def add(app: typer.Typer, language: Language) -> None:
         target: Annotated[str | None, shared["target"]] = None,
         to: Annotated[str | None, shared["to"]] = None,
         model: Annotated[
-            str | None, model_options.model_option(language, usual=say("look.usual"))
+            str | None, model_options.model_option(language, default=say("look.usual"))
         ] = None,
         site: Annotated[str | None, shared["site"]] = None,
         layer: Annotated[int | None, shared["layer"]] = None,
@@ -74,7 +75,7 @@ def add(app: typer.Typer, language: Language) -> None:
         for path, suffix in ((png, ".png"), (svg, ".svg"), (pdf, ".pdf"), (html, ".html")):
             if path is not None and Path(path).suffix != suffix:
                 raise TraceError(say("look.error.suffix", suffix=suffix, got=repr(path)))
-        wish = Wish(
+        request = ViewRequest(
             text=text,
             target=target,
             to=to,
@@ -84,7 +85,7 @@ def add(app: typer.Typer, language: Language) -> None:
             device=device,
             dtype=dtype,
         )
-        found = seen(wish, language, append=append)
+        found = open_trace(request, language, append=append)
         # Imported here: other commands need nothing that draws.
         from glassformer.render.focus import choose, place_of
         from glassformer.render.head_cells import Drawing
@@ -118,7 +119,7 @@ def add(app: typer.Typer, language: Language) -> None:
             draw_page(found, html, language=language)
         console = terminal()
         if plain:
-            typer.echo(as_json(_as_dict(found, whole, number)))
+            typer.echo(to_json(_as_dict(found, whole, number)))
         elif row is not None:
             console.print(draw_row(found, whole, number, row, language=language))
         else:

@@ -1,7 +1,7 @@
 """`glassformer mask`: draw a mask that is written as an expression."""
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -9,12 +9,13 @@ from rich.padding import Padding
 from rich.text import Text
 
 from glassformer.cli.help import Command
-from glassformer.cli.mask_expression import read_mask
 from glassformer.cli.terminal import terminal
 from glassformer.errors import ConfigError
-from glassformer.functional import Mask
 from glassformer.languages import Language
-from glassformer.render import Paragraph, draw_mask
+from glassformer.render.paragraph import Paragraph
+
+if TYPE_CHECKING:
+    from glassformer.functional import Mask
 
 _MOST_CELLS = 1 << 24
 _MOST_MARKS = 48
@@ -37,6 +38,9 @@ def add(app: typer.Typer, language: Language) -> None:
         ] = None,
         as_json: Annotated[bool, typer.Option("--json", help=say("mask.json"))] = False,
     ) -> None:
+        # Imported here: help screens and usage errors must not load torch.
+        from glassformer.cli.mask_expression import read_mask
+
         drawn = read_mask(expression, language)
         B, _, L, S = drawn.drawn_extent(queries, keys)
         if B * L * S > _MOST_CELLS:
@@ -50,7 +54,9 @@ def add(app: typer.Typer, language: Language) -> None:
             _show(drawn, B, L, S, terminal(), language)
 
 
-def _show(mask: Mask, B: int, L: int, S: int, console: Console, language: Language) -> None:
+def _show(mask: "Mask", B: int, L: int, S: int, console: Console, language: Language) -> None:
+    from glassformer.render.terminal.mask import draw_mask
+
     most = min(_MOST_MARKS, console.width // 2 - 1)
     marks = [draw_mask(mask, L, S, sequence=sequence, most=most) for sequence in range(B)]
     console.print(Text(repr(mask), style="bold"))

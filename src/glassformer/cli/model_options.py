@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 DTYPES = ("float32", "float16", "bfloat16")
 
 
-def model_option(language: Language, *, usual: str | None = None) -> Any:
-    """--model, which names saved weights; the `usual` ones, where it is left out."""
+def model_option(language: Language, *, default: str | None = None) -> Any:
+    """--model, which names saved weights; the `default` ones, where it is left out."""
     text = language.say("saved.model")
-    if usual is not None:
-        text = language.say("saved.usual", model=text, usual=usual)
+    if default is not None:
+        text = language.say("saved.usual", model=text, usual=default)
     return typer.Option("--model", "-m", metavar="MODEL", help=text)
 
 
@@ -38,16 +38,16 @@ def json_option(language: Language) -> Any:
     return typer.Option("--json", help=language.say("saved.json"))
 
 
-def load_saved(
+def load_model(
     source: str | None,
     device: str | None,
     dtype: str | None,
     language: Language,
     *,
     as_saved: bool = False,
-    usual: str | None = None,
+    default: str | None = None,
 ) -> "Model":
-    """The model that --model names, or the `usual` one, with a line on standard error meanwhile.
+    """The model that --model names, or the `default` one, with a line on standard error meanwhile.
 
     Without a dtype it is float32 on the CPU, and as saved elsewhere or with `as_saved`.
     """
@@ -55,7 +55,7 @@ def load_saved(
 
     from glassformer.models.checkpoints import load
 
-    source = usual if source is None else source
+    source = default if source is None else source
     if source is None:
         raise ConfigError(language.say("saved.error.model"))
     if dtype is not None and dtype not in DTYPES:

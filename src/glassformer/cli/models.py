@@ -1,4 +1,4 @@
-"""`glassformer models`: those that come with it, and presets: their sizes, what a token costs."""
+"""`glassformer models`: the included models and the presets, with their sizes and costs."""
 
 import json
 from typing import Annotated
@@ -8,10 +8,12 @@ from rich import box
 from rich.table import Table
 
 from glassformer.cli.help import Command
+from glassformer.cli.known_names import model_names, read_card
 from glassformer.cli.terminal import terminal
 from glassformer.errors import ConfigError
 from glassformer.languages import Language
-from glassformer.render import Paragraph, draw_legend
+from glassformer.render.paragraph import Paragraph
+from glassformer.render.terminal.legend import draw_legend
 
 COLUMNS = ("name", "family", "layers", "width", "parameters", "flops", "weights", "cache")
 FEWER = ("name", "parameters", "flops", "weights")  # what fits a narrow window
@@ -29,17 +31,16 @@ def add(app: typer.Typer, language: Language) -> None:
         ] = None,
         as_json: Annotated[bool, typer.Option("--json", help=say("models.json"))] = False,
     ) -> None:
-        # Imported here: other commands need no models.
+        if name is not None:
+            if name not in model_names():
+                known = language.say("list.comma").join(model_names())
+                raise ConfigError(say("models.error.name", known=known, got=repr(name)))
+            typer.echo(read_card(name))
+            return
+        # Imported here: help screens, cards and usage errors must not load torch.
         from glassformer.models import PRESETS
         from glassformer.models.description import describe
-        from glassformer.models.pretrained import card, shipped
 
-        if name is not None:
-            if name not in shipped():
-                known = language.say("list.comma").join(shipped())
-                raise ConfigError(say("models.error.name", known=known, got=repr(name)))
-            typer.echo(card(name))
-            return
         described = [describe(name) for name in PRESETS]
         if as_json:
             typer.echo(json.dumps([each.as_dict() for each in described], indent=1))
@@ -66,7 +67,7 @@ def add(app: typer.Typer, language: Language) -> None:
             "writer": say("models.task.writer"),
         }
         console.print(Paragraph(say("models.shipped")))
-        console.print(draw_legend([(each, tasks[each]) for each in shipped()], style="cyan"))
+        console.print(draw_legend([(each, tasks[each]) for each in model_names()], style="cyan"))
         console.print()
         console.print(Paragraph(say("models.presets")))
         columns = COLUMNS if console.width >= FULL_WIDTH else FEWER
@@ -80,20 +81,22 @@ def add(app: typer.Typer, language: Language) -> None:
                 "family": families[each.family],
                 "layers": str(each.n_layers),
                 "width": str(each.dim),
-                "parameters": counted(each.parameters),
-                "flops": counted(each.flops_per_token),
-                "weights": sized(each.weight_bytes),
-                "cache": sized(each.cache_bytes_per_token) if each.cache_bytes_per_token else "·",
+                "parameters": format_count(each.parameters),
+                "flops": format_count(each.flops_per_token),
+                "weights": format_bytes(each.weight_bytes),
+                "cache": format_bytes(each.cache_bytes_per_token)
+                if each.cache_bytes_per_token
+                else "·",
             }
             table.add_row(*(cells[column] for column in columns))
         console.print(table)
         console.print(Paragraph(say("models.note"), style="dim"))
 
 
-def counted(n: int) -> str:
+def format_count(n: int) -> str:
     """A count in thousands, millions, …
 
-    >>> counted(124_439_808)
+    >>> format_count(124_439_808)
     '124.4 M'
     """
     for unit, size in (("T", 10**12), ("G", 10**9), ("M", 10**6), ("k", 10**3)):
@@ -102,10 +105,10 @@ def counted(n: int) -> str:
     return str(n)
 
 
-def sized(n: int) -> str:
+def format_bytes(n: int) -> str:
     """Bytes in binary units.
 
-    >>> sized(36_864)
+    >>> format_bytes(36_864)
     '36.0 KiB'
     """
     for unit, size in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):

@@ -192,7 +192,7 @@ class _Round:
         return typed
 
     def _print(self, text: str, style: str = "") -> None:
-        from glassformer.render import Paragraph
+        from glassformer.render.paragraph import Paragraph
 
         self.console.print(Paragraph(text, style=style))
 

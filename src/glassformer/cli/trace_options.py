@@ -1,7 +1,5 @@
 """What `look` and `steps` share: a text on a model or a saved trace, and which head of it."""
 
-import json
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,8 +37,8 @@ def options(language: Language) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish:
-    """What a command was told to look at."""
+class ViewRequest:
+    """What to look at: a text on a model, or a saved trace."""
 
     text: str | None
     target: str | None
@@ -57,31 +55,35 @@ class Wish:
         return self.text is None and self.trace is not None
 
 
-def seen(wish: Wish, language: Language, *, append: bool = False) -> "Trace":
+def open_trace(request: ViewRequest, language: Language, *, append: bool = False) -> "Trace":
     """The trace in a file, or that of a text, which --trace saves."""
     # Imported here: other commands need no models.
     from glassformer.tracing import Trace
 
-    if append and (wish.trace is None or wish.is_saved):
+    if append and (request.trace is None or request.is_saved):
         raise TraceError(language.say("look.error.append"))
-    if wish.trace is not None and wish.is_saved:
-        with Console(stderr=True).status(language.say("saved.loading", source=wish.trace)):
-            found = Trace.load(wish.trace)
-        return found if wish.run is None else found.only(wish.run)
-    if wish.run is not None:
+    if request.trace is not None and request.is_saved:
+        with Console(stderr=True).status(language.say("saved.loading", source=request.trace)):
+            found = Trace.load(request.trace)
+        return found if request.run is None else found.only(request.run)
+    if request.run is not None:
         raise TraceError(language.say("look.error.run"))
-    sentence = model_options.text_or_input(wish.text, language)
-    usual = "reader" if wish.to is None and wish.target is None else "translator"
-    model = model_options.load_saved(wish.model, wish.device, wish.dtype, language, usual=usual)
-    found = traced(model, sentence, wish.target, wish.to)
-    if wish.trace is not None and append:
-        found.append(wish.trace)
-    elif wish.trace is not None:
-        found.save(wish.trace)
+    sentence = model_options.text_or_input(request.text, language)
+    default = "reader" if request.to is None and request.target is None else "translator"
+    model = model_options.load_model(
+        request.model, request.device, request.dtype, language, default=default
+    )
+    found = trace_text(model, sentence, request.target, request.to)
+    if request.trace is not None and append:
+        found.append(request.trace)
+    elif request.trace is not None:
+        found.save(request.trace)
     return found
 
 
-def traced(model: "Model", text: str, target: str | None = None, to: str | None = None) -> "Trace":
+def trace_text(
+    model: "Model", text: str, target: str | None = None, to: str | None = None
+) -> "Trace":
     """The model's attention over a text; an encoder-decoder writes its translation first.
 
     The written text is read once more in one pass, which gives the same numbers as the steps.
@@ -98,7 +100,7 @@ def traced(model: "Model", text: str, target: str | None = None, to: str | None 
     if isinstance(model, EncoderDecoder):
         text = addressed(model, text, to)
     on = model.embedding.weight.device
-    tokens = torch.tensor([_encoded(model, text)], device=on)
+    tokens = torch.tensor([_encode(model, text)], device=on)
     if tokens.shape[1] == 0:
         raise TraceError("A text to look at must have at least one token; got an empty one.")
     if not isinstance(model, EncoderDecoder):
@@ -110,7 +112,7 @@ def traced(model: "Model", text: str, target: str | None = None, to: str | None 
     if target is None:
         written = list(translations(model, [text], max_new=most)[0][0].tokens)
     else:
-        written = _encoded(model, target, add_special=False)
+        written = _encode(model, target, add_special=False)
     with watch(model, outputs=True) as trace, torch.no_grad():
         model(tokens, torch.tensor([[*start, *written]], device=on))
     if target is None and len(written) < most and len(model.special.end) == 1:
@@ -120,7 +122,7 @@ def traced(model: "Model", text: str, target: str | None = None, to: str | None 
     return trace
 
 
-def _encoded(model: "Model", text: str, **options: bool) -> list[int]:
+def _encode(model: "Model", text: str, **options: bool) -> list[int]:
     """The tokens of a text that is short enough to be looked at; a long one is not read to its end.
 
     Models without learned positions would take any text, and hours for a long one.
@@ -140,13 +142,3 @@ def _encoded(model: "Model", text: str, **options: bool) -> list[int]:
             f"{'' if is_all else 'more than '}{len(found):,}. Look at a part of it."
         )
     return found
-
-
-def as_json(value: Any) -> str:
-    """JSON that can be read, in which nothing steers a terminal."""
-    plain = json.dumps(value, ensure_ascii=False)
-    return re.sub(r"[^ -~]", lambda found: _escaped(found[0]), plain)
-
-
-def _escaped(character: str) -> str:
-    return character if character.isprintable() else json.dumps(character)[1:-1]

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from glassformer.cli import model_options
-from glassformer.cli.help import INTERRUPTED, Command
+from glassformer.cli.entry import INTERRUPTED
+from glassformer.cli.help import Command
 from glassformer.cli.terminal import complain
 from glassformer.errors import ConfigError
 from glassformer.languages import Language

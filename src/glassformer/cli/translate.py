@@ -25,7 +25,7 @@ def add(app: typer.Typer, language: Language) -> None:
             list[str] | None, typer.Argument(metavar="[TEXT]…", help=say("translate.text"))
         ] = None,
         model: Annotated[
-            str | None, model_options.model_option(language, usual="translator")
+            str | None, model_options.model_option(language, default="translator")
         ] = None,
         to: Annotated[
             str | None, typer.Option("--to", metavar="zh|fr", help=say("translate.to"))
@@ -50,7 +50,7 @@ def add(app: typer.Typer, language: Language) -> None:
         from glassformer.generation import translations
 
         sources = model_options.texts_or_lines(texts, language)
-        loaded = model_options.load_saved(model, device, dtype, language, usual="translator")
+        loaded = model_options.load_model(model, device, dtype, language, default="translator")
         console = terminal()
         for start in range(0, len(sources), TOGETHER):
             batch = sources[start : start + TOGETHER]

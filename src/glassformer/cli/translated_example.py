@@ -13,19 +13,20 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from glassformer.cli.trace_options import traced
+from glassformer.cli.trace_options import trace_text
 from glassformer.errors import GlassformerError
 from glassformer.generation import translate
 from glassformer.languages import Language
 from glassformer.models.checkpoints import load
 from glassformer.models.shapes import ShapeTrace, shapes
-from glassformer.render import Paragraph, draw_legend
 from glassformer.render.difference import told_difference
 from glassformer.render.figure.drawing import draw_figure
 from glassformer.render.focus import choose
 from glassformer.render.informative_heads import Telling
 from glassformer.render.page.document import draw_page
+from glassformer.render.paragraph import Paragraph
 from glassformer.render.terminal.heat_map import ROW, WIDEST_ROW, draw_heat
+from glassformer.render.terminal.legend import draw_legend
 from glassformer.render.terminal.shapes import draw_shapes
 from glassformer.render.tokens import names_of, next_tokens, row_labels
 from glassformer.tracing import Trace
@@ -46,7 +47,7 @@ class TranslatedExample:
     @cached_property
     def trace(self) -> Trace:
         """Attention over the sentence and its translation."""
-        return traced(self.model, SENTENCE, to=self.to)
+        return trace_text(self.model, SENTENCE, to=self.to)
 
     @cached_property
     def telling(self) -> Telling:
@@ -61,7 +62,7 @@ class TranslatedExample:
         lines += [(NAMES[code], translate(self.model, SENTENCE, to=code)) for code in codes]
         return Group(Paragraph(say("demo.translation.intro")), "", draw_legend(lines))
 
-    def looked_at(self) -> RenderableType:
+    def cross_attention(self) -> RenderableType:
         """Cross-attention: rows write the translation, columns are the sentence."""
         say = self.language.say
         site, head, row, col = self.telling

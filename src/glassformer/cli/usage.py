@@ -1,4 +1,4 @@
-"""Words that no command takes, told in one sentence of the reader's language."""
+"""Usage errors, as one sentence in the reader's language."""
 
 import re
 from collections.abc import Sequence
@@ -10,26 +10,26 @@ from typer.core import TyperGroup
 
 from glassformer.languages import Language
 
-# Of typer itself, or of the click that older ones stand on: what it is called there is private.
+# Typer's own class, or that of the click which older versions use; its name there is private.
 UsageError = cast(type[Exception], typer.BadParameter.__mro__[1])
 _NUMBERS = {"integer": "usage.whole", "float": "usage.number", "number": "usage.number"}
 
 
-def told(error: Any, root: Any, words: Sequence[str], language: Language) -> str:
-    """What must hold, what came, and where to look."""
+def describe(error: Any, root: Any, words: Sequence[str], language: Language) -> str:
+    """What is wrong with the words, the nearest name there is, and which help to read."""
     say = language.say
-    command, path = _found(root, words)
-    key, values = _reason(error, command, words)
+    command, path = _find_command(root, words)
+    key, values = _find_reason(error, command, words)
     values = {name: say(value) if name == "kind" else value for name, value in values.items()}
     sentence = say(key, command=path, **values)
-    near = _nearest(error, command, values)
+    near = _find_nearest(error, command, values)
     if near is not None:
         sentence += say("usage.near", near=near)
     return sentence + say("usage.see", command=path)
 
 
-def _found(root: Any, words: Sequence[str]) -> tuple[Any, str]:
-    """The command that the words lead to, and how it is called; not every error knows it."""
+def _find_command(root: Any, words: Sequence[str]) -> tuple[Any, str]:
+    """The command that the words name, and its path; not every error carries it."""
     command, path = root, "glassformer"
     for word in words:
         if not isinstance(command, TyperGroup) or word not in command.commands:
@@ -38,7 +38,7 @@ def _found(root: Any, words: Sequence[str]) -> tuple[Any, str]:
     return command, path
 
 
-def _reason(error: Any, command: Any, words: Sequence[str]) -> tuple[str, dict[str, str]]:
+def _find_reason(error: Any, command: Any, words: Sequence[str]) -> tuple[str, dict[str, str]]:
     name = getattr(error, "option_name", None)
     if name is not None and hasattr(error, "possibilities"):
         return "usage.option", {"name": name}
@@ -50,7 +50,7 @@ def _reason(error: Any, command: Any, words: Sequence[str]) -> tuple[str, dict[s
         return "usage.missing", {"name": _name(param)}
     number = re.search(f"valid ({'|'.join(_NUMBERS)})", error.message)
     if param is not None and number is not None:
-        got, kind = _given(param, words), _NUMBERS[number[1]]
+        got, kind = _find_value(param, words), _NUMBERS[number[1]]
         return "usage.value", {"name": _name(param), "kind": kind, "got": got}
     if isinstance(command, TyperGroup):
         return "usage.command", {"name": _quoted(error.message)}
@@ -60,7 +60,7 @@ def _reason(error: Any, command: Any, words: Sequence[str]) -> tuple[str, dict[s
     return "usage.other", {"why": error.format_message()}
 
 
-def _nearest(error: Any, command: Any, values: dict[str, str]) -> str | None:
+def _find_nearest(error: Any, command: Any, values: dict[str, str]) -> str | None:
     if isinstance(command, TyperGroup) and "name" in values:
         known = list(command.commands)
     elif hasattr(error, "possibilities"):
@@ -77,8 +77,8 @@ def _name(param: Any) -> str:
     return max(param.opts, key=len)
 
 
-def _given(param: Any, words: Sequence[str]) -> str:
-    """What was written for an option."""
+def _find_value(param: Any, words: Sequence[str]) -> str:
+    """The value that was typed for an option."""
     for word, following in zip(words, [*words[1:], ""], strict=True):
         name, equals, value = word.partition("=")
         if name in param.opts:

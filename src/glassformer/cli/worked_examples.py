@@ -1,6 +1,5 @@
 """The numbers of the demo: two examples small enough for paper, computed by the library."""
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +7,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from glassformer.cli.json_text import finite_or_null
 from glassformer.functional import Causal, RowArithmetic
 
 SENTENCE = ("The", "cat", "sat")
@@ -62,13 +62,7 @@ def as_dict() -> dict[str, Any]:
             "tokens": list(THREE_WORDS),
             "scores": words.scores.tolist(),
             "mask": words.mask.tolist(),
-            "masked": _finite(words.masked.tolist()),
+            "masked": finite_or_null(words.masked.tolist()),
             "weights": words.weights.tolist(),
         },
     }
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return value if math.isfinite(value) else None

@@ -1,6 +1,6 @@
 from rich.text import Text
 
-from glassformer.render import Beside
+from glassformer.render.terminal.columns import Beside
 from render.paper import lines
 
 A, B, C = Text("aaaa\naaaa"), Text("bb"), Text("cccccc")

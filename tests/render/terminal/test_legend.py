@@ -1,4 +1,4 @@
-from glassformer.render import draw_legend
+from glassformer.render.terminal.legend import draw_legend
 from render.paper import lines
 
 

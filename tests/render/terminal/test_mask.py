@@ -1,7 +1,7 @@
 import torch
 
 import glassformer as gf
-from glassformer.render import draw_mask
+from glassformer.render.terminal.mask import draw_mask
 from render.paper import lines
 
 

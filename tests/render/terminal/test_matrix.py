@@ -4,7 +4,7 @@ from rich.cells import cell_len
 
 import glassformer as gf
 from glassformer.errors import ShapeError
-from glassformer.render import draw_scores, draw_weights
+from glassformer.render.terminal.matrix import draw_scores, draw_weights
 from render.paper import drawn, lines
 
 WORDS = ["我", "爱", "你"]

@@ -1,7 +1,7 @@
 import torch
 
 import glassformer as gf
-from glassformer.render import draw_map
+from glassformer.render.terminal.pooled_map import draw_map
 from render.paper import lines
 
 

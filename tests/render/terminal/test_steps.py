@@ -6,7 +6,7 @@ import glassformer as gf
 from glassformer.errors import ShapeError
 from glassformer.functional import RowArithmetic
 from glassformer.languages import Language
-from glassformer.render import draw_steps
+from glassformer.render.terminal.steps import draw_steps
 from render.paper import drawn, lines
 
 EN, ZH = Language("en"), Language("zh")

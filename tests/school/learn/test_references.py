@@ -2,7 +2,7 @@
 
 import pytest
 
-from glassformer.cli.course_names import exercise_names, experiment_names
+from glassformer.cli.known_names import exercise_names, experiment_names
 from glassformer.languages import Language
 from glassformer.school.learn import Known, unknown_references
 from glassformer.school.learn.references import told

@@ -5,9 +5,11 @@ from rich.table import Table
 from rich.text import Text
 
 from glassformer.languages import Language
-from glassformer.render import Beside, draw_scores, draw_steps, draw_weights
 from glassformer.render.marks import SHADES
+from glassformer.render.terminal.columns import Beside
 from glassformer.render.terminal.heat_map import draw_heat
+from glassformer.render.terminal.matrix import draw_scores, draw_weights
+from glassformer.render.terminal.steps import draw_steps
 from glassformer.school.learn.picture import Bars, Flow, Matrix, Picture, Row, Stage, Steps
 
 _LONGEST = 28  # cells of a bar

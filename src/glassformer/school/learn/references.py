@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from glassformer.languages import CODES, Language
 from glassformer.school.learn.blocks import Reference
 from glassformer.school.learn.chapters import chapter_names, read_chapters
-from glassformer.school.learn.pictures import PICTURES
 from glassformer.school.learn.questions import read_questions
 
 TITLES = {  # the key of what each kind is called
@@ -47,6 +46,8 @@ class Known:
             case "practice":
                 return name in self.practice
             case "picture":
+                from glassformer.school.learn.pictures import PICTURES  # needs torch
+
                 return name in PICTURES
             case "quiz":
                 return any(question.name == name for question in read_questions())

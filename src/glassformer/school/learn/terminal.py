@@ -28,8 +28,6 @@ from glassformer.school.learn.blocks import (
     read_line,
 )
 from glassformer.school.learn.chapters import Chapter
-from glassformer.school.learn.picture_terminal import draw_picture
-from glassformer.school.learn.pictures import draw
 from glassformer.school.learn.questions import Question, read_questions
 from glassformer.school.learn.references import TITLES, Known, told
 from glassformer.school.learn.unicode_math import readable
@@ -134,6 +132,10 @@ def _snippet(code: str, output: str) -> RenderableType:
 
 def _reference(block: Reference, known: Known, language: Language) -> RenderableType:
     if block.kind == "picture":
+        # Imported here: a list of questions must not load torch.
+        from glassformer.school.learn.picture_terminal import draw_picture
+        from glassformer.school.learn.pictures import draw
+
         drawing = draw_picture(draw(block.names[0], language), language=language)
         parts: list[RenderableType] = [drawing]
         if block.caption:

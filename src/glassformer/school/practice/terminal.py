@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import torch
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.padding import Padding
 from rich.progress_bar import ProgressBar
@@ -13,7 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from glassformer.languages import Language
-from glassformer.render import Beside, Paragraph, draw_scores
+from glassformer.render.paragraph import Paragraph
+from glassformer.render.terminal.columns import Beside
 from glassformer.school.practice.exercise import Exercise
 from glassformer.school.practice.report import Report
 from glassformer.school.practice.report_texts import checklist, kind_label, tell
@@ -173,7 +173,15 @@ def _measured(report: Report, language: Language) -> list[RenderableType]:
 
 def draw_tables(tables: Mapping[str, Any], language: Language) -> RenderableType:
     """Expected, yours and the difference as small matrices, side by side."""
-    expected, yours = (_tensor(tables[name]) for name in ("expected", "yours"))
+    # Imported here: a list of exercises must not load torch.
+    import torch
+
+    from glassformer.render.terminal.matrix import draw_scores
+
+    expected, yours = (
+        torch.tensor([[float(cell) for cell in row] for row in tables[name]], dtype=torch.float64)
+        for name in ("expected", "yours")
+    )
     rows = [""] * len(tables["rows"]) if tables["flat"] else [str(i) for i in tables["rows"]]
     columns = [str(j) for j in tables["columns"]]
     off = yours - expected
@@ -187,10 +195,6 @@ def draw_tables(tables: Mapping[str, Any], language: Language) -> RenderableType
         )
     ]
     return _inset(Beside(*drawn))
-
-
-def _tensor(cells: Sequence[Sequence[float | str]]) -> torch.Tensor:
-    return torch.tensor([[float(cell) for cell in row] for row in cells], dtype=torch.float64)
 
 
 def draw_list(

@@ -1,0 +1,52 @@
+"""What must answer at once: help screens, usage errors, lists and cards do not load torch."""
+
+import json
+import subprocess
+import sys
+
+from glassformer.cli.app import COMMANDS
+
+NAMES = [command.__name__.rpartition(".")[2] for command in COMMANDS]
+# One process for many lines: each says how it ended, and whether torch is loaded by then.
+CODE = """
+import contextlib, io, json, sys
+from glassformer.cli import main
+found = {}
+for line in json.loads(sys.argv[1]):
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        found[line] = [main(line.split()), "torch" in sys.modules]
+print(json.dumps(found))
+"""
+
+
+def run_lines(folder, lines):
+    """Each line's exit code and whether torch is loaded after it."""
+    command = [sys.executable, "-c", CODE, json.dumps(lines)]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=True)
+    return {line: tuple(found) for line, found in json.loads(ended.stdout).items()}
+
+
+def test_every_help_screen(tmp_path):
+    lines = ["", "--help", "--version", "--help --lang zh"]
+    lines += [f"{name} --help" for name in NAMES]
+    lines += [f"practice {name} --help" for name in ("watch", "list", "run", "hint", "reset")]
+    assert run_lines(tmp_path, lines) == dict.fromkeys(lines, (0, False))
+
+
+def test_lists_and_cards(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    lines = ["learn", "learn --json", "quiz --list", "quiz --json", "practice list"]
+    lines += ["models writer"]
+    assert run_lines(tmp_path, lines) == dict.fromkeys(lines, (0, False))
+
+
+def test_usage_errors(tmp_path):
+    lines = ["nonsense", "mask", "mask causal --queries x", "models nonsense"]
+    lines += ["shapes --nonsense", "look text --png picture.svg", "learn nonsense"]
+    lines += ["practice run nonsense", "--lang de"]
+    assert run_lines(tmp_path, lines) == dict.fromkeys(lines, (2, False))
+
+
+def test_a_command_that_computes_loads_it(tmp_path):
+    assert run_lines(tmp_path, ["mask causal"]) == {"mask causal": (0, True)}
