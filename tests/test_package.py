@@ -33,7 +33,6 @@ PUBLIC = [
     "Recipe",
     "RecordingWarning",
     "RelativeBuckets",
-    "Sampling",
     "Trace",
     "Window",
     "attention",

@@ -57,7 +57,7 @@ GROUPS = {
     "generation": {
         "en": "Generating text",
         "zh": "文本生成",
-        "names": ("generate", "stream", "translate", "fill", "embed", "Sampling"),
+        "names": ("generate", "stream", "translate", "fill", "embed"),
     },
     "training": {"en": "Training", "zh": "训练", "names": ("train", "Recipe")},
     "errors": {"en": "Errors", "zh": "错误", "names": ("GlassformerError", "RecordingWarning")},

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         memory_budget,
         row_arithmetic,
     )
-    from glassformer.generation import Sampling, embed, fill, generate, stream, translate
+    from glassformer.generation import embed, fill, generate, stream, translate
     from glassformer.models import Config, build
     from glassformer.models.checkpoints import load, save
     from glassformer.tracing import Trace, record, watch
@@ -58,7 +58,6 @@ _HOMES = {
     "Recipe": "glassformer.training",
     "RecordingWarning": "glassformer.errors",
     "RelativeBuckets": "glassformer.functional",
-    "Sampling": "glassformer.generation",
     "Trace": "glassformer.tracing",
     "Window": "glassformer.functional",
     "attention": "glassformer.functional",
@@ -132,7 +131,6 @@ __all__ = [
     "Recipe",
     "RecordingWarning",
     "RelativeBuckets",
-    "Sampling",
     "Trace",
     "Window",
     "attention",

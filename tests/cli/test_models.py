@@ -73,4 +73,4 @@ def test_a_sentence_is_translated_without_naming_a_model(run):
     code, out, _ = run("translate", "--to", "fr", "Where is the station?")
     assert (code, out) == (0, "Où se trouve la gare ?\n")
     code, _, err = run("translate", "Where is the station?")
-    assert code == 2 and "writes zh and fr; none was named" in err
+    assert code == 2 and "into zh and fr; no target language" in err

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import glassformer as gf
-from glassformer.generation import translations
+from glassformer.generation import rank_translations
 from letter_models import letter_model
 
 
@@ -32,7 +32,7 @@ def piped(monkeypatch):
 
 def test_generate_continues_the_text(run, folders):
     code, out, err = run("generate", "hello", "--model", folders / "decoder", "--max-new", "9")
-    expected = gf.generate(letter_model("decoder"), "hello", max_new=9)
+    expected = gf.generate(letter_model("decoder"), "hello", max_new_tokens=9)
     assert (code, out, err) == (0, f"hello{expected}\n", "")
 
 
@@ -40,7 +40,7 @@ def test_generate_reads_a_pipe_and_prints_json(run, folders, piped):
     piped("hello\n")
     code, out, _ = run("generate", "-m", folders / "decoder", "--max-new", "9", "--json")
     assert code == 0
-    expected = gf.generate(letter_model("decoder"), "hello", max_new=9)
+    expected = gf.generate(letter_model("decoder"), "hello", max_new_tokens=9)
     assert json.loads(out) == {"prompt": "hello", "text": expected}
 
 
@@ -56,12 +56,14 @@ def test_generate_draws_by_seed_and_stops(run, folders):
 def test_generate_asks_in_a_chat(run, folders):
     code, out, _ = run("generate", "why", "--chat", "-m", folders / "decoder", "--max-new", "7")
     assert code == 0
-    assert out.strip("\n") == gf.generate(letter_model("decoder"), "why", chat=True, max_new=7)
+    assert out.strip("\n") == gf.generate(
+        letter_model("decoder"), "why", chat=True, max_new_tokens=7
+    )
 
 
 def test_translate_each_text(run, folders, piped):
     model, texts = letter_model("encoder_decoder"), ["hello there", "abc"]
-    expected = [gf.translate(model, text, max_new=9) for text in texts]
+    expected = [gf.translate(model, text, max_new_tokens=9) for text in texts]
     words = ("translate", "-m", folders / "encoder_decoder", "--max-new", "9")
     assert run(*words, *texts)[:2] == (0, "".join(f"{each}\n" for each in expected))
     piped("\n".join(texts) + "\n\n")
@@ -69,7 +71,7 @@ def test_translate_each_text(run, folders, piped):
     assert code == 0
     lines = [json.loads(line) for line in out.splitlines()]
     assert [line["source"] for line in lines] == texts
-    best = translations(model, texts, n_best=2, max_new=9)
+    best = rank_translations(model, texts, n_best=2, max_new_tokens=9)
     for line, found in zip(lines, best, strict=True):
         assert [each["text"] for each in line["translations"]] == [each.text for each in found]
     code, out, _ = run(*words, "abc", "--n-best", "2")

@@ -90,7 +90,7 @@ def test_evaluate_prints_scores(run, tmp_path, recipe):
     scores = json.loads(run(*words, "--json", "--beams", "1")[1])
     assert scores["texts"] == 12 and scores["left_out"] == 0
     code, _, err = run(*words, "--to", "fr")
-    assert code == 2 and "This model writes one language; got to='fr'" in err
+    assert code == 2 and "translates into one language only; got 'fr'" in err
     code, _, err = run(*words, "--write", source / "found")
     assert code == 2 and "found could not be written" in err
 
@@ -103,7 +103,7 @@ def test_evaluate_names_the_language_to_write(run, tmp_path):
     code, out, _ = run(*words, "--to", "fr")
     assert code == 0 and json.loads(out)["bleu"] == pytest.approx(100)
     code, _, err = run(*words)
-    assert code == 2 and "writes zh and fr; none was named" in err
+    assert code == 2 and "into zh and fr; no target language" in err
 
 
 @pytest.mark.plain

@@ -56,8 +56,8 @@ def until_end(row: list[int]) -> list[int]:
 
 def told(name: str) -> dict:
     if name in DECODERS:
-        return {"prompts": PROMPTS, "max_new": N, "stop": ENDS}
-    return {"prompts": [[1]] * 3, "source": SOURCES, "max_new": N, "stop": ENDS}
+        return {"prompts": PROMPTS, "max_new_tokens": N, "stop": ENDS}
+    return {"prompts": [[1]] * 3, "source": SOURCES, "max_new_tokens": N, "stop": ENDS}
 
 
 @pytest.mark.parametrize("name", DECODERS + BOTH)
@@ -94,7 +94,7 @@ def test_beams(name: str, penalty: float, tmp_path: Path) -> None:
     options = {"num_beams": 3, "length_penalty": penalty, "early_stopping": True}
     expected = theirs(foreign, name, **options, max_new_tokens=14)
     found = beam_search(
-        load(tmp_path), **(told(name) | {"max_new": 14}), beams=3, length_penalty=penalty
+        load(tmp_path), **(told(name) | {"max_new_tokens": 14}), beams=3, length_penalty=penalty
     )
     assert min(map(len, expected)) < 14
     for best, text in zip(found, expected, strict=True):

@@ -30,10 +30,10 @@ def model(family: str = "decoder", kind: str = "rotary") -> torch.nn.Module:
     return built
 
 
-def exhaustive(decoder, prompt: list[int], max_new: int, penalty: float) -> list[tuple]:
-    """Every text that ends in the stop token within max_new, scored one by one."""
+def exhaustive(decoder, prompt: list[int], max_new_tokens: int, penalty: float) -> list[tuple]:
+    """Every text that ends in the stop token within max_new_tokens, scored one by one."""
     found = []
-    for n in range(max_new):
+    for n in range(max_new_tokens):
         for text in itertools.product(range(STOP), repeat=n):
             whole = torch.tensor([[*prompt, *text, STOP]])
             with torch.no_grad():
@@ -52,7 +52,7 @@ def test_a_full_beam_finds_the_best_of_all(penalty: float, seed: int) -> None:
     (found,) = beam_search(
         decoder,
         [[1, 2]],
-        max_new=4,
+        max_new_tokens=4,
         beams=V**4,
         stop=[STOP],
         length_penalty=penalty,
@@ -67,8 +67,8 @@ def test_a_full_beam_finds_the_best_of_all(penalty: float, seed: int) -> None:
 def test_one_beam_is_greedy(kind: str) -> None:
     decoder, prompts = model(kind=kind), [[1, 2, 3], [0], [3, 1]]
     for stop in ((), (STOP,)):
-        found = beam_search(decoder, prompts, max_new=8, beams=1, stop=stop)
-        greedy = generate_tokens(decoder, prompts, max_new=8, stop=stop)
+        found = beam_search(decoder, prompts, max_new_tokens=8, beams=1, stop=stop)
+        greedy = generate_tokens(decoder, prompts, max_new_tokens=8, stop=stop)
         assert [list(texts[0].tokens) for texts in found] == greedy
 
 
@@ -76,7 +76,7 @@ def test_one_beam_is_greedy(kind: str) -> None:
 def test_unequal_prompts_as_one_by_one(family: str) -> None:
     written = model(family)
     prompts, sources = [[1, 2, 3], [0], [3, 1]], [[1, 2], [3, 0, 1, 2], [2]]
-    options = {"max_new": 6, "beams": 3, "stop": [STOP], "n_best": 2}
+    options = {"max_new_tokens": 6, "beams": 3, "stop": [STOP], "n_best": 2}
     both = family == "encoder_decoder"
     together = beam_search(written, prompts, **options, source=sources if both else None)
     for prompt, source, found in zip(prompts, sources, together, strict=True):
@@ -87,7 +87,7 @@ def test_unequal_prompts_as_one_by_one(family: str) -> None:
 
 def test_log_probabilities_are_the_models() -> None:
     decoder = model()
-    (found,) = beam_search(decoder, [[2]], max_new=5, beams=4, n_best=4)
+    (found,) = beam_search(decoder, [[2]], max_new_tokens=5, beams=4, n_best=4)
     assert found == sorted(found, reverse=True)
     for text in found:
         whole = torch.tensor([[2, *text.tokens]])
@@ -98,7 +98,7 @@ def test_log_probabilities_are_the_models() -> None:
 
 
 def test_more_beams_than_tokens_are_no_trouble() -> None:
-    (found,) = beam_search(model(), [[2]], max_new=2, beams=40, n_best=25)
+    (found,) = beam_search(model(), [[2]], max_new_tokens=2, beams=40, n_best=25)
     assert len({text.tokens for text in found}) == len(found) == V**2
 
 
@@ -106,7 +106,7 @@ def test_more_beams_than_tokens_are_no_trouble() -> None:
 def test_refusals() -> None:
     for beams, n_best in ((0, 1), (2, 3), (2, 0)):
         with pytest.raises(ConfigError, match=f"got beams={beams}, n_best={n_best}"):
-            beam_search(model(), [[1]], max_new=2, beams=beams, n_best=n_best)
+            beam_search(model(), [[1]], max_new_tokens=2, beams=beams, n_best=n_best)
 
 
 def test_an_ended_search_finds_nothing_more_while_its_neighbours_go_on() -> None:
@@ -126,17 +126,17 @@ def test_an_ended_search_finds_nothing_more_while_its_neighbours_go_on() -> None
     scripted = Scripted(
         Config(family="decoder", vocab_size=5, dim=4, n_layers=1, n_heads=1, max_len=9)
     )
-    options = {"max_new": 6, "beams": 1, "stop": [3]}
+    options = {"max_new_tokens": 6, "beams": 1, "stop": [3]}
     (alone,) = beam_search(scripted, [[0]], **options)
     together = beam_search(scripted, [[0], [2]], **options)
     assert [text.tokens for text in alone] == [text.tokens for text in together[0]] == [()]
     assert together[1][0].tokens == (4, 1)
 
 
-def plain_beams(read, beams: int, max_new: int, n_best: int) -> list[tuple[float, tuple]]:
+def plain_beams(read, beams: int, max_new_tokens: int, n_best: int) -> list[tuple[float, tuple]]:
     """The same search without any cache: every text is read anew at every step."""
     live, finished = [(0.0, ())], []
-    for _ in range(max_new):
+    for _ in range(max_new_tokens):
         longer = [
             (score + float(log_p), (*text, token))
             for score, text in live
@@ -174,7 +174,7 @@ def test_beams_over_a_cache_are_beams_without(family: str, kind: str, seed: int)
             written,
             [prompt],
             source=[source] if family == "encoder_decoder" else None,
-            max_new=9,
+            max_new_tokens=9,
             beams=beams,
             stop=[STOP],
             n_best=2,
@@ -184,5 +184,5 @@ def test_beams_over_a_cache_are_beams_without(family: str, kind: str, seed: int)
 
 
 def test_what_must_never_be_written_is_not() -> None:
-    (found,) = beam_search(model(), [[1]], max_new=5, beams=3, n_best=3, never=[0, 2, STOP])
+    (found,) = beam_search(model(), [[1]], max_new_tokens=5, beams=3, n_best=3, never=[0, 2, STOP])
     assert {token for text in found for token in text.tokens} <= {1, 3}

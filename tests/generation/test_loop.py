@@ -57,7 +57,9 @@ def without_cache(decoder, prompt: list[int], n: int, sampling: Sampling, seed: 
 def test_with_a_cache_as_without(kind: str, fixed: bool, sampling: Sampling) -> None:
     decoder = model("decoder", kind)
     prompt = PROMPTS[0]
-    got = generate_tokens(decoder, [prompt], max_new=9, sampling=sampling, seed=5, fixed=fixed)
+    got = generate_tokens(
+        decoder, [prompt], max_new_tokens=9, sampling=sampling, seed=5, fixed=fixed
+    )
     with torch.no_grad():
         assert got == [without_cache(decoder, prompt, 9, sampling, 5)]
 
@@ -67,7 +69,7 @@ def test_with_a_cache_as_without(kind: str, fixed: bool, sampling: Sampling) -> 
 def test_unequal_prompts_as_one_by_one(kind: str, fixed: bool) -> None:
     decoder = model("decoder", kind)
     sampling = Sampling(temperature=0, repetition_penalty=1.5)
-    options = {"max_new": 8, "sampling": sampling, "fixed": fixed}
+    options = {"max_new_tokens": 8, "sampling": sampling, "fixed": fixed}
     together = list(stream_tokens(decoder, PROMPTS, **options))
     for i, prompt in enumerate(PROMPTS):
         for ours, alone in zip(together, stream_tokens(decoder, [prompt], **options), strict=True):
@@ -81,8 +83,8 @@ def test_unequal_prompts_as_one_by_one(kind: str, fixed: bool) -> None:
 def test_translation_of_unequal_sources(kind: str, fixed: bool) -> None:
     both = model("encoder_decoder", kind)
     starts = [[0], [0], [0]]
-    together = generate_tokens(both, starts, source=SOURCES, max_new=7, fixed=fixed)
-    alone = [generate_tokens(both, [[0]], source=[s], max_new=7)[0] for s in SOURCES]
+    together = generate_tokens(both, starts, source=SOURCES, max_new_tokens=7, fixed=fixed)
+    alone = [generate_tokens(both, [[0]], source=[s], max_new_tokens=7)[0] for s in SOURCES]
     assert together == alone
     with torch.no_grad():
         text = [0]
@@ -100,15 +102,15 @@ def test_encoder_and_cross_keys_are_computed_once() -> None:
     both.decoder.blocks[0].cross.kv.register_forward_hook(
         lambda *_: calls.__setitem__("kv", calls["kv"] + 1)
     )
-    generate_tokens(both, [[0]], source=[SOURCES[0]], max_new=6)
+    generate_tokens(both, [[0]], source=[SOURCES[0]], max_new_tokens=6)
     assert calls == {"encoder": 1, "kv": 1}
 
 
 def test_stop_tokens_end_each_sequence_by_itself() -> None:
     decoder = model("decoder", "rotary")
-    free = generate_tokens(decoder, PROMPTS, max_new=10)
+    free = generate_tokens(decoder, PROMPTS, max_new_tokens=10)
     stop = free[0][3]
-    stopped = generate_tokens(decoder, PROMPTS, max_new=10, stop=[stop])
+    stopped = generate_tokens(decoder, PROMPTS, max_new_tokens=10, stop=[stop])
     for full, short in zip(free, stopped, strict=True):
         assert short == (full[: full.index(stop)] if stop in full else full)
 
@@ -117,7 +119,7 @@ def test_seeds() -> None:
     decoder = model("decoder", "rotary")
     sampling = Sampling(temperature=1.5)
     runs = [
-        generate_tokens(decoder, PROMPTS, max_new=10, sampling=sampling, seed=seed)
+        generate_tokens(decoder, PROMPTS, max_new_tokens=10, sampling=sampling, seed=seed)
         for seed in (1, 1, 2)
     ]
     assert runs[0] == runs[1] != runs[2]
@@ -125,21 +127,31 @@ def test_seeds() -> None:
 
 def test_a_stream_can_be_left_and_the_model_used_again() -> None:
     decoder = model("decoder", "rotary")
-    expected = generate_tokens(decoder, PROMPTS, max_new=6)
-    steps = stream_tokens(decoder, PROMPTS, max_new=6)
+    expected = generate_tokens(decoder, PROMPTS, max_new_tokens=6)
+    steps = stream_tokens(decoder, PROMPTS, max_new_tokens=6)
     first = next(steps)
     assert first.tokens.tolist() == [text[0] for text in expected]
     assert (first.log_probabilities <= 0).all()
     steps.close()
-    assert generate_tokens(decoder, PROMPTS, max_new=6) == expected
+    assert generate_tokens(decoder, PROMPTS, max_new_tokens=6) == expected
 
 
 @pytest.mark.plain
 @pytest.mark.parametrize(
     ("family", "change", "error", "sentence"),
     [
-        ("decoder", {"max_new": 0}, ConfigError, r"max_new must be at least 1; got 0"),
-        ("decoder", {"max_new": 30}, ShapeError, r"max_len=32; got 5 \+ 30. Use max_new=27"),
+        (
+            "decoder",
+            {"max_new_tokens": 0},
+            ConfigError,
+            r"max_new_tokens must be at least 1; got 0",
+        ),
+        (
+            "decoder",
+            {"max_new_tokens": 30},
+            ShapeError,
+            r"max_len=32; got 5 \+ 30. Generate at most 27",
+        ),
         ("decoder", {"prompts": [[1], []]}, ShapeError, r"at least one token.*\[1, 0\]"),
         ("decoder", {"prompts": []}, ShapeError, r"got lengths \[\]"),
         ("decoder", {"prompts": [[17]]}, ShapeError, r"0 … 16; got 17 to 17"),
@@ -149,7 +161,7 @@ def test_a_stream_can_be_left_and_the_model_used_again() -> None:
     ],
 )
 def test_refusals(family: str, change: dict, error: type[Exception], sentence: str) -> None:
-    options = {"prompts": PROMPTS, "max_new": 3} | change
+    options = {"prompts": PROMPTS, "max_new_tokens": 3} | change
     with pytest.raises(error, match=sentence):
         generate_tokens(model(family, "rotary"), options.pop("prompts"), **options)
 
@@ -158,7 +170,7 @@ def test_nan_logits_are_named() -> None:
     decoder = model("decoder", "rotary")
     torch.nn.init.constant_(decoder.embedding.weight, torch.nan)
     with pytest.raises(ConfigError, match="NaN"):
-        generate_tokens(decoder, [[1]], max_new=2)
+        generate_tokens(decoder, [[1]], max_new_tokens=2)
 
 
 @pytest.mark.plain
@@ -168,7 +180,10 @@ def test_compiled_steps_write_the_same_and_compile_once(family: str) -> None:
     from torch._dynamo.utils import counters
 
     written = model(family, "rotary", max_len=120)
-    options = {"max_new": 100, "source": SOURCES[:2] if family == "encoder_decoder" else None}
+    options = {
+        "max_new_tokens": 100,
+        "source": SOURCES[:2] if family == "encoder_decoder" else None,
+    }
     prompts = [[1, 2, 3], [4]]
     expected = generate_tokens(written, prompts, **options)
     torch._dynamo.reset()

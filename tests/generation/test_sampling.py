@@ -389,7 +389,7 @@ def test_something_must_be_left_to_choose(temperature):
     logits = normal(B, V)
     logits[2] = -INF
     for ready in (logits, adjust(logits, sampling)):
-        with pytest.raises(ConfigError, match=r"got nothing but -inf in row 2\. Rule out fewer"):
+        with pytest.raises(ConfigError, match=r"got nothing but -inf in row 2\. Exclude fewer"):
             choose(ready, sampling)
 
 
@@ -399,7 +399,7 @@ def test_a_penalty_needs_the_tokens_so_far():
 
 
 def test_a_mask_needs_its_tokens():
-    with pytest.raises(ConfigError, match=r"^mask must come with the tokens.*got seen=None\."):
+    with pytest.raises(ConfigError, match=r"^mask needs the tokens.*got seen=None\."):
         adjust(normal(B, V), Sampling(), mask=torch.ones(B, L, dtype=torch.bool))
 
 

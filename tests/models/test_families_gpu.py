@@ -95,13 +95,13 @@ def test_the_same_text_on_both_devices_and_compiled(family: str) -> None:
             torch.nn.init.normal_(part, std=0.3)
     prompts = [[3, 1, 4], [1, 5, 9, 2, 6], [5]]
     source = [[2, 7], [1, 8, 2], [8]] if family == "encoder_decoder" else None
-    expected = generate_tokens(written, prompts, max_new=100, source=source)
+    expected = generate_tokens(written, prompts, max_new_tokens=100, source=source)
     assert len(set(expected[0])) > 5
     written.cuda()
-    assert generate_tokens(written, prompts, max_new=100, source=source) == expected
+    assert generate_tokens(written, prompts, max_new_tokens=100, source=source) == expected
     torch._dynamo.reset()
     counters.clear()
-    compiled = generate_tokens(written, prompts, max_new=100, source=source, compiled=True)
+    compiled = generate_tokens(written, prompts, max_new_tokens=100, source=source, compiled=True)
     assert compiled == expected
     assert counters["stats"]["unique_graphs"] == 1
     assert not counters["graph_break"]

@@ -40,7 +40,7 @@ def test_the_name_it_was_loaded_as(tmp_path):
     gf.save(model, tmp_path / "mine")
     loaded = gf.load(tmp_path / "mine")
     with watch(loaded) as trace:
-        gf.generate(loaded, "hello", max_new=2)
+        gf.generate(loaded, "hello", max_new_tokens=2)
     assert model_name(trace) == "mine"
     trace.save(tmp_path / "a.trace")
     again = Trace.load(tmp_path / "a.trace")
@@ -54,7 +54,7 @@ def test_runs_of_a_copied_folder_are_of_one_model(tmp_path):
         gf.save(letter_model("decoder"), tmp_path / name)
         model = gf.load(tmp_path / name)
         with watch(model) as trace:
-            gf.generate(model, "hello", max_new=1)
+            gf.generate(model, "hello", max_new_tokens=1)
         trace.append(tmp_path / "a.trace")
     assert len(Trace.load(tmp_path / "a.trace").runs) == 2
 

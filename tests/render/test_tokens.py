@@ -67,7 +67,7 @@ def test_a_translation():
 def test_generation_knows_its_last_token():
     model = letter_model("decoder")
     with watch(model) as trace:
-        text = gf.generate(model, "hello", max_new=3)
+        text = gf.generate(model, "hello", max_new_tokens=3)
     assert len(text) == 3
     labels = row_labels(trace, trace["decoder.0.self"])
     expected = [*"hello", *text.replace(" ", "␣")]
@@ -78,7 +78,7 @@ def test_beams_leave_the_last_token_open():
     """What a beam would have gone on with is not what was written."""
     model = letter_model("encoder_decoder")
     with watch(model) as trace:
-        gf.translate(model, "hello", beams=2, max_new=3)
+        gf.translate(model, "hello", beams=2, max_new_tokens=3)
     assert next_tokens(trace, trace["decoder.0.cross"], 0)[-1] is None
 
 

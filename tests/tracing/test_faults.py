@@ -107,7 +107,7 @@ def ours() -> tuple[Any, ...]:
     kept = {"budget": "1 KiB", "heads": [1], "rows": slice(0, 3), "outputs": True}
 
     def translate(model: Any) -> Any:
-        found = beam_search(model, [[4, 5]], source=[[6, 7, 8]], max_new=4, beams=2)
+        found = beam_search(model, [[4, 5]], source=[[6, 7, 8]], max_new_tokens=4, beams=2)
         return torch.tensor([text.tokens for text in found[0]])
 
     return letter_model("encoder_decoder"), watch, kept, translate

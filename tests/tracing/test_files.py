@@ -20,8 +20,8 @@ from letter_models import letter_model
 def trace() -> Trace:
     both = letter_model("encoder_decoder")
     with watch(both, outputs=True) as seen:
-        gf.translate(both, "hello", beams=2, max_new=4)
-        gf.translate(both, "you", beams=1, max_new=3)
+        gf.translate(both, "hello", beams=2, max_new_tokens=4)
+        gf.translate(both, "you", beams=1, max_new_tokens=3)
     return seen
 
 

@@ -19,9 +19,9 @@ def test_a_budget_changes_where_and_nothing_else(budget: int | str | None, tmp_p
     model = letter_model("decoder", n_layers=3)
     prompt = [list(range(6)), list(range(1, 7))]
     with watch(model, outputs=True) as whole:
-        list(generate_tokens(model, prompt, max_new=5))
+        list(generate_tokens(model, prompt, max_new_tokens=5))
     with watch(model, outputs=True, budget=budget, folder=tmp_path) as kept:
-        list(generate_tokens(model, prompt, max_new=5))
+        list(generate_tokens(model, prompt, max_new_tokens=5))
         assert list(tmp_path.iterdir()) == []  # files without a name
     for site in whole:
         for name in ("q", "k", "v", "out"):

@@ -101,9 +101,9 @@ def test_every_nth_step_of_generation(beams: int, every: int, rows: Any) -> None
 
     def write() -> None:
         if beams == 1:
-            list(generate_tokens(built, prompt, max_new=8))
+            list(generate_tokens(built, prompt, max_new_tokens=8))
         else:
-            beam_search(built, prompt[:1], beams=beams, max_new=8)
+            beam_search(built, prompt[:1], beams=beams, max_new_tokens=8)
 
     with watch(built) as whole:
         write()

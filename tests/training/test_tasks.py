@@ -35,7 +35,7 @@ def test_translation_learns_to_write_backwards(tmp_path):
 def test_language_learns_the_alphabet(tmp_path):
     result = trained(small_runs.language(tmp_path), tmp_path)
     assert result.scores["accuracy"] > 0.98
-    assert gf.generate(gf.load(result.model), "abc", max_new=9) == "defghijab"
+    assert gf.generate(gf.load(result.model), "abc", max_new_tokens=9) == "defghijab"
 
 
 def test_masked_fills_gaps(tmp_path):
@@ -75,7 +75,7 @@ def test_an_lstm_writes_through_the_same_loop(tmp_path):
     assert result.scores["accuracy"] > 0.95
     loaded = gf.load(result.model)
     assert isinstance(loaded, RecurrentLanguage)
-    assert gf.generate(loaded, "abc", max_new=5) == "defgh"
+    assert gf.generate(loaded, "abc", max_new_tokens=5) == "defgh"
 
 
 def plain(recipe):

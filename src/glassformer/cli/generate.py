@@ -52,22 +52,19 @@ def add(app: typer.Typer, language: Language) -> None:
         as_json: Annotated[bool, model_options.json_option(language)] = False,
     ) -> None:
         # Imported here: other commands need no models.
-        from glassformer.generation import Sampling, stream
+        from glassformer.generation import stream
 
-        sampling = Sampling(
-            temperature=temperature,
-            top_k=top_k,
-            top_p=top_p,
-            min_p=min_p,
-            repetition_penalty=repetition_penalty,
-        )
         text = model_options.text_or_input(prompt, language)
         loaded = model_options.load_model(model, device, dtype, language, default="writer")
         pieces = stream(
             loaded,  # type: ignore[arg-type]  # what is no decoder is told so
             text,
-            max_new=max_new,
-            sampling=sampling,
+            max_new_tokens=max_new,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            min_p=min_p,
+            repetition_penalty=repetition_penalty,
             stop=stop or (),
             seed=seed,
             chat=chat,

@@ -90,15 +90,15 @@ def trace_text(
     """
     import torch
 
-    from glassformer.generation import addressed, translations
+    from glassformer.generation import add_language_tag, rank_translations
     from glassformer.generation.continuation import tokenizer_of
-    from glassformer.generation.translation import MAX_NEW
+    from glassformer.generation.translation import MAX_NEW_TOKENS
     from glassformer.models import EncoderDecoder
     from glassformer.text.pieces import labels
     from glassformer.tracing import watch
 
     if isinstance(model, EncoderDecoder):
-        text = addressed(model, text, to)
+        text = add_language_tag(model, text, to)
     on = model.embedding.weight.device
     tokens = torch.tensor([_encode(model, text)], device=on)
     if tokens.shape[1] == 0:
@@ -108,9 +108,9 @@ def trace_text(
             model(tokens)
         return trace
     start = list(model.special.start) or [model.special.begin or 0]
-    most = max(1, min(MAX_NEW, model.config.max_len - len(start)))
+    most = max(1, min(MAX_NEW_TOKENS, model.config.max_len - len(start)))
     if target is None:
-        written = list(translations(model, [text], max_new=most)[0][0].tokens)
+        written = list(rank_translations(model, [text], max_new_tokens=most)[0][0].tokens)
     else:
         written = _encode(model, target, add_special=False)
     with watch(model, outputs=True) as trace, torch.no_grad():

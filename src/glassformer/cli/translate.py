@@ -47,21 +47,21 @@ def add(app: typer.Typer, language: Language) -> None:
         as_json: Annotated[bool, model_options.json_option(language)] = False,
     ) -> None:
         # Imported here: other commands need no models.
-        from glassformer.generation import translations
+        from glassformer.generation import rank_translations
 
         sources = model_options.texts_or_lines(texts, language)
         loaded = model_options.load_model(model, device, dtype, language, default="translator")
         console = terminal()
         for start in range(0, len(sources), TOGETHER):
             batch = sources[start : start + TOGETHER]
-            found = translations(
+            found = rank_translations(
                 loaded,  # type: ignore[arg-type]  # what does not translate is told so
                 batch,
                 to=to,
                 beams=beams,
                 n_best=n_best,
                 length_penalty=length_penalty,
-                max_new=max_new,
+                max_new_tokens=max_new,
             )
             for source, best in zip(batch, found, strict=True):
                 if as_json:

@@ -1,25 +1,30 @@
-"""From a model to text: what to do with logits, step after step.
+"""From a model to text: sampling, greedy decoding and beam search.
 
-On tokens: `sampling` turns one row of logits into one token and knows no model; `loop` runs a model
-over its cache; `beam` keeps several texts side by side. On text: `writing` (decoders),
-`translating` (encoder-decoders), `reading` (encoders). May import models and what lies below them;
-never observe or train.
+On tokens: `sampling` turns a row of logits into a token and knows no model; `loop` runs a model
+over its key-value cache; `beam` is beam search. On text: `continuation` (decoders), `translation`
+(encoder-decoders), `encoder_tasks` (encoders). May import models and what lies below them, never
+tracing or training.
 """
 
-from glassformer.generation.beam import Text, beam_search
+from glassformer.generation.beam import Hypothesis, beam_search
 from glassformer.generation.continuation import generate, stream
 from glassformer.generation.encoder_tasks import Guess, embed, fill
-from glassformer.generation.loop import Step, generate_tokens, stream_tokens
+from glassformer.generation.loop import DecodingStep, generate_tokens, stream_tokens
 from glassformer.generation.sampling import Sampling, adjust, choose
-from glassformer.generation.translation import Translation, addressed, translate, translations
+from glassformer.generation.translation import (
+    Translation,
+    add_language_tag,
+    rank_translations,
+    translate,
+)
 
 __all__ = [
+    "DecodingStep",
     "Guess",
+    "Hypothesis",
     "Sampling",
-    "Step",
-    "Text",
     "Translation",
-    "addressed",
+    "add_language_tag",
     "adjust",
     "beam_search",
     "choose",
@@ -27,8 +32,8 @@ __all__ = [
     "fill",
     "generate",
     "generate_tokens",
+    "rank_translations",
     "stream",
     "stream_tokens",
     "translate",
-    "translations",
 ]

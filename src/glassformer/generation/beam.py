@@ -1,11 +1,11 @@
-"""Beam search: the likeliest texts found by keeping several unfinished ones side by side.
+"""Beam search: several unfinished hypotheses are kept side by side to find the likeliest texts.
 
-Every step extends each of the `beams` texts by every token and keeps the best `beams` of all these.
-A text that reaches a stop token is finished, and scored with
+Every step extends each of the `beams` hypotheses by every token and keeps the best `beams` of all.
+A hypothesis that reaches a stop token is finished; its score is
 
     score = log-probability / length^length_penalty        (length counts the stop token)
 
-so that 0 favours short texts and 1 compares means.
+so a penalty of 0 favors short texts, and 1 compares mean log-probabilities.
 """
 
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import torch
 
 from glassformer.errors import ConfigError
-from glassformer.generation.loop import Writer, check_prompts, read_prompts
-from glassformer.generation.sampling import without
+from glassformer.generation.loop import GenerativeModel, check_prompts, start_session
+from glassformer.generation.sampling import exclude_tokens
 
 
 @dataclass(frozen=True, order=True)
-class Text:
-    """A text that beam search found: what was written, without the stop token, and how likely."""
+class Hypothesis:
+    """A text found by beam search: its score, log-probability and tokens without the stop token."""
 
     score: float
     log_probability: float
@@ -28,10 +28,10 @@ class Text:
 
 
 def beam_search(
-    model: Writer,
+    model: GenerativeModel,
     prompts: Sequence[Sequence[int]],
     *,
-    max_new: int,
+    max_new_tokens: int,
     beams: int,
     source: Sequence[Sequence[int]] | None = None,
     stop: Sequence[int] = (),
@@ -39,26 +39,26 @@ def beam_search(
     n_best: int = 1,
     early: bool = True,
     never: Sequence[int] = (),
-) -> list[list[Text]]:
-    """The `n_best` texts behind each prompt, best first.
+) -> list[list[Hypothesis]]:
+    """The `n_best` continuations of each prompt, best first.
 
-    `early` ends a search once `beams` texts are finished; otherwise it goes on until no unfinished
-    text could still be among the best. Tokens in `never` are not written.
+    `early` stops a search once `beams` texts are finished; otherwise it continues until no
+    unfinished hypothesis can still be among the best. Tokens in `never` are excluded.
 
     >>> from glassformer.models import Config, Decoder
     >>> config = Config(family="decoder", vocab_size=9, dim=8, n_layers=1, n_heads=2, max_len=16)
-    >>> found = beam_search(Decoder(config).eval(), [[1, 2]], max_new=3, beams=4, n_best=2)
+    >>> found = beam_search(Decoder(config).eval(), [[1, 2]], max_new_tokens=3, beams=4, n_best=2)
     >>> [len(text.tokens) for text in found[0]], found[0][0].score >= found[0][1].score
     ([3, 3], True)
     """
-    check_prompts(model, prompts, source, max_new)
+    check_prompts(model, prompts, source, max_new_tokens)
     if beams < 1 or not 1 <= n_best <= beams:
         raise ConfigError(
             f"beams must be at least 1 and n_best in 1 … beams; got beams={beams}, n_best={n_best}."
         )
     with torch.no_grad():
-        search = _Search(model, prompts, source, max_new, beams, stop, length_penalty, never)
-        for n in range(max_new):
+        search = _Search(model, prompts, source, max_new_tokens, beams, stop, length_penalty, never)
+        for n in range(max_new_tokens):
             search.step(n)
             if search.is_over(n_best, early):
                 break
@@ -68,34 +68,36 @@ def beam_search(
 class _Search:
     def __init__(
         self,
-        model: Writer,
+        model: GenerativeModel,
         prompts: Sequence[Sequence[int]],
         source: Sequence[Sequence[int]] | None,
-        max_new: int,
+        max_new_tokens: int,
         beams: int,
         stop: Sequence[int],
         length_penalty: float,
         never: Sequence[int],
     ) -> None:
-        self.beams, self.stop, self.max_new = beams, frozenset(stop), max_new
+        self.beams, self.stop, self.max_new_tokens = beams, frozenset(stop), max_new_tokens
         self.length_penalty, self.never = length_penalty, never
-        # Rows are beams; each prompt starts with one live beam and copies that can never win.
+        # One row per beam; each prompt starts with one live beam and copies that cannot win.
         repeated = [prompt for prompt in prompts for _ in range(beams)]
         sources = None if source is None else [s for s in source for _ in range(beams)]
-        self.prompted = read_prompts(model, repeated, source=sources, max_new=max_new)
+        self.session = start_session(model, repeated, source=sources, max_new_tokens=max_new_tokens)
         self.scores = torch.full((len(prompts), beams), -torch.inf, dtype=torch.float64)
         self.scores[:, 0] = 0.0
         self.texts: list[list[tuple[int, ...]]] = [[()] * beams for _ in prompts]
-        self.finished: list[list[Text]] = [[] for _ in prompts]
+        self.finished: list[list[Hypothesis]] = [[] for _ in prompts]
 
     def step(self, n: int) -> None:
-        logits = without(self.prompted.logits()[:, -1], self.never)
+        logits = exclude_tokens(self.session.logits()[:, -1], self.never)
         log_probabilities = logits.double().log_softmax(-1)
         V = log_probabilities.shape[-1]
         scores = self.scores.to(logits.device)
         totals = scores[..., None] + log_probabilities.view(*scores.shape, V)
         most = min(self.beams * (1 + len(self.stop)), self.beams * V)
-        best, where = totals.flatten(1).topk(most, dim=-1)  # few of many, before they leave a GPU
+        best, where = totals.flatten(1).topk(
+            most, dim=-1
+        )  # on the GPU, so that few values leave it
         parents, tokens = torch.zeros_like(self.scores, dtype=torch.long), []
         for b, (row, places) in enumerate(zip(best.tolist(), where.tolist(), strict=True)):
             live = []
@@ -114,13 +116,13 @@ class _Search:
             self.texts[b] = [(*self.texts[b][beam], token) for _, beam, token in live]
             tokens += [token for _, _, token in live]
         offsets = torch.arange(len(parents))[:, None] * self.beams
-        self.prompted.follow((parents + offsets).flatten(), torch.tensor(tokens))
+        self.session.append(torch.tensor(tokens), parents=(parents + offsets).flatten())
 
     def is_over(self, n_best: int, early: bool) -> bool:
-        """Ends each search that has what it wants, and says whether all have ended."""
+        """End each search whose best texts are final, and say whether all have ended."""
         for b in range(len(self.scores)):
             if self._has_best(b, n_best, early):
-                self.scores[b] = -torch.inf  # what its neighbours still find is not its own
+                self.scores[b] = -torch.inf  # its neighbours in the batch continue
         return bool((self.scores == -torch.inf).all())
 
     def _has_best(self, b: int, n_best: int, early: bool) -> bool:
@@ -128,10 +130,10 @@ class _Search:
         if len(done) < self.beams:
             return False
         # Scores only fall, and the longest text divides them by the most.
-        bound = float(self.scores[b].max()) / self.max_new ** max(self.length_penalty, 0.0)
+        bound = float(self.scores[b].max()) / self.max_new_tokens ** max(self.length_penalty, 0.0)
         return early or bound <= done[n_best - 1].score
 
-    def best(self, b: int, n_best: int) -> list[Text]:
+    def best(self, b: int, n_best: int) -> list[Hypothesis]:
         texts = list(self.finished[b])
         if len(texts) < n_best or not self.stop:
             for score, text in zip(self.scores[b].tolist(), self.texts[b], strict=True):
@@ -142,5 +144,5 @@ class _Search:
     def _finish(self, b: int, score: float, text: tuple[int, ...], length: int) -> None:
         self.finished[b].append(self._text(score, text, length))
 
-    def _text(self, score: float, text: tuple[int, ...], length: int) -> Text:
-        return Text(score / max(length, 1) ** self.length_penalty, score, text)
+    def _text(self, score: float, text: tuple[int, ...], length: int) -> Hypothesis:
+        return Hypothesis(score / max(length, 1) ** self.length_penalty, score, text)

@@ -1,126 +1,179 @@
-"""Text after text: a decoder continues what it is given, piece by piece."""
+"""Continuing a text with a decoder: whole, or piece by piece while the model writes."""
 
 from collections.abc import Iterator, Sequence
 
 from glassformer.errors import CheckpointError, ConfigError
-from glassformer.generation.loop import GREEDY, stream_tokens
+from glassformer.generation.loop import DecodingStep, stream_tokens
 from glassformer.generation.sampling import Sampling
+from glassformer.generation.text_arguments import Texts, list_texts, match_input
+from glassformer.generation.text_stream import TextStream
 from glassformer.models import Decoder
 from glassformer.models.baselines import RecurrentLanguage
 from glassformer.models.checkpoints import Saved
 from glassformer.text import Tokenizer
 from glassformer.text.chat import as_chat
 
-MAX_NEW = 100  # unless told otherwise, or less where a model has less room
+MAX_NEW_TOKENS = 100  # by default; fewer where the model has less room
 
 
 def generate(
     model: Decoder | RecurrentLanguage,
-    prompt: str,
+    text: Texts,
     *,
-    max_new: int | None = None,
-    sampling: Sampling = GREEDY,
-    stop: Sequence[str] = (),
+    max_new_tokens: int | None = None,
+    temperature: float | int = 0.0,
+    top_k: int | None = None,
+    top_p: float | int | None = None,
+    min_p: float | int | None = None,
+    repetition_penalty: float | int | None = None,
+    stop: str | Sequence[str] = (),
     seed: int | None = None,
     chat: bool = False,
-) -> str:
-    """What the model writes behind the prompt, up to its end token or a stop string.
+) -> Texts:
+    """Continue a text, or each text of a list, up to the model's end token or a stop string.
 
-    `chat` puts the prompt into the form of a question that the model was trained on.
+    ::
+
+        max_new_tokens       at most so many tokens (default: 100, or as many as the model has room)
+        temperature          0 is greedy; 1 samples from the model's own distribution
+        top_k                sample from the k likeliest tokens
+        top_p                sample from the nucleus: the fewest tokens with total probability p
+        min_p                drop tokens less than min_p times as likely as the likeliest
+        repetition_penalty   above 1, tokens that already occurred become less likely
+        stop                 a string, or several, before which the text ends
+        seed                 makes sampling reproducible
+        chat                 wrap the text in the model's chat template, as a user's message
+
+    The texts of a list are generated together in one batch; the answer has the continuations only.
+
+    >>> import glassformer as gf
+    >>> writer = gf.load("writer")
+    >>> gf.generate(writer, "And God said unto", max_new_tokens=2)
+    ' him,'
+    >>> gf.generate(writer, ["And God said unto", "And God"], max_new_tokens=2)
+    [' him,', ' said unto']
+    >>> drawn = gf.generate(writer, "It was", temperature=0.8, top_p=0.9, seed=1)
+    >>> drawn == gf.generate(writer, "It was", temperature=0.8, top_p=0.9, seed=1)
+    True
     """
-    pieces = stream(
-        model, prompt, max_new=max_new, sampling=sampling, stop=stop, seed=seed, chat=chat
-    )
-    return "".join(pieces)
+    texts = list_texts(text)
+    # An LSTM reads prompts of one length at a time.
+    batches = [[each] for each in texts] if isinstance(model, RecurrentLanguage) else [texts]
+    written: list[str] = []
+    for batch in batches:
+        pieces = stream(
+            model,
+            batch,
+            max_new_tokens=max_new_tokens,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            min_p=min_p,
+            repetition_penalty=repetition_penalty,
+            stop=stop,
+            seed=seed,
+            chat=chat,
+        )
+        columns = list(pieces) or [[""] * len(batch)]
+        written += ["".join(each) for each in zip(*columns, strict=True)]
+    return match_input(text, written)
 
 
 def stream(
     model: Decoder | RecurrentLanguage,
-    prompt: str,
+    text: Texts,
     *,
-    max_new: int | None = None,
-    sampling: Sampling = GREEDY,
-    stop: Sequence[str] = (),
+    max_new_tokens: int | None = None,
+    temperature: float | int = 0.0,
+    top_k: int | None = None,
+    top_p: float | int | None = None,
+    min_p: float | int | None = None,
+    repetition_penalty: float | int | None = None,
+    stop: str | Sequence[str] = (),
     seed: int | None = None,
     chat: bool = False,
-) -> Iterator[str]:
-    """The same as an iterator: each piece of text as soon as it is certain."""
+) -> Iterator[Texts]:
+    """Continue a text as `generate` does, and yield each piece as soon as it is certain.
+
+    For a list, each item is a list with one piece per text; a piece may be empty.
+
+    >>> import glassformer as gf
+    >>> writer = gf.load("writer")
+    >>> list(gf.stream(writer, "And God said unto", max_new_tokens=2))
+    [' him', ',']
+    >>> list(gf.stream(writer, ["And God said unto", "And God"], max_new_tokens=2))
+    [[' him', ' said'], [',', ' unto']]
+    """
     if not isinstance(model, Decoder | RecurrentLanguage):
         raise ConfigError(
             f"Only a decoder continues a text; got {type(model).__name__}. Use translate for an "
             "encoder-decoder, fill or embed for an encoder."
         )
-    if "" in stop:
+    sampling = Sampling(
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        min_p=min_p,
+        repetition_penalty=repetition_penalty,
+    )
+    stops = [stop] if isinstance(stop, str) else list(stop)
+    if "" in stops:
         raise ConfigError("A stop string must have at least one character; got ''.")
-    tokenizer = tokenizer_of(model)
-    text = as_chat(prompt, tokenizer, model.special) if chat else prompt
-    tokens = tokenizer.encode(text, add_special=not chat)  # a chat's form has its own
-    if not tokens:
-        if model.special.begin is None:
-            raise ConfigError("A prompt must have at least one token; got an empty text.")
-        tokens = [model.special.begin]
-    if max_new is None:
-        max_new = max(1, min(MAX_NEW, model.config.max_len - len(tokens)))
+    prompts = [_encode_prompt(model, each, chat=chat) for each in list_texts(text)]
+    if max_new_tokens is None:
+        room = model.config.max_len - max(map(len, prompts))
+        max_new_tokens = max(1, min(MAX_NEW_TOKENS, room))
     steps = stream_tokens(
         model,
-        [tokens],
-        max_new=max_new,
+        prompts,
+        max_new_tokens=max_new_tokens,
         sampling=sampling,
         stop=model.special.end,
         never=model.special.never,
         seed=seed,
     )
-    new = (int(step.tokens[0]) for step in steps if not bool(step.done[0]))
-    return until(texts(tokenizer, tokens, new), stop)
+    tokenizer = tokenizer_of(model)
+    streams = [TextStream(tokenizer, prompt=prompt, stop=stops) for prompt in prompts]
+    return (match_input(text, pieces) for pieces in _decode_steps(steps, streams))
 
 
-def texts(tokenizer: Tokenizer, before: Sequence[int], new: Iterator[int]) -> Iterator[str]:
-    """Tokens as text: a piece waits until the bytes of its last character are all there."""
-    tokens, told = list(before), tokenizer.decode(before)
-    for token in new:
-        tokens.append(token)
-        text = tokenizer.decode(tokens)
-        if text.endswith("\N{REPLACEMENT CHARACTER}") or not text.startswith(told):
-            continue
-        if text != told:
-            yield text[len(told) :]
-            told = text
-    rest = tokenizer.decode(tokens)
-    if rest.startswith(told) and rest != told:
-        yield rest[len(told) :]
+def _encode_prompt(model: Decoder | RecurrentLanguage, text: str, *, chat: bool) -> list[int]:
+    tokenizer = tokenizer_of(model)
+    if chat:  # the template has the special tokens it needs
+        tokens = tokenizer.encode(as_chat(text, tokenizer, model.special), add_special=False)
+    else:
+        tokens = tokenizer.encode(text)
+    if tokens:
+        return tokens
+    if model.special.begin is None:
+        raise ConfigError("A prompt must have at least one token; got an empty text.")
+    return [model.special.begin]
 
 
-def until(pieces: Iterator[str], stop: Sequence[str]) -> Iterator[str]:
-    """Pieces of text up to the first stop string, which may lie across several of them.
-
-    >>> "".join(until(iter(["one, t", "w", "o, three"]), ["two"]))
-    'one, '
-    """
-    held = ""  # what may be the beginning of a stop string
-    for piece in pieces:
-        held += piece
-        ends = [held.find(each) for each in stop if each in held]
-        if ends:
-            yield held[: min(ends)]
+def _decode_steps(
+    steps: Iterator[DecodingStep], streams: Sequence[TextStream]
+) -> Iterator[list[str]]:
+    for step in steps:
+        pieces = [
+            each.finish() if is_done else each.add(token)
+            for each, token, is_done in zip(
+                streams, step.tokens.tolist(), step.done.tolist(), strict=True
+            )
+        ]
+        if any(pieces):
+            yield pieces
+        if all(each.is_over for each in streams):
             return
-        keep = max((_overlap(held, each) for each in stop), default=0)
-        if len(held) > keep:
-            yield held[: len(held) - keep]
-            held = held[len(held) - keep :]
-    if held:
-        yield held
-
-
-def _overlap(text: str, stop: str) -> int:
-    """How much of the end of a text is the beginning of a stop string."""
-    return next((n for n in range(len(stop) - 1, 0, -1) if text.endswith(stop[:n])), 0)
+    pieces = [each.finish() for each in streams]
+    if any(pieces):
+        yield pieces
 
 
 def tokenizer_of(model: Saved) -> Tokenizer:
-    """The model's tokenizer, which it must have to read text."""
+    """The model's tokenizer; a model without one cannot read text."""
     if model.tokenizer is None:
         raise CheckpointError(
-            "To read text a model must have a tokenizer; this one has none. Load it from a folder "
-            "that holds one, or set model.tokenizer."
+            "A model needs a tokenizer to read text; this one has none. Load it from a folder "
+            "that contains one, or set model.tokenizer."
         )
     return model.tokenizer

@@ -1,7 +1,8 @@
-"""What an encoder does with text: guess what is hidden, and make one vector of each text."""
+"""What an encoder does with text: predict masked tokens, and embed whole texts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import overload
 
 import torch
 from jaxtyping import Float
@@ -9,6 +10,7 @@ from torch import Tensor
 
 from glassformer.errors import ConfigError, ShapeError
 from glassformer.generation.continuation import tokenizer_of
+from glassformer.generation.text_arguments import list_texts
 from glassformer.models import Encoder
 
 GAP = "[MASK]"
@@ -16,64 +18,104 @@ GAP = "[MASK]"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Guess:
-    """A token that may stand in a gap."""
+    """A token that may fill a gap, and its probability."""
 
     piece: str
     token: int
     probability: float
 
 
-def fill(model: Encoder, text: str, *, k: int = 5) -> list[list[Guess]]:
-    """The `k` likeliest tokens for each gap of a text, which is written [MASK] for any model."""
+Gaps = list[list[Guess]]  # the guesses for each gap of a text
+
+
+@overload
+def fill(model: Encoder, text: str, *, k: int = 5) -> Gaps: ...
+@overload
+def fill(model: Encoder, text: list[str], *, k: int = 5) -> list[Gaps]: ...
+def fill(model: Encoder, text: str | list[str], *, k: int = 5) -> Gaps | list[Gaps]:
+    """The `k` likeliest tokens for each gap of a text; a gap is written [MASK] for any model.
+
+    For a list of texts the answer is a list with the gaps of each.
+
+    >>> import glassformer as gf
+    >>> reader = gf.load("reader")
+    >>> ((guess,),) = gf.fill(reader, "The king sat upon his [MASK].", k=1)
+    >>> guess.piece
+    'throne'
+    >>> len(gf.fill(reader, ["[MASK] was here.", "And God [MASK]."]))
+    2
+    """
     _check_encoder(model)
     if k < 1:
         raise ConfigError(f"k must be at least 1; got k={k}.")
+    gaps = [_fill_gaps(model, each, k) for each in list_texts(text)]
+    return gaps if isinstance(text, list) else gaps[0]
+
+
+def _fill_gaps(model: Encoder, text: str, k: int) -> Gaps:
     tokenizer, mask = tokenizer_of(model), model.special.mask
     if mask is None:
-        raise ConfigError("Only a model with a mask token fills gaps; this one has none.")
+        raise ConfigError("Filling gaps needs a mask token; this model has none.")
     tokens = torch.tensor([tokenizer.encode(text.replace(GAP, tokenizer.piece(mask)))])
     gaps = (tokens[0] == mask).nonzero().flatten()
     if not len(gaps):
-        raise ConfigError(
-            f"A text to fill must have a gap, written {GAP}; got {_shortened(text)!r}."
-        )
+        raise ConfigError(f"A text to fill must have a gap, written {GAP}; got {_shorten(text)!r}.")
     with torch.no_grad():
         hidden = model(tokens.to(model.embedding.weight.device))
         probabilities = model.fill(hidden)[0, gaps].float().softmax(-1)
     best = probabilities.topk(min(k, probabilities.shape[-1]))
     return [
         [
-            Guess(piece=_readable(model, int(token)), token=int(token), probability=float(p))
+            Guess(piece=_name_token(model, int(token)), token=int(token), probability=float(p))
             for p, token in zip(values, ids, strict=True)
         ]
         for values, ids in zip(best.values, best.indices, strict=True)
     ]
 
 
-def embed(model: Encoder, texts: Sequence[str], *, batch: int = 32) -> Float[Tensor, "N C"]:
-    """One vector of length 1 for each text; the dot product of two is how alike they are."""
+@overload
+def embed(model: Encoder, text: str, *, batch: int = 32) -> Float[Tensor, " C"]: ...
+@overload
+def embed(model: Encoder, text: list[str], *, batch: int = 32) -> Float[Tensor, "N C"]: ...
+def embed(
+    model: Encoder, text: str | list[str], *, batch: int = 32
+) -> Float[Tensor, " C"] | Float[Tensor, "N C"]:
+    """A unit vector for a text, or one row for each text of a list.
+
+    The dot product of two such vectors is the cosine similarity of the texts. `batch` texts run
+    through the model at a time.
+
+    >>> import glassformer as gf
+    >>> reader = gf.load("reader")
+    >>> gf.embed(reader, "The king").shape, gf.embed(reader, ["The king", "The queen"]).shape
+    (torch.Size([256]), torch.Size([2, 256]))
+    """
     _check_encoder(model)
+    vectors = _embed_texts(model, list_texts(text), batch)
+    return vectors if isinstance(text, list) else vectors[0]
+
+
+def _embed_texts(model: Encoder, texts: Sequence[str], batch: int) -> Float[Tensor, "N C"]:
     tokenizer, device = tokenizer_of(model), model.embedding.weight.device
-    encoded = [tokenizer.encode(text) for text in texts]
-    longest = max(map(len, encoded), default=0)
-    if not encoded or min(map(len, encoded)) == 0:
+    rows = [tokenizer.encode(text) for text in texts]
+    lengths = [len(row) for row in rows]
+    if min(lengths) == 0:
         raise ConfigError("A text to embed must have at least one token; got an empty one.")
-    if longest > model.config.max_len:
+    if max(lengths) > model.config.max_len:
         raise ShapeError(
-            f"A text must have at most max_len={model.config.max_len} tokens; got {longest}. "
-            "Cut it into parts and embed each."
+            f"A text must have at most max_len={model.config.max_len} tokens; got {max(lengths)}. "
+            "Split it into parts and embed each."
         )
-    # Texts of like length together: little padding.
-    order = sorted(range(len(encoded)), key=lambda i: len(encoded[i]))
-    vectors = torch.empty(len(encoded), model.config.dim, device=device)
+    order = sorted(range(len(rows)), key=lambda i: lengths[i])  # similar lengths: little padding
+    vectors = torch.empty(len(rows), model.config.dim, device=device)
     for start in range(0, len(order), batch):
-        rows = order[start : start + batch]
-        lengths = torch.tensor([len(encoded[i]) for i in rows], device=device)
-        tokens = torch.zeros(len(rows), int(lengths.max()), dtype=torch.long, device=device)
-        for row, i in zip(tokens, rows, strict=True):
-            row[: len(encoded[i])] = torch.tensor(encoded[i])
+        some = order[start : start + batch]
+        counts = torch.tensor([lengths[i] for i in some], device=device)
+        tokens = torch.zeros(len(some), int(counts.max()), dtype=torch.long, device=device)
+        for row, i in zip(tokens, some, strict=True):
+            row[: lengths[i]] = torch.tensor(rows[i])
         with torch.no_grad():
-            vectors[rows] = model.embed(tokens, lengths=lengths).float()
+            vectors[some] = model.embed(tokens, lengths=counts).float()
     return vectors
 
 
@@ -85,11 +127,11 @@ def _check_encoder(model: Encoder) -> None:
         )
 
 
-def _readable(model: Encoder, token: int) -> str:
-    """A token as it reads; special ones, which decoding leaves out, as the vocabulary has them."""
+def _name_token(model: Encoder, token: int) -> str:
+    """A token as text; special tokens, which decoding drops, as the vocabulary spells them."""
     tokenizer = tokenizer_of(model)
     return tokenizer.decode([token]).strip() or tokenizer.piece(token)
 
 
-def _shortened(text: str, most: int = 60) -> str:
+def _shorten(text: str, most: int = 60) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,12 +1,12 @@
-"""Token by token: a model, a prompt for each sequence, and a rule for the next token.
+"""The decoding loop: a model, one prompt per sequence, and a rule for the next token.
 
     prompts ─ left-padded ─ prefill ─ logits ─ adjust ─ choose ─┐
                               ▲                                 │
                               └────────── decode, one token ◄───┘
 
-The prompts are read at once, then each new token alone: everything before it is in the cache.
-Padding on the left lets prompts of unequal length end together; masks hide it and places do not
-count it.
+Prefill reads the prompts in one pass; each decode step reads one new token, as everything before it
+is in the key-value cache. Prompts of unequal length are padded on the left, so that they all end in
+the same column; the padding is masked, and positions do not count it.
 """
 
 import functools
@@ -19,19 +19,19 @@ from torch import Tensor
 
 from glassformer.errors import ConfigError, ShapeError
 from glassformer.functional import Mask, Padding, Prefix
-from glassformer.generation.recurrent import RecurrentPrompted
-from glassformer.generation.sampling import Sampling, adjust, choose, without
+from glassformer.generation.recurrent import RecurrentSession
+from glassformer.generation.sampling import Sampling, adjust, choose, exclude_tokens
 from glassformer.models import Decoder, EncoderDecoder, ModelCache
 from glassformer.models.baselines import RecurrentLanguage, RecurrentTranslator
 
-Writer = Decoder | EncoderDecoder | RecurrentLanguage | RecurrentTranslator  # of tokens
+GenerativeModel = Decoder | EncoderDecoder | RecurrentLanguage | RecurrentTranslator
 
 GREEDY = Sampling(temperature=0)
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
-    """One round: a token for each sequence, its log-probability, and which sequences have ended."""
+class DecodingStep:
+    """One token for each sequence, its log-probability, and which sequences have ended."""
 
     tokens: Int[Tensor, " B"]
     log_probabilities: Float[Tensor, " B"]
@@ -39,10 +39,10 @@ class Step:
 
 
 def generate_tokens(
-    model: Writer,
+    model: GenerativeModel,
     prompts: Sequence[Sequence[int]],
     *,
-    max_new: int,
+    max_new_tokens: int,
     source: Sequence[Sequence[int]] | None = None,
     sampling: Sampling = GREEDY,
     stop: Sequence[int] = (),
@@ -51,14 +51,15 @@ def generate_tokens(
     fixed: bool = False,
     compiled: bool = False,
 ) -> list[list[int]]:
-    """What the model writes behind each prompt, up to and without a stop token.
+    """Continue each prompt up to a stop token, which is left out.
 
-    `source` is what an encoder reads; tokens in `never` are not written. `fixed` takes a cache of
-    fixed size; `compiled` does so too, and compiles the step that reads one token.
+    `source` is the encoder's input; tokens in `never` are excluded. `fixed` uses a cache of fixed
+    size; `compiled` does too, and compiles the decode step.
 
     >>> from glassformer.models import Config
     >>> config = Config(family="decoder", vocab_size=9, dim=8, n_layers=1, n_heads=2, max_len=16)
-    >>> [len(text) for text in generate_tokens(Decoder(config).eval(), [[1, 2], [3]], max_new=4)]
+    >>> written = generate_tokens(Decoder(config).eval(), [[1, 2], [3]], max_new_tokens=4)
+    >>> [len(tokens) for tokens in written]
     [4, 4]
     """
     written: list[list[int]] = [[] for _ in prompts]
@@ -66,7 +67,7 @@ def generate_tokens(
     steps = stream_tokens(
         model,
         prompts,
-        max_new=max_new,
+        max_new_tokens=max_new_tokens,
         source=source,
         sampling=sampling,
         stop=stop,
@@ -86,10 +87,10 @@ def generate_tokens(
 
 
 def stream_tokens(
-    model: Writer,
+    model: GenerativeModel,
     prompts: Sequence[Sequence[int]],
     *,
-    max_new: int,
+    max_new_tokens: int,
     source: Sequence[Sequence[int]] | None = None,
     sampling: Sampling = GREEDY,
     stop: Sequence[int] = (),
@@ -97,17 +98,19 @@ def stream_tokens(
     seed: int | None = None,
     fixed: bool = False,
     compiled: bool = False,
-) -> Iterator[Step]:
-    """The same as an iterator, a step at a time; stop reading whenever you like."""
-    check_prompts(model, prompts, source, max_new)
-    return _steps(model, prompts, max_new, source, sampling, stop, never, seed, fixed, compiled)
+) -> Iterator[DecodingStep]:
+    """Generate as `generate_tokens` does, and yield each step as it is decoded."""
+    check_prompts(model, prompts, source, max_new_tokens)
+    return _steps(
+        model, prompts, max_new_tokens, source, sampling, stop, never, seed, fixed, compiled
+    )
 
 
 @torch.no_grad()
 def _steps(
-    model: Writer,
+    model: GenerativeModel,
     prompts: Sequence[Sequence[int]],
-    max_new: int,
+    max_new_tokens: int,
     source: Sequence[Sequence[int]] | None,
     sampling: Sampling,
     stop: Sequence[int],
@@ -115,45 +118,55 @@ def _steps(
     seed: int | None,
     fixed: bool,
     compiled: bool,
-) -> Iterator[Step]:
-    prompted = read_prompts(
-        model, prompts, source=source, max_new=max_new, fixed=fixed, compiled=compiled
+) -> Iterator[DecodingStep]:
+    session = start_session(
+        model, prompts, source=source, max_new_tokens=max_new_tokens, fixed=fixed, compiled=compiled
     )
-    device = prompted.fresh.device
+    device = session.fresh.device
     generator = None if seed is None else torch.Generator(device).manual_seed(seed)
     stops = torch.tensor(list(stop), dtype=torch.long, device=device)
-    seen, counts = prompted.fresh, prompted.is_real  # padding was never said
+    seen, counts = session.fresh, session.is_real  # padding is not penalized
     done = torch.zeros(len(seen), dtype=torch.bool, device=device)
-    for _ in range(max_new):
-        logits = without(prompted.logits()[:, -1], never)
+    for _ in range(max_new_tokens):
+        logits = exclude_tokens(session.logits()[:, -1], never)
         chosen = choose(adjust(logits, sampling, seen, mask=counts), sampling, generator)
         done = done | torch.isin(chosen, stops)
         log_probabilities = logits.float().log_softmax(-1).gather(1, chosen[:, None])[:, 0]
-        prompted.follow(None, chosen)  # before anybody stops reading: a trace wants the last one
-        yield Step(chosen, log_probabilities, done)
+        session.append(chosen)  # before the yield: a trace wants the last token, too
+        yield DecodingStep(chosen, log_probabilities, done)
         if bool(done.all()):
             return
         seen = torch.cat([seen, chosen[:, None]], dim=1)
         counts = torch.cat([counts, ~done[:, None]], dim=1)
 
 
-def read_prompts(
-    model: Writer,
+def start_session(
+    model: GenerativeModel,
     prompts: Sequence[Sequence[int]],
     *,
     source: Sequence[Sequence[int]] | None,
-    max_new: int,
+    max_new_tokens: int,
     fixed: bool = False,
     compiled: bool = False,
-) -> "Prompted | RecurrentPrompted":
-    """A model with its prompts read, whichever way it remembers them."""
+) -> "DecodingSession | RecurrentSession":
+    """A decoding session over a key-value cache, or over an LSTM's state."""
     if isinstance(model, RecurrentLanguage | RecurrentTranslator):
-        return RecurrentPrompted(model, prompts, source=source)
-    return Prompted(model, prompts, source=source, max_new=max_new, fixed=fixed, compiled=compiled)
+        return RecurrentSession(model, prompts, source=source)
+    return DecodingSession(
+        model,
+        prompts,
+        source=source,
+        max_new_tokens=max_new_tokens,
+        fixed=fixed,
+        compiled=compiled,
+    )
 
 
-class Prompted:
-    """A model with its prompts read into a cache: it gives logits, and is told what follows."""
+class DecodingSession:
+    """A model, its key-value cache, and the tokens it has not read yet.
+
+    `logits` reads those tokens; `append` adds the next ones.
+    """
 
     def __init__(
         self,
@@ -161,48 +174,50 @@ class Prompted:
         prompts: Sequence[Sequence[int]],
         *,
         source: Sequence[Sequence[int]] | None,
-        max_new: int,
+        max_new_tokens: int,
         fixed: bool = False,
         compiled: bool = False,
     ) -> None:
         device = model.embedding.weight.device
         self.model = model
-        self.fresh, self.missing = _left_padded(prompts, device)
+        self.fresh, self.missing = _pad_left(prompts, device)
         B, L = self.fresh.shape
         self.is_real = torch.arange(L, device=device) >= self.missing[:, None]
         self.mask = ~Prefix(self.missing) if bool(self.missing.any()) else None
         self.compiled = compiled
         self.length = 0
-        self.cache = model.new_cache(B, max_len=L + max_new if fixed or compiled else None)
-        self.context, self.context_mask = _encoded(model, source, device)
+        self.cache = model.new_cache(B, max_len=L + max_new_tokens if fixed or compiled else None)
+        self.context, self.context_mask = _encode_source(model, source, device)
 
     def logits(self) -> Float[Tensor, "B L V"]:
-        """Scores behind each token that the model has not read yet."""
+        """The next-token logits after each token not read yet."""
         n = self.fresh.shape[1]
-        places = torch.arange(self.length, self.length + n, device=self.fresh.device)
+        columns = torch.arange(self.length, self.length + n, device=self.fresh.device)
         self.length += n
         self.cache.next_tokens = None
         read = _compiled_read() if self.compiled and n == 1 else _read
         return read(
             self.model,
             self.fresh,
-            (places - self.missing[:, None]).clamp(min=0),
+            (columns - self.missing[:, None]).clamp(min=0),
             self.mask,
             self.cache,
             self.context,
             self.context_mask,
         )
 
-    def follow(self, rows: Int[Tensor, " B"] | None, tokens: Int[Tensor, " B"]) -> None:
-        """These tokens come next; `rows` says which text each of them continues, if not its own.
+    def append(
+        self, tokens: Int[Tensor, " B"], *, parents: Int[Tensor, " B"] | None = None
+    ) -> None:
+        """Append a token to each row; with `parents`, row i continues row `parents[i]`.
 
-        Rows may only be exchanged among copies of one prompt: its padding and source stay.
+        Rows may only change places among copies of one prompt: padding and source do not move.
         """
-        if rows is not None:
-            self.cache.reorder(rows.to(self.fresh.device))
+        if parents is not None:
+            self.cache.reorder(parents.to(self.fresh.device))
         self.fresh = tokens.to(self.fresh.device)[:, None]
-        # Beams that are over are continued by any token: what follows them says nothing.
-        self.cache.next_tokens = self.fresh[:, 0] if rows is None else None
+        # A finished beam is continued by an arbitrary token, which is not its next token.
+        self.cache.next_tokens = self.fresh[:, 0] if parents is None else None
 
 
 def _read(
@@ -214,7 +229,7 @@ def _read(
     context: Float[Tensor, "B S C"] | None,
     context_mask: Mask | None,
 ) -> Float[Tensor, "B L V"]:
-    """Prefill with many tokens, a decode step with one: all that a step computes."""
+    """One pass: prefill with many tokens, a decode step with one."""
     if isinstance(model, EncoderDecoder):
         assert context is not None
         return model.decode(
@@ -230,11 +245,11 @@ def _read(
 
 @functools.cache
 def _compiled_read() -> Callable[..., Tensor]:
-    # Not fullgraph: beyond PyTorch's limit of graphs for one function it goes on uncompiled.
+    # Not fullgraph: past PyTorch's recompilation limit it falls back to eager mode.
     return torch.compile(_read, dynamic=False)
 
 
-def _encoded(
+def _encode_source(
     model: Decoder | EncoderDecoder, source: Sequence[Sequence[int]] | None, device: torch.device
 ) -> tuple[Tensor | None, Mask | None]:
     if source is None or not isinstance(model, EncoderDecoder):
@@ -247,7 +262,7 @@ def _encoded(
     return model.encode(padded, mask=mask), mask
 
 
-def _left_padded(
+def _pad_left(
     prompts: Sequence[Sequence[int]], device: torch.device
 ) -> tuple[Int[Tensor, "B L"], Int[Tensor, " B"]]:
     longest = max(len(prompt) for prompt in prompts)
@@ -259,34 +274,34 @@ def _left_padded(
 
 
 def check_prompts(
-    model: Writer,
+    model: GenerativeModel,
     prompts: Sequence[Sequence[int]],
     source: Sequence[Sequence[int]] | None,
-    max_new: int,
+    max_new_tokens: int,
 ) -> None:
-    """What must hold before anything is written."""
-    if max_new < 1:
-        raise ConfigError(f"max_new must be at least 1; got {max_new}.")
+    """Reject prompts, sources and lengths that cannot be decoded."""
+    if max_new_tokens < 1:
+        raise ConfigError(f"max_new_tokens must be at least 1; got {max_new_tokens}.")
     if not prompts or min(len(prompt) for prompt in prompts) < 1:
         raise ShapeError(
-            "Every prompt needs at least one token, such as one that begins a text; got lengths "
+            "Every prompt needs at least one token, such as the begin token; got lengths "
             f"{[len(prompt) for prompt in prompts]}."
         )
     longest, most = max(len(prompt) for prompt in prompts), model.config.max_len
     if longest >= most:
         raise ShapeError(
-            f"A prompt must be shorter than max_len={most}, to leave room for what follows; got "
+            f"A prompt must be shorter than max_len={most} to leave room for new tokens; got "
             f"{longest} tokens. Shorten it."
         )
-    if longest + max_new > most:
+    if longest + max_new_tokens > most:
         raise ShapeError(
-            f"Prompt and new tokens must fit max_len={most}; got {longest} + {max_new}. "
-            f"Use max_new={most - longest} or a shorter prompt."
+            f"Prompt and new tokens must fit max_len={most}; got {longest} + {max_new_tokens}. "
+            f"Generate at most {most - longest} new tokens or shorten the prompt."
         )
     if isinstance(model, EncoderDecoder | RecurrentTranslator) != (source is not None):
         raise ConfigError(
-            f"source is what an encoder reads; got source={'given' if source else None} for "
-            f"{type(model).__name__}."
+            "source is the input of an encoder-decoder, and required there; got "
+            f"source={'given' if source else None} for {type(model).__name__}."
         )
     if source is not None and (len(source) != len(prompts) or min(map(len, source)) < 1):
         raise ShapeError(

@@ -1,4 +1,4 @@
-"""An LSTM with its prompts read into a state: what `Prompted` is for a Transformer."""
+"""Decoding with an LSTM: its state takes the place of a key-value cache."""
 
 from collections.abc import Sequence
 
@@ -11,8 +11,8 @@ from glassformer.models.baselines import RecurrentLanguage, RecurrentTranslator
 from glassformer.models.recurrent import Memory, State
 
 
-class RecurrentPrompted:
-    """Gives logits behind the tokens not read yet, and is told what follows."""
+class RecurrentSession:
+    """An LSTM, its state, and the tokens it has not read yet."""
 
     def __init__(
         self,
@@ -23,8 +23,8 @@ class RecurrentPrompted:
     ) -> None:
         if len({len(prompt) for prompt in prompts}) > 1:
             raise ShapeError(
-                "An LSTM reads prompts of one length at a time; got lengths "
-                f"{[len(prompt) for prompt in prompts]}. Give them one by one."
+                "An LSTM reads a batch of prompts of equal length; got lengths "
+                f"{[len(prompt) for prompt in prompts]}. Pass them one by one."
             )
         self.model = model
         device = next(model.parameters()).device
@@ -40,7 +40,7 @@ class RecurrentPrompted:
             self.memory = model.encode(padded, lengths)
 
     def logits(self) -> Float[Tensor, "B L V"]:
-        """Scores behind each token that the model has not read yet."""
+        """The next-token logits after each token not read yet."""
         if isinstance(self.model, RecurrentTranslator):
             assert self.memory is not None
             logits, self.state = self.model.decode(self.fresh, self.memory, self.state)
@@ -48,10 +48,12 @@ class RecurrentPrompted:
             logits, self.state = self.model(self.fresh, self.state)
         return logits
 
-    def follow(self, rows: Int[Tensor, " B"] | None, tokens: Int[Tensor, " B"]) -> None:
-        """These tokens come next; `rows` says which text each of them continues."""
-        if rows is not None and self.state is not None:
-            places = rows.to(self.fresh.device)
-            hidden, cell = (part.index_select(1, places) for part in self.state)
+    def append(
+        self, tokens: Int[Tensor, " B"], *, parents: Int[Tensor, " B"] | None = None
+    ) -> None:
+        """Append a token to each row; with `parents`, row i continues row `parents[i]`."""
+        if parents is not None and self.state is not None:
+            rows = parents.to(self.fresh.device)
+            hidden, cell = (part.index_select(1, rows) for part in self.state)
             self.state = (hidden, cell)
         self.fresh = tokens.to(self.fresh.device)[:, None]

@@ -1,4 +1,4 @@
-"""From logits to the next token: pure functions, one row of the vocabulary for each sequence.
+"""From logits to the next token: pure functions of one row of logits per sequence.
 
 logits ─ repetition penalty ─ temperature ─ top-k ─ top-p ─ min-p ─→ logits ─ choose ─→ token
          └────────────────────────── adjust ───────────────────┘
@@ -17,15 +17,15 @@ from glassformer.errors import ConfigError, ShapeError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sampling:
-    """How freely the next token is drawn; a setting left at None is not applied.
+    """How the next token is sampled; a setting of None is not applied.
 
     ::
 
-        temperature          below 1 sharper, above 1 flatter; 0 always takes the likeliest token
-        top_k                the k likeliest tokens stay
-        top_p                the fewest tokens stay that together reach probability p
-        min_p                tokens stay that are at least min_p times as likely as the likeliest
-        repetition_penalty   above 1, a token that was there already becomes less likely
+        temperature          below 1 sharper, above 1 flatter; 0 is greedy
+        top_k                keep the k likeliest tokens
+        top_p                keep the nucleus: the fewest tokens with total probability p
+        min_p                keep tokens at least min_p times as likely as the likeliest
+        repetition_penalty   above 1, tokens that already occurred become less likely
 
     >>> Sampling(temperature=0.8, top_p=0.95)
     Sampling(temperature=0.8, top_k=None, top_p=0.95, min_p=None, repetition_penalty=None)
@@ -72,20 +72,20 @@ def adjust(
     *,
     mask: Bool[Tensor, "B L"] | None = None,
 ) -> Float[Tensor, "B V"]:
-    """The logits to choose from: penalised, tempered, and −inf wherever a token is ruled out.
+    """Apply the sampling settings to logits; tokens that may not be sampled get −inf.
 
     ::
 
         1  penalty r    seen tokens: x / r, as in Keskar et al. 2019, §4.1, but x · r below 0,
                         where dividing would make them likelier
         2  temperature  x / temperature, unless it is 0
-        3  top-k        x below the k-th largest is removed; what equals the k-th stays
-        4  top-p        the smallest set whose probability reaches p stays, at least one token,
-                        lower ids first among equals (Holtzman et al. 2020, §3.1)
-        5  min-p        probability below min_p · the largest is removed (Nguyen et al. 2024)
+        3  top-k        drop x below the k-th largest; ties with the k-th stay
+        4  top-p        keep the smallest set whose probability reaches p, at least one token,
+                        lower ids first among ties (Holtzman et al. 2020, §3.1)
+        5  min-p        drop probabilities below min_p · the largest (Nguyen et al. 2024)
 
-    `seen` are the tokens so far; `mask` is True where they count, so that padding does not.
-    The answer is in float32 or better.
+    `seen` are the tokens so far; `mask` is True where a token counts and False at padding.
+    The result is in float32 or better.
 
     >>> logits = torch.tensor([[4.0, 3.0, 2.0, -1.0]])
     >>> adjust(logits, Sampling(top_k=2, repetition_penalty=2.0), seen=torch.tensor([[0, 3]]))
@@ -97,23 +97,23 @@ def adjust(
     _check_seen(logits, sampling, seen, mask)
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     if sampling.repetition_penalty is not None and seen is not None:
-        logits = _penalise(logits, sampling.repetition_penalty, seen, mask)
+        logits = _penalize(logits, sampling.repetition_penalty, seen, mask)
     if sampling.temperature not in (0, 1):
         logits = _temper(logits, sampling.temperature)
-    # Each filter below names what goes, never what stays: NaN compares as false, so a row of NaN
-    # comes out as it went in and `choose` can report it.
+    # Each filter below selects what to drop, never what to keep: NaN compares as false, so a row of
+    # NaN passes unchanged and `choose` can report it.
     if sampling.top_k is not None:
         least = logits.topk(min(sampling.top_k, logits.shape[1])).values[:, -1:]  # (B, V) → (B, 1)
         logits = logits.masked_fill(logits < least, -math.inf)
-    # At p = 1 the rounding of a cumulative sum could cost the last tokens of a long tail.
+    # At p = 1, rounding of the cumulative sum could drop the last tokens of a long tail.
     if sampling.top_p is not None and sampling.top_p < 1:
         # Ranked by logits: different logits may round to the same probability.
         order = logits.argsort(dim=-1, descending=True, stable=True)
         ranked = _probabilities(logits).gather(1, order)
-        before = ranked.cumsum(dim=-1) - ranked  # of the likelier tokens alone: 0 for the first
-        # A p that rounds to 0 would let even the first go, with 0 before it.
+        before = ranked.cumsum(dim=-1) - ranked  # mass of the likelier tokens: 0 for the first
+        # A p that rounds to 0 would drop even the first token, which has 0 before it.
         over = before >= max(sampling.top_p, torch.finfo(before.dtype).tiny)
-        removed = over.scatter(1, order, over)  # from the order of rank to that of the ids
+        removed = over.scatter(1, order, over)  # from rank order to id order
         logits = logits.masked_fill(removed, -math.inf)
     if sampling.min_p is not None:
         probabilities = _probabilities(logits)
@@ -122,10 +122,10 @@ def adjust(
     return logits
 
 
-def without(logits: Float[Tensor, "B V"], never: Sequence[int]) -> Float[Tensor, "B V"]:
-    """The logits with −inf for tokens that must never be written.
+def exclude_tokens(logits: Float[Tensor, "B V"], never: Sequence[int]) -> Float[Tensor, "B V"]:
+    """The logits with −inf for excluded tokens.
 
-    >>> without(torch.tensor([[1.0, 2.0, 3.0]]), [2])
+    >>> exclude_tokens(torch.tensor([[1.0, 2.0, 3.0]]), [2])
     tensor([[1., 2., -inf]])
     """
     if not never:
@@ -142,13 +142,13 @@ def without(logits: Float[Tensor, "B V"], never: Sequence[int]) -> Float[Tensor,
 def choose(
     logits: Float[Tensor, "B V"], sampling: Sampling, generator: torch.Generator | None = None
 ) -> Int[Tensor, " B"]:
-    """One token for each row of adjusted logits: the likeliest at temperature 0, else a draw.
+    """Choose one token per row of adjusted logits: the likeliest at temperature 0, else sampled.
 
         token ~ softmax(logits)
 
-    Of `sampling` only whether its temperature is 0 matters here; the rest is `adjust`'s. Among
-    equals temperature 0 takes the lowest id. A logit of +inf is certain to be chosen. Inside
-    torch.compile leave the generator out and seed by torch.manual_seed: graphs take no generators.
+    Of `sampling` only a temperature of 0 matters here; `adjust` applies the rest. Temperature 0
+    breaks ties by the lowest id. A logit of +inf is certain to be chosen. Inside torch.compile,
+    pass no generator and seed with torch.manual_seed: compiled graphs take no generators.
 
     >>> sampling = Sampling(temperature=0)
     >>> choose(adjust(torch.tensor([[1.0, 5.0, 5.0]]), sampling), sampling)
@@ -157,42 +157,42 @@ def choose(
     tensor([0, 1])
     """
     _check_rank(logits)
-    if not torch.compiler.is_compiling():  # looking at values would break the graph
+    if not torch.compiler.is_compiling():  # reading values would break the graph
         _check_choice(logits)
     if sampling.temperature == 0:
-        return logits.argmax(dim=-1)  # (B, V) → (B,); the first of equals
+        return logits.argmax(dim=-1)  # (B, V) → (B,); ties: the first
     return torch.multinomial(_probabilities(logits), 1, generator=generator).squeeze(1)
 
 
 def _probabilities(logits: Float[Tensor, "B V"]) -> Float[Tensor, "B V"]:
-    # softmax subtracts the largest, and ∞ − ∞ is not a number: what is infinite shares the row.
+    # softmax subtracts the largest, and ∞ − ∞ is NaN: infinite logits share the probability.
     infinite = logits == math.inf
     certain = torch.zeros_like(logits).masked_fill(~infinite, -math.inf)
     logits = torch.where(infinite.any(dim=-1, keepdim=True), certain, logits)
     return logits.softmax(dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32))
 
 
-def _penalise(
+def _penalize(
     logits: Float[Tensor, "B V"],
     penalty: float | int,
     seen: Int[Tensor, "B L"],
     mask: Bool[Tensor, "B L"] | None,
 ) -> Float[Tensor, "B V"]:
     n_rows, vocab_size = logits.shape
-    # What does not count goes to a column of its own, dropped at once: a token may be seen in one
-    # place and be padding in another, and one must not overwrite the other.
+    # Padding is scattered into an extra column and dropped: its id may also be a real token's, and
+    # neither may overwrite the other.
     ids = seen.long() if mask is None else seen.long().where(mask, vocab_size)
     there = torch.zeros(n_rows, vocab_size + 1, dtype=torch.bool, device=logits.device)
     there = there.scatter(1, ids, True)[:, :vocab_size]  # (B, L) → (B, V)
-    penalised = torch.where(logits < 0, logits * penalty, logits / penalty)
-    return torch.where(there, penalised, logits)
+    penalized = torch.where(logits < 0, logits * penalty, logits / penalty)
+    return torch.where(there, penalized, logits)
 
 
 def _temper(logits: Float[Tensor, "B V"], temperature: float | int) -> Float[Tensor, "B V"]:
     temperature = max(temperature, torch.finfo(logits.dtype).tiny)  # less would round to 0
     top = logits.amax(dim=-1, keepdim=True)  # (B, V) → (B, 1)
-    # At very low temperatures several quotients may overflow, and seem equally likely. Counted from
-    # the largest logit, which softmax cannot tell, the largest is 0 and the others lie below.
+    # At very low temperatures several quotients may overflow and seem equally likely. Softmax is
+    # shift-invariant: with the largest logit subtracted, the largest is 0 and the others negative.
     overflows = (top / temperature).isinf() & top.isfinite()
     return (logits - top.where(overflows, 0.0)) / temperature
 
@@ -211,16 +211,16 @@ def _check_seen(
     if seen is None:
         if sampling.repetition_penalty is not None:
             raise ConfigError(
-                "repetition_penalty must know the tokens so far; got "
+                "repetition_penalty needs the tokens so far; got "
                 f"repetition_penalty={sampling.repetition_penalty} and seen=None. Pass seen=tokens."
             )
         if mask is not None:
-            raise ConfigError("mask must come with the tokens it is for; got seen=None. Pass both.")
+            raise ConfigError("mask needs the tokens it applies to; got seen=None. Pass both.")
         return
     if seen.ndim != 2 or len(seen) != len(logits):
         raise ShapeError(
-            f"seen must be (B, L) with the B of the logits; got {tuple(seen.shape)} for logits "
-            f"{tuple(logits.shape)}."
+            f"seen must be (B, L) with the same B as the logits; got {tuple(seen.shape)} for "
+            f"logits {tuple(logits.shape)}."
         )
     if mask is not None and mask.shape != seen.shape:
         raise ShapeError(
@@ -245,10 +245,10 @@ def _check_choice(logits: Tensor) -> None:
     row = int((~(top > -math.inf)).nonzero()[0])
     if top[row].isnan():
         raise ConfigError(
-            f"logits must be numbers; got NaN in row {row}. Look for an overflow in the model, "
-            "or for a division by zero."
+            f"logits must be numbers; got NaN in row {row}. Look for an overflow or a division by "
+            "zero in the model."
         )
     raise ConfigError(
         f"Every row of logits must leave a token to choose; got nothing but -inf in row {row}. "
-        "Rule out fewer tokens."
+        "Exclude fewer tokens."
     )

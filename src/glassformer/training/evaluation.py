@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from glassformer.errors import ConfigError
-from glassformer.generation import addressed
+from glassformer.generation import add_language_tag
 from glassformer.training.batches import Ragged, by_tokens
 from glassformer.training.loss import count_hits, cross_entropy_sum
 from glassformer.training.scores import score_translations, translate_all
@@ -33,7 +33,7 @@ def evaluate_translation(
         raise ConfigError(
             f"To be scored a model must have a tokenizer and texts; got {len(pairs)} pairs."
         )
-    pairs = [(addressed(model, source, to), target) for source, target in pairs]
+    pairs = [(add_language_tag(model, source, to), target) for source, target in pairs]
     scores = translation_loss(model, pairs)
     references: dict[str, list[str]] = {}
     for source, target in pairs:

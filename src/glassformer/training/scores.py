@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from glassformer.errors import ConfigError
-from glassformer.generation import translations
+from glassformer.generation import rank_translations
 
 
 def translate_all(
@@ -13,13 +13,13 @@ def translate_all(
     *,
     beams: int = 1,
     length_penalty: float = 1.0,
-    max_new: int | None = None,
+    max_new_tokens: int | None = None,
 ) -> list[str]:
     """The best translation of each text, by a model that may be in training."""
     was_training = model.training
     model.eval()
-    found = translations(
-        model, sources, beams=beams, length_penalty=length_penalty, max_new=max_new
+    found = rank_translations(
+        model, sources, beams=beams, length_penalty=length_penalty, max_new_tokens=max_new_tokens
     )
     model.train(was_training)
     return [best[0].text for best in found]

@@ -43,9 +43,9 @@ def test_a_decoder_continues_as_theirs_does(name: str, tmp_path: Path) -> None:
     expected = tokenizer.decode(written[0, 5:], skip_special_tokens=True)
     ours = load(tmp_path / "theirs")
     assert ours.special.begin == 0 and ours.special.end == (2,) and ours.special.pad == 1
-    assert gf.generate(ours, "hello", max_new=9) == expected
+    assert gf.generate(ours, "hello", max_new_tokens=9) == expected
     save(ours, tmp_path / "back", layout="huggingface")
-    assert gf.generate(load(tmp_path / "back"), "hello", max_new=9) == expected
+    assert gf.generate(load(tmp_path / "back"), "hello", max_new_tokens=9) == expected
     again = transformers.AutoTokenizer.from_pretrained(tmp_path / "back")
     assert again("hello")["input_ids"] == batch["input_ids"][0].tolist()
     assert again.eos_token == "</s>" and again.pad_token == "<pad>"
@@ -68,9 +68,9 @@ def test_an_encoder_decoder_translates_as_theirs_does(name: str, tmp_path: Path)
     expected = tokenizer.decode(written[0], skip_special_tokens=True)
     ours = load(tmp_path / "theirs")
     assert ours.special.start == (1,)
-    assert gf.translate(ours, "hello", beams=1, max_new=9) == expected
+    assert gf.translate(ours, "hello", beams=1, max_new_tokens=9) == expected
     save(ours, tmp_path / "back", layout="huggingface")
-    assert gf.translate(load(tmp_path / "back"), "hello", beams=1, max_new=9) == expected
+    assert gf.translate(load(tmp_path / "back"), "hello", beams=1, max_new_tokens=9) == expected
 
 
 @pytest.mark.parametrize("name", ["bert", "roberta"])

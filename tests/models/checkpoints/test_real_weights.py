@@ -106,8 +106,9 @@ def test_a_batch_of_questions_is_answered_as_one_by_one(smollm: Path) -> None:
         model.tokenizer.encode(as_chat(each, model.tokenizer, model.special), add_special=False)
         for each in questions
     ]
-    together = generate_tokens(model, prompts, max_new=12, stop=model.special.end)
+    together = generate_tokens(model, prompts, max_new_tokens=12, stop=model.special.end)
     alone = [
-        generate_tokens(model, [each], max_new=12, stop=model.special.end)[0] for each in prompts
+        generate_tokens(model, [each], max_new_tokens=12, stop=model.special.end)[0]
+        for each in prompts
     ]
     assert together == alone

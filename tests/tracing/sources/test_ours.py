@@ -112,9 +112,9 @@ def test_looking_changes_nothing_and_sees_everything(family: str, kind: str) -> 
 def test_generation_is_one_run(kind: str, fixed: bool) -> None:
     """The steps put together are the text read at once."""
     built, prompts = model("decoder", kind), [[1, 2, 3], [4, 5, 6]]
-    plain = generate_tokens(built, prompts, max_new=6, fixed=fixed)
+    plain = generate_tokens(built, prompts, max_new_tokens=6, fixed=fixed)
     with watch(built) as trace:
-        assert generate_tokens(built, prompts, max_new=6, fixed=fixed) == plain
+        assert generate_tokens(built, prompts, max_new_tokens=6, fixed=fixed) == plain
     text = torch.tensor([p + t[:-1] for p, t in zip(prompts, plain, strict=True)])
     assert len(trace.runs) == 1
     assert trace.run.texts["tokens"].tokens.tolist() == text.tolist()
@@ -131,7 +131,7 @@ def test_padded_prompts_and_contexts(fixed: bool) -> None:
     built = model("encoder_decoder", "alibi")
     prompts, sources = [[1, 2, 3], [4]], [[5, 6], [7, 8, 9, 1]]
     with watch(built) as trace:
-        written = generate_tokens(built, prompts, source=sources, max_new=4, fixed=fixed)
+        written = generate_tokens(built, prompts, source=sources, max_new_tokens=4, fixed=fixed)
     cross, own = trace["decoder.1.cross"], trace["decoder.0.self"]
     assert cross.shape == (2, 4, 6, 4) and own.shape == (2, 4, 6, 6)
     assert cross.queries == "tokens" and cross.keys == "source"
@@ -149,7 +149,7 @@ def test_beams_are_followed_to_where_they_went(family: str) -> None:
     built, prompt = model(family), [1, 2]
     source = [[3, 4, 5]] if family == "encoder_decoder" else None
     with watch(built) as trace:
-        beam_search(built, [prompt], source=source, max_new=5, beams=3)
+        beam_search(built, [prompt], source=source, max_new_tokens=5, beams=3)
     tokens = trace.run.texts["tokens"].tokens
     assert tokens.shape == (3, 6)
     assert len({tuple(row) for row in tokens.tolist()}) == 3
@@ -200,7 +200,7 @@ def test_two_observers_see_the_same() -> None:
 def test_labels_come_from_the_tokenizer() -> None:
     built = letter_model("decoder")
     with watch(built) as trace:
-        text = gf.generate(built, "hi you", max_new=3)
+        text = gf.generate(built, "hi you", max_new_tokens=3)
     assert trace.labels() == [*"hi", "␣", *"you", *text[:-1].replace(" ", "␣")]
 
 

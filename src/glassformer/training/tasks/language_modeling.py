@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from glassformer.functional import Documents
-from glassformer.generation import Sampling, generate
+from glassformer.generation import generate
 from glassformer.models.recurrent import LSTMLanguageModel
 from glassformer.training.batches import Batch, Rows, as_tensors
 from glassformer.training.data import Prepared
@@ -67,11 +67,17 @@ class Language(Task):
         if isinstance(model, LSTMLanguageModel):
             return ""
         most = max(1, min(200, model.config.max_len - len(self.tokenizer.encode(text)) - 1))
-        drawing = Sampling(temperature=0.8, top_k=50)
-        return generate(model, text, max_new=most, sampling=drawing, seed=self.recipe.seed)
+        return generate(
+            model,
+            text,
+            max_new_tokens=most,
+            temperature=0.8,
+            top_k=50,
+            seed=self.recipe.seed,
+        )
 
     def run_once(self, model: Any, text: str) -> None:
-        generate(model, text, max_new=1)
+        generate(model, text, max_new_tokens=1)
 
     def places(self, rows: Rows) -> list[str]:
         length = self.recipe.batches.length
