@@ -1,7 +1,9 @@
 """Damaged and crafted files for everything that reads files: a sentence, or a valid value.
 
     python benchmarks/hostile.py --cases 3000 --seed 1
+    python benchmarks/hostile.py --specials
 
+The second puts a named pipe, a device, a folder or a link in the place of every file in turn.
 Each case is one sample, damaged, and read in a process of its own with 10 seconds of CPU and 1 GiB
 beyond what Python and PyTorch take. It must end in one GlassformerError, or in a value that is
 equal to the undamaged one or a valid other one. Everything else is a breach, and the exit status.
@@ -20,6 +22,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +32,7 @@ os.environ |= {"TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1", "COLUM
 import torch
 
 import glassformer as gf
-from hostile_damage import Damaged, Special, damage
+from hostile_damage import SPECIALS, Damaged, Special, damage
 from hostile_subjects import SUBJECTS, choose
 
 CPU_SECONDS, MOST_MEMORY, WALL_SECONDS = 10, 1 << 30, 150
@@ -42,6 +45,14 @@ class Sample:
     value: Any
 
 
+@dataclass(frozen=True)
+class Trial:
+    """What is read in one case: a subject, and its damage; None for a decompression bomb."""
+
+    subject: str
+    damaged: Damaged | None
+
+
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     options.add_argument("--cases", type=int, default=3000)
@@ -49,29 +60,44 @@ def main() -> int:
     options.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options.add_argument("--only", help="subjects whose name begins so")
     options.add_argument("--case", type=int, help="one case alone, with what it says")
+    options.add_argument("--specials", action="store_true", help="a special file for every file")
     given = options.parse_args()
     started = time.monotonic()
-    cases = [given.case] if given.case is not None else list(range(given.cases))
-    results = run(cases, given.seed, given.jobs, given.only, show=given.case is None)
+    seed = None if given.specials else given.seed
+    cases = None if given.specials else list(range(given.cases))
+    if given.case is not None:
+        cases = [given.case]
+    results = run(cases, seed, given.jobs, given.only, show=given.case is None)
     if given.case is not None:
         print(json.dumps(results[0], indent=1, ensure_ascii=False))
     return report(results, time.monotonic() - started)
 
 
 def run(
-    cases: list[int], seed: int, jobs: int = 1, only: str | None = None, *, show: bool = False
+    cases: list[int] | None,
+    seed: int | None,
+    jobs: int = 1,
+    only: str | None = None,
+    *,
+    show: bool = False,
 ) -> list[dict[str, Any]]:
-    """The results of cases, in any order."""
+    """The results of cases, in any order: drawn from a seed, or without one all special files."""
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         samples = make_samples(root / "samples", only)
+        specials = list_specials(samples) if seed is None else []
+        cases = list(range(len(specials))) if cases is None else cases
+
+        def trial(case: int) -> Trial:
+            return specials[case] if seed is None else draw_trial(case, seed, only, samples)
+
         ends = []
         for job in range(jobs):
             end, other = os.pipe()
             if os.fork() == 0:
                 os.close(end)
-                _lane(cases[job::jobs], seed, only, samples, root / f"lane-{job}", other)
+                _lane(cases[job::jobs], trial, samples, root / f"lane-{job}", other)
             os.close(other)
             ends.append(end)
         results = _collected(ends, len(cases), show=show)
@@ -96,14 +122,39 @@ def make_samples(root: Path, only: str | None) -> dict[str, Sample]:
     return samples
 
 
+def draw_trial(case: int, seed: int, only: str | None, samples: dict[str, Sample]) -> Trial:
+    """A subject by its weight, damaged at random; the same case and seed give the same trial."""
+    rng = random.Random(f"{seed}/{case}")
+    name = choose(rng, only)
+    bomb = name.startswith("bomb")
+    return Trial(name, None if bomb else damage(samples[name].files, rng))
+
+
+def list_specials(samples: dict[str, Sample]) -> list[Trial]:
+    """Every file of every subject, with each kind of special file in its place."""
+    return [
+        Trial(name, Damaged({**sample.files, file: kind}, f"{file}: {kind} instead; ", None))
+        for name, sample in samples.items()
+        if not name.startswith("bomb")
+        for file in sample.files
+        for kind in SPECIALS
+    ]
+
+
 def _lane(
-    cases: list[int], seed: int, only: str | None, samples: dict[str, Sample], root: Path, out: int
+    cases: list[int],
+    trial: Callable[[int], Trial],
+    samples: dict[str, Sample],
+    root: Path,
+    out: int,
 ) -> None:
     """One case after another, each in a fork of this process; never returns."""
     try:
         with os.fdopen(out, "w") as stream:
             for case in cases:
-                stream.write(json.dumps(_case(case, seed, only, samples, root)) + "\n")
+                tried = trial(case)
+                found = _try(tried, samples[tried.subject], root)
+                stream.write(json.dumps({"case": case, **found}) + "\n")
                 stream.flush()
     except BaseException:
         traceback.print_exc()
@@ -111,13 +162,9 @@ def _lane(
     os._exit(0)
 
 
-def _case(
-    case: int, seed: int, only: str | None, samples: dict[str, Sample], root: Path
-) -> dict[str, Any]:
-    rng = random.Random(f"{seed}/{case}")
-    name = choose(rng, only)
-    subject, sample = SUBJECTS[name], samples[name]
-    damaged: Damaged | None = None if name.startswith("bomb") else damage(sample.files, rng)
+def _try(trial: Trial, sample: Sample, root: Path) -> dict[str, Any]:
+    name, damaged = trial.subject, trial.damaged
+    subject = SUBJECTS[name]
     files: dict[str, Any] = sample.files if damaged is None else damaged.files
     if subject.sign is not None:
         files = subject.sign(files)
@@ -128,7 +175,7 @@ def _case(
     (root / "outside" / "secret").write_text("not yours\n")
     _write(files, inside)
     before = _stamps(root / "outside"), _stamps(inside)
-    found: dict[str, Any] = {"case": case, "subject": name}
+    found: dict[str, Any] = {"subject": name}
     found["damage"] = "a bomb" if damaged is None else damaged.note
     found |= _forked(name, inside, sample, None if damaged is None else damaged.n_bytes)
     after = _stamps(root / "outside"), _stamps(inside)

@@ -25,6 +25,12 @@ class Special:
     target: str = ""
 
 
+SPECIALS = [
+    Special("fifo"), Special("folder"), Special("link", "/dev/zero"), Special("link", "loop"),
+    Special("link", "../outside/secret"), Special("link", "nowhere"),
+]  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Damaged:
     files: Files
@@ -134,10 +140,7 @@ def noise(content: bytes, rng: random.Random) -> tuple[bytes, str, None]:
 
 
 def special(_content: bytes, rng: random.Random) -> tuple[Any, str, None]:
-    found = rng.choice([
-        None, Special("fifo"), Special("folder"), Special("link", "/dev/zero"),
-        Special("link", "loop"), Special("link", "../outside/secret"), Special("link", "nowhere"),
-    ])  # fmt: skip
+    found = rng.choice([None, *SPECIALS])
     return found, f"{found} instead", None
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import hashlib
+import io
 import json
 import os
 import re
@@ -145,7 +146,7 @@ def _beside(path: Path, mark: bytes = b"") -> Iterator[Path]:
 
 def _carries(path: Path, mark: bytes) -> bool:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             head = file.read(_HEAD)
             file.seek(max(0, file.seek(0, os.SEEK_END) - _HEAD))
             tail = file.read()  # a PDF says it at its end
@@ -162,10 +163,26 @@ def rename_free(path: Path, reason: str) -> Path:
     return path.rename(free)
 
 
+def open_regular(path: Path) -> io.BufferedReader:
+    """Open a regular file to read: a named pipe would block for ever, a device never ends."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        kind = special_kind(path) or "a special file"
+        raise OSError(errno.EINVAL, f"it is {kind}, not a regular file")
+    return os.fdopen(handle, "rb")
+
+
+def read_regular(path: Path) -> bytes:
+    """All bytes of a regular file."""
+    with open_regular(path) as file:
+        return file.read()
+
+
 def sha256(path: Path) -> str:
     """The hash of a file, as hexadecimal digits."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from None
@@ -179,7 +196,7 @@ def _not_saved_by_us(folder: Path) -> str:
         entries = list(folder.iterdir())
         if not entries:
             return ""
-        described = json.loads((folder / "config.json").read_text("utf-8"))
+        described = json.loads(read_regular(folder / "config.json"))
     except (OSError, ValueError, RecursionError):
         return "holds something else"
     if not isinstance(described, dict) or not {"glassformer", "model_type"} & described.keys():

@@ -24,6 +24,17 @@ def test_no_case_is_a_breach() -> None:
     assert "40 cases in" in done.stdout and ", 0 breaches;" in done.stdout
 
 
+@pytest.mark.parametrize("only", ["tokens", "run,", "own", "trace"])
+def test_special_files_are_refused(only: str) -> None:
+    """A pipe, a device, a folder or a link in the place of every file: nothing waits or fills."""
+    words = [sys.executable, str(BENCHMARKS / "hostile.py"), "--specials", "--jobs", "1"]
+    done = subprocess.run(
+        [*words, "--only", only], env=ENVIRON, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert ", 0 breaches;" in done.stdout
+
+
 PROOF = """
 import json
 from pathlib import Path

@@ -23,7 +23,7 @@ from jaxtyping import Int, UInt
 from glassformer.errors import DataError
 from glassformer.parsing import parse_json
 from glassformer.settings import shown
-from glassformer.storage import whole_file
+from glassformer.storage import open_regular, whole_file
 from glassformer.text.spool import Spool
 
 VERSION = "1"
@@ -182,7 +182,7 @@ def write_table(
 def read_header(path: Path) -> tuple[dict[str, Any], int]:
     """The JSON at the beginning of a safetensors file, and where the data begin."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             (size,) = struct.unpack("<Q", file.read(8))
             if size > min(_MOST_HEADER, path.stat().st_size - 8):
                 raise _refused(path, f"it announces a header of {size} bytes")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from glassformer.errors import CheckpointError
-from glassformer.storage import sha256, whole_file
+from glassformer.storage import read_regular, sha256, whole_file
 
 SUMS = "SHA256SUMS"
 _LINE = re.compile(r"([0-9a-f]{64})  ([^\n\r\0]+)")
@@ -59,7 +59,7 @@ def read_checksums(folder: Path) -> dict[str, str]:
     if not path.is_file():
         raise CheckpointError(f"{SUMS} is missing.")
     try:
-        lines = path.read_bytes().decode("utf-8").split("\n")
+        lines = read_regular(path).decode("utf-8").split("\n")
     except UnicodeDecodeError:
         raise CheckpointError(f"{SUMS} is not text.") from None
     found = [_LINE.fullmatch(line) for line in lines[:-1]]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.errors import CheckpointError, ConfigError, DataError
-from glassformer.storage import whole_file
+from glassformer.storage import read_regular, whole_file
 from glassformer.text import SpecialTokens, Tokenizer, read_tokenizer
 from glassformer.text.corpus_report import Report
 from glassformer.text.store import TokenTable, write_table
@@ -186,7 +186,7 @@ def read_saved_tokenizer(folder: Path) -> tuple[Tokenizer, SpecialTokens]:
 
 def _read_special(path: Path) -> SpecialTokens:
     try:
-        plain = json.loads(path.read_bytes())
+        plain = json.loads(read_regular(path))
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from None
     except (ValueError, RecursionError) as error:

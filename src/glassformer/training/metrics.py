@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.errors import CheckpointError, ConfigError
-from glassformer.storage import sha256, special_kind, to_disk, whole_file
+from glassformer.storage import read_regular, sha256, special_kind, to_disk, whole_file
 from glassformer.training.state import Seal
 
 FILE = "metrics.jsonl"
@@ -56,7 +56,7 @@ class Metrics:
         return Seal(size=self.path.stat().st_size, sha256=sha256(self.path))
 
     def _drop_last(self) -> None:
-        data = self.path.read_bytes()
+        data = read_regular(self.path)
         os.truncate(self.path, data.rfind(b"\n", 0, -1) + 1)
 
 
@@ -91,7 +91,7 @@ def _restored(path: Path, step: int, seal: Seal | None) -> tuple[list[dict[str, 
     if kind is not None:
         raise CheckpointError(f"{path} must be a regular file; it is {kind}. Move it away.")
     try:
-        data = path.read_bytes() if path.exists() else b""
+        data = read_regular(path) if path.exists() else b""
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from None
     kept, n_bad = read_lines(data, step)

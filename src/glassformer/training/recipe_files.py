@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.errors import CheckpointError, ConfigError
-from glassformer.storage import special_kind, whole_file
+from glassformer.storage import read_regular, special_kind, whole_file
 from glassformer.training.recipe import Recipe
 
 RECIPE, ESSENCE = "recipe.toml", "essence.json"
@@ -61,7 +61,7 @@ def read_essence(folder: Path) -> tuple[dict[str, Any], str]:
 def is_as_written(path: Path) -> bool:
     """Whether a recipe.toml is one that `write_recipe` wrote."""
     try:
-        text = path.read_bytes().decode("utf-8") if path.is_file() else ""
+        text = read_regular(path).decode("utf-8") if path.is_file() else ""
     except (OSError, UnicodeDecodeError):
         return False
     above, comment, digest = text.rpartition(_COMMENT)
@@ -81,7 +81,7 @@ def _read_essence(path: Path) -> dict[str, Any]:
     if kind is not None or not path.exists():
         raise CheckpointError(f"{path} is {kind or 'missing'}.")
     try:
-        described = json.loads(path.read_bytes())
+        described = json.loads(read_regular(path))
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from None
     except (ValueError, RecursionError):

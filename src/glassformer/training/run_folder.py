@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from glassformer.errors import CheckpointError, ConfigError, GlassformerError, TrainingError
 from glassformer.models.checkpoints import save
 from glassformer.models.checkpoints.own import read_own_config
-from glassformer.storage import UNFINISHED, rename_free, sha256, whole_file
+from glassformer.storage import UNFINISHED, read_regular, rename_free, sha256, whole_file
 from glassformer.training.checkpoints import Checkpoints
 from glassformer.training.metrics import FILE as METRICS
 from glassformer.training.recipe import Recipe
@@ -185,7 +185,7 @@ def _check_same(recipe: Recipe, before: dict[str, Any]) -> None:
 def find_model_damage(folder: Path) -> str | None:
     """What is wrong with a saved model; None where every file is as it was written."""
     try:
-        described = json.loads((folder / "config.json").read_bytes())
+        described = json.loads(read_regular(folder / "config.json"))
         if not isinstance(described, dict) or "glassformer" not in described:
             return "config.json is not one of glassformer"
         read_own_config(folder, described)

@@ -12,6 +12,7 @@ import torch
 
 from glassformer.errors import GlassformerError
 from glassformer.models import Decoder, Encoder, EncoderDecoder
+from glassformer.storage import read_regular
 from glassformer.tracing import watch
 from glassformer.training.metrics import read_lines, write_lines
 from glassformer.training.tasks import Task
@@ -45,4 +46,4 @@ def forget_samples(folder: Path, step: int) -> None:
     """Drop the samples from after a step: a resumed run takes them again."""
     path = folder / SAMPLES
     if path.is_file():
-        write_lines(path, read_lines(path.read_bytes(), step)[0])
+        write_lines(path, read_lines(read_regular(path), step)[0])

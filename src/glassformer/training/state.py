@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.errors import CheckpointError
+from glassformer.storage import read_regular
 
 STATE = "state.json"
 
@@ -49,7 +50,7 @@ def read_state(folder: Path) -> State:
     if not path.is_file():
         raise CheckpointError(f"{STATE} is missing.")
     try:
-        plain = json.loads(path.read_bytes())
+        plain = json.loads(read_regular(path))
         state = State(progress=Progress(**plain["progress"]), metrics=Seal(**plain["metrics"]))
     except OSError as error:
         raise CheckpointError(f"{STATE} cannot be read: {error.strerror}.") from None

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from glassformer.errors import CheckpointError
+from glassformer.storage import open_regular
 
 _NUMBERS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 10: "<Q", 11: "<q"}
 _NUMBERS |= {12: "<d"}
@@ -54,7 +55,7 @@ class GGUFHeader:
 
     def __init__(self, path: Path) -> None:
         try:
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 self._bytes = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         except (OSError, ValueError) as error:  # an empty file cannot be mapped
             raise CheckpointError(f"{path} is damaged or no GGUF file: {error}.") from None
