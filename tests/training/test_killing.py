@@ -44,6 +44,16 @@ def test_the_judge_can_fail(kills, tmp_path):
     assert judged(0, "", serious) == "BREACH"
     assert judged(None, "") == judged(0, "Traceback …") == judged(1, "glassformer: x") == "BREACH"
     assert judged(2, "") == judged(2, "glassformer: a\nglassformer: b\n") == "BREACH"
+    metrics = out / "metrics.jsonl"
+    cut = kills.Damage("cut off", (Path("metrics.jsonl"),))
+    lines = metrics.read_text("utf-8").splitlines(keepends=True)
+    measured = next(i for i, line in enumerate(lines) if "valid_loss" in line)
+    metrics.write_text("".join(lines[:measured] + lines[measured + 1 :]), "utf-8")
+    assert judged(0, "metrics.jsonl is damaged: …", cut) == "said so, and identical"
+    assert judged(0, "", cut) == judged(0, "metrics.jsonl is damaged: …", serious) == "BREACH"
+    metrics.write_text("".join(lines).replace('"valid_loss": ', '"valid_loss": 1'), "utf-8")
+    assert judged(0, "metrics.jsonl is damaged: …", cut) == "BREACH"
+    metrics.write_text("".join(lines), "utf-8")
     shutil.copyfile(out / "best" / "config.json", out / "model" / "model.safetensors")
     assert judged(0, "") == "BREACH"
 
