@@ -67,7 +67,7 @@ def test_run_tells_passes_and_keeps_progress(run, folder):
     file = folder / FIRST.file_name
     file.write_text(FIRST.faults()[0].source, "utf-8")
     code, out, _ = run("practice", "run", FIRST.name)
-    said = FIRST.faults()[0].said("en").split(". ")[0]
+    said = FIRST.faults()[0].sentence("en").split(". ")[0]
     assert code == 1 and said in " ".join(out.split())
     assert not (folder / "solutions").exists()
     file.write_text(FIRST.solution, "utf-8")
@@ -92,7 +92,7 @@ def test_run_json_is_for_programs(run, folder):
 
 
 def test_hints_come_one_after_the_other(run, folder):
-    hints = FIRST.task("en").hints
+    hints = FIRST.brief("en").hints
     assert hints[0][:20] in run("practice", "hint", FIRST.name)[1]  # also before there is a folder
     run("practice")
     for hint in hints:
@@ -101,9 +101,9 @@ def test_hints_come_one_after_the_other(run, folder):
     assert code == 0 and hints[-1][:20] in out and "no more hints" in err
     data = json.loads(run("practice", "hint", SECOND.name, "--json", "--lang", "zh")[1])
     assert data == {
-        "hint": SECOND.task("zh").hints[0],
+        "hint": SECOND.brief("zh").hints[0],
         "n": 1,
-        "total": len(SECOND.task("zh").hints),
+        "total": len(SECOND.brief("zh").hints),
     }
 
 
@@ -113,7 +113,7 @@ def test_a_progress_file_with_too_many_hints_is_no_obstacle(run, folder):
     data = json.loads(path.read_text("utf-8"))
     data["hints"] = {FIRST.name: 999}
     path.write_text(json.dumps(data), "utf-8")
-    hints = FIRST.task("en").hints
+    hints = FIRST.brief("en").hints
     code, out, err = run("practice", "hint", FIRST.name)
     assert code == 0 and hints[-1][:20] in out and "no more hints" in err
     rows = json.loads(run("practice", "list", "--json")[1])
@@ -250,36 +250,36 @@ def window(tmp_path):
 
 @pytest.mark.parametrize("code", ["en", "zh"])
 def test_a_sitting_in_a_real_terminal(window, tmp_path, code):
-    say, task = Language(code).say, FIRST.task(code)
+    say, brief = Language(code).say, FIRST.brief(code)
     folder = tmp_path / "mine"
     file = folder / FIRST.file_name
     fault = FIRST.faults()[0]
 
     window.start(folder, code)
-    window.wait(task.title, say("practice.found.nothing", name=FIRST.entry[0]))
-    assert file.read_text("utf-8").startswith(f"# {task.title}")
+    window.wait(brief.title, say("practice.found.nothing", name=FIRST.entry[0]))
+    assert file.read_text("utf-8").startswith(f"# {brief.title}")
 
     file.write_text(fault.source, "utf-8")
-    window.wait(fault.said(code), say("practice.failed"))
+    window.wait(fault.sentence(code), say("practice.failed"))
     window.press("h")
-    window.wait(say("practice.hint", n=1, total=len(task.hints)), task.hints[0][:30].rstrip("`"))
+    window.wait(say("practice.hint", n=1, total=len(brief.hints)), brief.hints[0][:30].rstrip("`"))
     window.press("s")
     window.wait(say("practice.notice.solution"))
 
     file.write_text(FIRST.solution, "utf-8")
     window.wait(
         say("practice.passed"),
-        task.then[:30],
+        brief.then[:30],
         say("practice.progress", n=1, total=len(all_exercises())),
     )
     assert (folder / "solutions" / FIRST.file_name).exists()
 
     window.press("n")
-    window.wait(SECOND.task(code).title, say("practice.found.nothing", name=SECOND.entry[0]))
+    window.wait(SECOND.brief(code).title, say("practice.found.nothing", name=SECOND.entry[0]))
     window.press("l")
     window.wait(f"✓ {FIRST.number:02d} {FIRST.name}", say("practice.key.go"))
     window.press("l")
-    window.wait(SECOND.task(code).title, gone=[say("practice.key.go")])
+    window.wait(SECOND.brief(code).title, gone=[say("practice.key.go")])
     window.press("q")
     said = say(
         "practice.bye",
@@ -291,12 +291,12 @@ def test_a_sitting_in_a_real_terminal(window, tmp_path, code):
     window.stop()
 
     window.start(folder, code)
-    window.wait(SECOND.task(code).title, say("practice.progress", n=1, total=len(all_exercises())))
+    window.wait(SECOND.brief(code).title, say("practice.progress", n=1, total=len(all_exercises())))
     window.press("r")
     window.wait(say("practice.question.reset", file=SECOND.file_name))
     window.press("n")
     window.wait(
-        SECOND.task(code).title, gone=[say("practice.question.reset", file=SECOND.file_name)]
+        SECOND.brief(code).title, gone=[say("practice.question.reset", file=SECOND.file_name)]
     )
     window.press("q")
     window.wait(said)

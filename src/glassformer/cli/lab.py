@@ -20,8 +20,8 @@ from glassformer.render.paragraph import Paragraph
 from glassformer.render.terminal.legend import draw_legend
 
 if TYPE_CHECKING:
-    from glassformer.school.lab import Report
-    from glassformer.school.lab.progress import Progress
+    from glassformer.school.lab import ExperimentReport
+    from glassformer.school.lab.progress import ProgressCallback
 
 _STYLES = {"holds": "bold green", "partly": "bold yellow", "fails": "bold red"}
 _SIGNS = {True: "✓", False: "✗"}
@@ -52,7 +52,7 @@ def add(app: typer.Typer, language: Language) -> None:
         plain: Annotated[bool, typer.Option("--json", help=say("lab.json"))] = False,
     ) -> None:
         # Imported here: other commands need no experiments.
-        from glassformer.school.lab import NAMES, run
+        from glassformer.school.lab import NAMES, run_experiment
 
         if name is None:
             if any(each is not None for each in (size, seed, png, svg, model)) or plain:
@@ -60,23 +60,28 @@ def add(app: typer.Typer, language: Language) -> None:
             terminal().print(_list(language))
             return
         _check_files(png, svg, language)
-        with _bar(language) as progress:
-            report = run(name, size=size or "full", seed=seed or 0, progress=progress, model=model)
+        with _progress_bar(language) as progress:
+            report = run_experiment(
+                name, size=size or "full", seed=seed or 0, progress=progress, model=model
+            )
         _write_files(report, png, svg, language)
         if plain:
             typer.echo(to_json(report.as_dict(language)))
         else:
             console = terminal()
-            console.print(_shown(report, console.width, language))
+            console.print(_draw_report(report, console.width, language))
 
 
 def _list(language: Language) -> RenderableType:
-    from glassformer.school.lab import NAMES, Words, find
+    from glassformer.school.lab import NAMES, ExperimentTexts, find_experiment
 
     say = language.say
     entries = []
     for name in NAMES:
-        claim, seconds = Words(name, language).claim, find(name).seconds["full"]
+        claim, seconds = (
+            ExperimentTexts(name, language).claim,
+            find_experiment(name).seconds["full"],
+        )
         entries.append((name, say("lab.takes", claim=claim, seconds=seconds)))
     return Group(
         Text(say("lab.title"), style="bold"),
@@ -100,25 +105,27 @@ def _check_files(png: str | None, svg: str | None, language: Language) -> None:
         check_chart_file(path)
 
 
-def _write_files(report: "Report", png: str | None, svg: str | None, language: Language) -> None:
+def _write_files(
+    report: "ExperimentReport", png: str | None, svg: str | None, language: Language
+) -> None:
     from glassformer.render.figure.chart import spoken, write_chart
 
     for path in (png, svg):
         if path is None:
             continue
         drawn = spoken(language)
-        words = report.words(drawn)
+        texts = report.texts(drawn)
         space = "" if drawn.code == "zh" else " "  # a full stop of Chinese brings its own
         write_chart(
             report.chart(drawn),
             path,
-            title=f"{words.title} · {_outcome(report, drawn)}",
-            caption=f"{words.claim}{space}{_took(report, drawn)}",
+            title=f"{texts.title} · {_outcome_text(report, drawn)}",
+            caption=f"{texts.claim}{space}{_run_text(report, drawn)}",
         )
 
 
 @contextmanager
-def _bar(language: Language) -> Iterator["Progress"]:
+def _progress_bar(language: Language) -> Iterator["ProgressCallback"]:
     """A bar on standard error where that is a terminal; it is gone when all is measured."""
     if not sys.stderr.isatty():
         yield lambda _: None
@@ -137,30 +144,30 @@ def _bar(language: Language) -> Iterator["Progress"]:
         yield lambda share: shown.update(task, completed=share)
 
 
-def _shown(report: "Report", width: int, language: Language) -> RenderableType:
+def _draw_report(report: "ExperimentReport", width: int, language: Language) -> RenderableType:
     from glassformer.render.terminal.chart import draw_chart
 
-    say, words = language.say, report.words(language)
+    say, texts = language.say, report.texts(language)
     verdict: list[RenderableType] = [
-        Text(_outcome(report, language), style=_STYLES[report.verdict.outcome])
+        Text(_outcome_text(report, language), style=_STYLES[report.verdict.outcome])
     ]
     verdict += [
         draw_legend([(_SIGNS[holds], sentence)]) for holds, sentence in report.sentences(language)
     ]
     return Group(
-        Text(words.title, style="bold"),
-        *_section(say("lab.claim"), Paragraph(words.claim)),
-        *_section(say("lab.prediction"), Paragraph(words.prediction)),
+        Text(texts.title, style="bold"),
+        *_section(say("lab.claim"), Paragraph(texts.claim)),
+        *_section(say("lab.prediction"), Paragraph(texts.prediction)),
         *_section(
             say("lab.measured"),
             Group(
                 draw_chart(report.chart(language), width=width - 2, language=language),
                 "",
-                Paragraph(_took(report, language), style="dim"),
+                Paragraph(_run_text(report, language), style="dim"),
             ),
         ),
         *_section(say("lab.verdict"), Group(*verdict)),
-        *_section(say("lab.why"), Paragraph(words.explanation)),
+        *_section(say("lab.why"), Paragraph(texts.explanation)),
         *_section(
             say("lab.look"),
             draw_legend((file, name) for file, name in report.experiment.places),
@@ -172,16 +179,16 @@ def _section(title: str, body: RenderableType) -> list[RenderableType]:
     return ["", Text(title, style="bold"), Padding(body, (0, 0, 0, 2))]
 
 
-def _outcome(report: "Report", language: Language) -> str:
-    told = {
+def _outcome_text(report: "ExperimentReport", language: Language) -> str:
+    texts = {
         "holds": language.say("lab.holds"),
         "partly": language.say("lab.partly"),
         "fails": language.say("lab.fails"),
     }
-    return told[report.verdict.outcome]
+    return texts[report.verdict.outcome]
 
 
-def _took(report: "Report", language: Language) -> str:
+def _run_text(report: "ExperimentReport", language: Language) -> str:
     import torch
 
     return language.say(

@@ -41,11 +41,11 @@ def add(app: typer.Typer, language: Language) -> None:
         as_json: Annotated[bool, typer.Option("--json", help=say("learn.json"))] = False,
     ) -> None:
         if book is not None:
-            _write(book, language)
+            _write_book(book, language)
             return
-        kept = opened(progress, language)
+        kept = open_progress(progress, language)
         if following:
-            name = _following(kept, name)
+            name = _find_next(kept, name)
             if name is None:
                 terminal().print(say("learn.all"))
                 return
@@ -57,7 +57,7 @@ def add(app: typer.Typer, language: Language) -> None:
             _list(kept, terminal(), language)
 
 
-def opened(path: str | None, language: Language) -> "Progress":
+def open_progress(path: str | None, language: Language) -> "Progress":
     """The learner's progress; a file that could not be used is kept, and named."""
     from glassformer.school.learn.progress import NotProgress, default_path, load_progress
 
@@ -71,7 +71,7 @@ def opened(path: str | None, language: Language) -> "Progress":
     return found
 
 
-def saved(progress: "Progress", language: Language) -> bool:
+def save_progress(progress: "Progress", language: Language) -> bool:
     """Keep the progress; where that cannot be, say so."""
     from glassformer.school.learn.progress import Unsaved
 
@@ -98,12 +98,12 @@ def _show(name: str, progress: "Progress", language: Language) -> None:
     lab, practice = known_names()
     chapter = read_chapter(name, language)
     drawing = draw_chapter(chapter, known=Known(lab, practice), language=language)
-    _page(drawing, terminal())
+    _print_paged(drawing, terminal())
     progress.mark_read(chapter.name, date.today())
-    saved(progress, language)  # if it cannot be, the chapter is read all the same
+    save_progress(progress, language)  # if it cannot be, the chapter is read all the same
 
 
-def _page(drawing: RenderableType, console: Console) -> None:
+def _print_paged(drawing: RenderableType, console: Console) -> None:
     """Through a pager where a person sits in front of a terminal, straight on otherwise."""
     if not console.is_terminal:
         console.print(drawing)
@@ -113,7 +113,7 @@ def _page(drawing: RenderableType, console: Console) -> None:
         console.print(drawing)
 
 
-def _following(progress: "Progress", name: str | None) -> str | None:
+def _find_next(progress: "Progress", name: str | None) -> str | None:
     """The chapter after this one, or the first that was not read yet."""
     from glassformer.school.learn import chapter_names
 
@@ -125,7 +125,7 @@ def _following(progress: "Progress", name: str | None) -> str | None:
 
 def _as_list(progress: "Progress", language: Language) -> list[dict[str, object]]:
     from glassformer.school.learn import read_chapters, read_questions
-    from glassformer.school.learn.blocks import plain
+    from glassformer.school.learn.blocks import plain_text
 
     found = []
     for chapter in read_chapters(language):
@@ -134,7 +134,7 @@ def _as_list(progress: "Progress", language: Language) -> list[dict[str, object]
             {
                 "number": chapter.number,
                 "name": chapter.name,
-                "title": plain(chapter.title),
+                "title": plain_text(chapter.title),
                 "read": progress.read.get(chapter.name),
                 "questions": len(asked),
                 "answered": sum(name in progress.cards for name in asked),
@@ -166,7 +166,7 @@ def _list(progress: "Progress", console: Console, language: Language) -> None:
     console.print(Paragraph(say("learn.so.far", n=n_read, total=len(chapters)), style="dim"))
 
 
-def _write(book: str, language: Language) -> None:
+def _write_book(book: str, language: Language) -> None:
     from glassformer.school.learn import Known
     from glassformer.school.learn.book import write_book
 

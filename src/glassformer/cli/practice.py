@@ -99,19 +99,19 @@ def add(app: typer.Typer, language: Language) -> None:
 def _practise(name: str | None, folder: Path, language: Language) -> None:
     """Create what is missing, then watch; without a terminal, grade once and say how to go on."""
     from glassformer.school.practice import all_exercises
-    from glassformer.school.practice.session import Session
+    from glassformer.school.practice.session import PracticeSession
     from glassformer.school.practice.workspace import Workspace
 
     workspace = Workspace(folder, language)
     exercises = all_exercises()
-    chosen = None if name is None else _exercise(name, language).name
+    chosen = None if name is None else _find_exercise(name, language).name
     is_new = not folder.exists()
     workspace.create(exercises)
-    progress, notice = _progress(folder, language)
+    progress, notice = _load_progress(folder, language)
     progress.current = chosen or progress.current
     if is_new:
         notice = language.say("practice.welcome", folder=folder)
-    session = Session(
+    session = PracticeSession(
         exercises=exercises,
         workspace=workspace,
         progress=progress,
@@ -119,7 +119,7 @@ def _practise(name: str | None, folder: Path, language: Language) -> None:
         notice=notice,
     )
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        _once(session.current, workspace, progress, language)
+        _grade_once(session.current, workspace, progress, language)
         command = f"glassformer practice run {session.current.name}{workspace.options}"
         typer.echo(f"\n{language.say('practice.pipe', command=command)}")
         return
@@ -127,14 +127,14 @@ def _practise(name: str | None, folder: Path, language: Language) -> None:
 
     watch(session, folder, language)
     if session.unsaved:
-        _note(f"\n{language.say('practice.notice.progress', reason=session.unsaved)}")
+        _print_note(f"\n{language.say('practice.notice.progress', reason=session.unsaved)}")
         return
     n_passed = sum(each.name in progress.passed for each in exercises)
     values = {"n": n_passed, "total": len(exercises), "command": workspace.command}
     typer.echo(f"\n{language.say('practice.bye', **values)}")
 
 
-def _progress(folder: Path, language: Language) -> tuple["Progress", str]:
+def _load_progress(folder: Path, language: Language) -> tuple["Progress", str]:
     from glassformer.school.practice.progress import NotProgress, load
 
     try:
@@ -150,8 +150,8 @@ def _list(folder: Path, plain: bool, language: Language) -> None:
     from glassformer.school.practice import all_exercises
     from glassformer.school.practice.terminal import draw_list
 
-    progress, notice = _progress(folder, language)
-    _note(notice)
+    progress, notice = _load_progress(folder, language)
+    _print_note(notice)
     exercises = all_exercises()
     if plain:
         rows = [_row(exercise, progress, language) for exercise in exercises]
@@ -163,30 +163,30 @@ def _list(folder: Path, plain: bool, language: Language) -> None:
 
 
 def _row(exercise: "Exercise", progress: "Progress", language: Language) -> dict[str, Any]:
-    from glassformer.school.practice.session import n_hints_read
+    from glassformer.school.practice.session import count_hints_read
 
-    task = exercise.task(language.code)
+    brief = exercise.brief(language.code)
     return {
         "number": exercise.number,
         "name": exercise.name,
-        "title": task.title,
+        "title": brief.title,
         "kind": exercise.kind,
         "minutes": exercise.minutes,
         "difficulty": exercise.difficulty,
         "passed": exercise.name in progress.passed,
-        "hints": {"read": n_hints_read(progress, exercise, task), "total": len(task.hints)},
+        "hints": {"read": count_hints_read(progress, exercise, brief), "total": len(brief.hints)},
     }
 
 
 def _run(name: str, folder: Path, plain: bool, language: Language) -> None:
-    exercise, workspace = _found(name, folder, language)
-    progress, notice = _progress(folder, language)
-    _note(notice)
-    if not _once(exercise, workspace, progress, language, plain=plain):
+    exercise, workspace = _locate(name, folder, language)
+    progress, notice = _load_progress(folder, language)
+    _print_note(notice)
+    if not _grade_once(exercise, workspace, progress, language, plain=plain):
         raise typer.Exit(_FAILED)
 
 
-def _once(
+def _grade_once(
     exercise: "Exercise",
     workspace: "Workspace",
     progress: "Progress",
@@ -196,13 +196,13 @@ def _once(
 ) -> bool:
     from glassformer.school.practice.grading import Grader
     from glassformer.school.practice.report_texts import as_json
-    from glassformer.school.practice.session import Graded, Session
+    from glassformer.school.practice.session import Graded, PracticeSession
     from glassformer.school.practice.terminal import draw_report
 
     with Grader() as grader:
         report = grader.grade(exercise, workspace.file(exercise))
     # The same book-keeping as in a sitting: progress, and the solution once it is earned.
-    session = Session(
+    session = PracticeSession(
         exercises=[exercise], workspace=workspace, progress=progress, language=language
     )
     session.handle(Graded(report))
@@ -213,63 +213,63 @@ def _once(
         path = workspace.solution_file(exercise)
         if report.passed and path.exists():
             typer.echo(f"\n{language.say('practice.solution', file=path)}")
-    _note(session.notice)
+    _print_note(session.notice)
     return report.passed
 
 
 def _hint(name: str, folder: Path, plain: bool, language: Language) -> None:
-    from glassformer.school.practice.session import Key, Session, n_hints_read
+    from glassformer.school.practice.session import Key, PracticeSession, count_hints_read
     from glassformer.school.practice.terminal import draw_prose
 
-    exercise, workspace = _found(name, folder, language, must_exist=False)
-    progress, notice = _progress(folder, language)
-    _note(notice)
-    session = Session(
+    exercise, workspace = _locate(name, folder, language, must_exist=False)
+    progress, notice = _load_progress(folder, language)
+    _print_note(notice)
+    session = PracticeSession(
         exercises=[exercise], workspace=workspace, progress=progress, language=language
     )
-    task = exercise.task(language.code)
-    hints, read = task.hints, 1  # without a folder, there is nobody to remember it for
+    brief = exercise.brief(language.code)
+    hints, read = brief.hints, 1  # without a folder, there is nobody to remember it for
     if folder.exists():
         session.handle(Key("h"))
-        read = n_hints_read(progress, exercise, task)
+        read = count_hints_read(progress, exercise, brief)
     if plain:
         typer.echo(json.dumps({"hint": hints[read - 1], "n": read, "total": len(hints)}))
         return
     typer.echo(language.say("practice.hint", n=read, total=len(hints)))
     terminal().print(draw_prose(hints[read - 1]))
-    _note(session.notice)
+    _print_note(session.notice)
 
 
 def _reset(name: str, folder: Path, yes: bool, language: Language) -> None:
-    from glassformer.school.practice.session import Key, Session
+    from glassformer.school.practice.session import Key, PracticeSession
 
-    exercise, workspace = _found(name, folder, language)
+    exercise, workspace = _locate(name, folder, language)
     if not yes:
         if not sys.stdin.isatty():
             raise ConfigError(language.say("practice.error.ask"))
         question = language.say("practice.question.reset", file=exercise.file_name)
         if not typer.confirm(question, default=False):
             return
-    progress, notice = _progress(folder, language)
-    _note(notice)
-    session = Session(
+    progress, notice = _load_progress(folder, language)
+    _print_note(notice)
+    session = PracticeSession(
         exercises=[exercise], workspace=workspace, progress=progress, language=language
     )
     session.handle(Key("r"))
     session.handle(Key("y"))
-    _note(session.notice)
+    _print_note(session.notice)
 
 
 def _verify(names: Sequence[str], everything: bool, plain: bool, language: Language) -> None:
     from glassformer.school.practice import all_exercises
-    from glassformer.school.practice.verification import Verdict, verify
+    from glassformer.school.practice.verification import ExerciseVerdict, verify
 
     if not names and not everything:
         raise ConfigError(language.say("practice.error.which"))
-    chosen = all_exercises() if everything else [_exercise(name, language) for name in names]
+    chosen = all_exercises() if everything else [_find_exercise(name, language) for name in names]
     say = language.say
 
-    def show(verdict: Verdict) -> None:
+    def show(verdict: ExerciseVerdict) -> None:
         if plain:
             return
         values = {"name": verdict.exercise, "faults": verdict.n_faults}
@@ -299,27 +299,27 @@ def _verify(names: Sequence[str], everything: bool, plain: bool, language: Langu
         raise typer.Exit(_FAILED)
 
 
-def _exercise(name: str, language: Language) -> "Exercise":
+def _find_exercise(name: str, language: Language) -> "Exercise":
     from glassformer.school.practice.exercise import UnknownExercise, find_exercise
-    from glassformer.school.practice.report_texts import unknown
+    from glassformer.school.practice.report_texts import describe_unknown
 
     try:
         return find_exercise(name)
     except UnknownExercise as error:
-        raise ConfigError(unknown(error, language)) from None
+        raise ConfigError(describe_unknown(error, language)) from None
 
 
-def _found(
+def _locate(
     name: str, folder: Path, language: Language, *, must_exist: bool = True
 ) -> tuple["Exercise", "Workspace"]:
     from glassformer.school.practice.workspace import Workspace
 
-    exercise = _exercise(name, language)
+    exercise = _find_exercise(name, language)
     if must_exist and not folder.exists():
         raise ConfigError(language.say("practice.error.none", folder=folder))
     return exercise, Workspace(folder, language)
 
 
-def _note(sentence: str) -> None:
+def _print_note(sentence: str) -> None:
     if sentence:
         typer.echo(sentence, err=True)

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from glassformer.cli.help import Command
-from glassformer.cli.learn import known_names, opened, saved
+from glassformer.cli.learn import known_names, open_progress, save_progress
 from glassformer.cli.terminal import terminal
 from glassformer.errors import ConfigError
 from glassformer.languages import Language
@@ -57,25 +57,25 @@ def add(app: typer.Typer, language: Language) -> None:
         ] = None,
         as_json: Annotated[bool, typer.Option("--json", help=say("quiz.json"))] = False,
     ) -> None:
-        asked = _chosen(topic or chapter, language)
-        kept = opened(progress, language)
+        asked = _select_questions(topic or chapter, language)
+        kept = open_progress(progress, language)
         if as_json:
             rows = [_as_dict(question, kept, language) for question in asked]
             typer.echo(json.dumps(rows, ensure_ascii=False))
         elif listed:
-            _list(asked, kept, _any_width(), language)
+            _list(asked, kept, _narrow_terminal(), language)
         else:
             _Round(asked, kept, most, language).run()
 
 
-def _any_width() -> Console:
+def _narrow_terminal() -> Console:
     """A terminal, however narrow: questions are prose, which loses no digits."""
     console = terminal()
     console.width = min(console.width, Console().width)
     return console
 
 
-def _chosen(topic: str | None, language: Language) -> "list[Question]":
+def _select_questions(topic: str | None, language: Language) -> "list[Question]":
     from glassformer.school.learn import read_questions, topics
 
     if topic is not None and topic not in topics():
@@ -92,12 +92,12 @@ class _Round:
         self, asked: "list[Question]", progress: "Progress", most: int, language: Language
     ) -> None:
         from glassformer.school.learn import Known
-        from glassformer.school.learn.session import Session
+        from glassformer.school.learn.session import QuizSession
 
         self.progress, self.language, self.is_kept = progress, language, True
-        self.console: Console = _any_width()
+        self.console: Console = _narrow_terminal()
         self.known = Known(*known_names())
-        self.session = Session(asked, progress.cards, today=date.today(), most=most)
+        self.session = QuizSession(asked, progress.cards, today=date.today(), most=most)
 
     def run(self) -> None:
         say, session = self.language.say, self.session
@@ -124,7 +124,7 @@ class _Round:
     def _save(self) -> None:
         """What cannot be kept is told once, and does not end the round."""
         if self.is_kept:
-            self.is_kept = saved(self.progress, self.language)
+            self.is_kept = save_progress(self.progress, self.language)
 
     def _ask(self, question: "Question") -> None:
         from glassformer.school.learn.spaced_repetition import QUALITIES
@@ -136,7 +136,7 @@ class _Round:
         self._print(f"{number} / {self.session.total}  {question.topic}", "dim")
         self.console.print(draw_line(question.ask[self.language.code], style="bold"))
         if question.answer is not None:
-            right = self._typed(question)
+            right = self._ask_typed(question)
             self._print(say("quiz.right" if right else "quiz.wrong"), "green" if right else "red")
             self._answer(question)
             self.session.grade(QUALITIES["good" if right else "again"])
@@ -145,7 +145,7 @@ class _Round:
         self._answer(question)
         self.session.grade(QUALITIES[self._grade()])
 
-    def _typed(self, question: "Question") -> bool:
+    def _ask_typed(self, question: "Question") -> bool:
         assert question.answer is not None
         say = self.language.say
         hint = say("quiz.type.shape" if question.answer.is_shape else "quiz.type.number")

@@ -12,7 +12,7 @@ import torch
 import glassformer
 from glassformer.languages import CODES, Language
 from glassformer.render.chart import Bars, Cells, Lines
-from glassformer.school.lab import NAMES, find, run
+from glassformer.school.lab import NAMES, find_experiment, run_experiment
 from glassformer.school.lab.experiment import OUTCOMES
 
 pytestmark = pytest.mark.plain  # they train: with every signature checked, four times as long
@@ -30,7 +30,7 @@ TIMED = {
 
 @cache
 def report(name):
-    return run(name, size="quick")
+    return run_experiment(name, size="quick")
 
 
 def numbers(name):
@@ -79,7 +79,7 @@ def test_a_chart_has_a_number_for_every_place(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_to_look_at_exists(name):
-    places = find(name).places
+    places = find_experiment(name).places
     assert places
     for file, thing in places:
         assert (SOURCE / file).is_file(), file

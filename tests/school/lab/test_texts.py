@@ -8,7 +8,7 @@ import pytest
 
 from glassformer.languages import CODES
 from glassformer.school.lab import NAMES
-from glassformer.school.lab.texts import read_words
+from glassformer.school.lab.texts import read_texts
 
 HAN = re.compile(r"[\u4e00-\u9fff]")
 PACKAGE = Path(__file__).parents[3] / "src" / "glassformer"
@@ -35,9 +35,9 @@ def test_there_is_a_text_for_every_experiment_and_no_other():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_both_languages_say_the_same_things(name):
-    words = read_words(name)
-    assert tuple(words) == CODES
-    english, chinese = (dict(flat(words[code])) for code in CODES)
+    texts = read_texts(name)
+    assert tuple(texts) == CODES
+    english, chinese = (dict(flat(texts[code])) for code in CODES)
     assert list(english) == list(chinese)
     assert {"title", "claim", "prediction", "explanation"} <= set(english)
     for key, text in english.items():
@@ -46,27 +46,27 @@ def test_both_languages_say_the_same_things(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_text_is_in_its_language(name):
-    words = read_words(name)
-    for key, text in flat(words["en"]):
+    texts = read_texts(name)
+    for key, text in flat(texts["en"]):
         assert text.strip() == text and not HAN.search(text), key
-    for key, text in flat(words["zh"]):
+    for key, text in flat(texts["zh"]):
         assert not re.search(r"[\u4e00-\u9fff] ?[,.;:!?]|[,;:!?][\u4e00-\u9fff]", text), key
         if not key.startswith("names."):  # a formula or a name is the same in both
             assert HAN.search(text), key
     for key in ("claim", "prediction", "explanation"):
-        assert words["en"][key].endswith(".") and words["zh"][key].endswith("。")
+        assert texts["en"][key].endswith(".") and texts["zh"][key].endswith("。")
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_name_and_check_is_used(name):
     code = (CODE / f"{name.replace('-', '_')}.py").read_text("utf-8")
-    if "lab.panels import" in code:  # which names its words itself
+    if "lab.panels import" in code:  # which names its texts itself
         code += (CODE.parent / "panels.py").read_text("utf-8")
     quoted = set(re.findall(r'"(\w+)"', code))
-    made = set(re.findall(r'words\(f"([^"]+)"', code))
-    for key in read_words(name)["en"]["names"]:
+    made = set(re.findall(r'texts\(f"([^"]+)"', code))
+    for key in read_texts(name)["en"]["names"]:
         suffixed = any(key.endswith(form.split("}")[-1]) for form in made if "}" in form)
         written = key in quoted or suffixed or name in ("errors", "warmup")
         assert written, key
     if name != "errors":
-        assert set(read_words(name)["en"]["checks"]) <= set(re.findall(r'Check\(\s*"(\w+)"', code))
+        assert set(read_texts(name)["en"]["checks"]) <= set(re.findall(r'Check\(\s*"(\w+)"', code))

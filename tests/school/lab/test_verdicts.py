@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from glassformer.school.lab import NAMES, Check, Verdict, find
+from glassformer.school.lab import NAMES, Check, Verdict, find_experiment
 
 
 def by_path(numbers, path):
@@ -290,13 +290,13 @@ def test_every_experiment_is_here():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_good_numbers_hold(name):
-    verdict = find(name).judge(GOOD[name])
+    verdict = find_experiment(name).judge(GOOD[name])
     assert verdict.outcome == "holds", [c for c in verdict.checks if not c.holds]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_check_can_fail(name):
-    keys = {check.key for check in find(name).judge(GOOD[name]).checks} - {"all"}
+    keys = {check.key for check in find_experiment(name).judge(GOOD[name]).checks} - {"all"}
     assert keys == {key for doctored, _, _, key in DOCTORED if doctored == name}
 
 
@@ -305,7 +305,7 @@ def test_doctored_numbers_are_noticed(name, path, value, key):
     numbers = copy.deepcopy(GOOD[name])
     place, last = by_path(numbers, path)
     place[last] = value
-    verdict = find(name).judge(numbers)
+    verdict = find_experiment(name).judge(numbers)
     failed = {check.key for check in verdict.checks if not check.holds}
     assert key in failed
     heart = verdict.checks[0].key
@@ -324,11 +324,11 @@ def test_the_first_check_is_the_heart():
 def test_sentences_take_whatever_was_measured(name):
     """A verdict on broken numbers is still told: nothing in a sentence depends on good ones."""
     from glassformer.languages import CODES, Language
-    from glassformer.school.lab import Words
+    from glassformer.school.lab import ExperimentTexts
 
-    for check in find(name).judge(GOOD[name]).checks:
+    for check in find_experiment(name).judge(GOOD[name]).checks:
         for code in CODES:
-            words = Words(name, Language(code))
+            texts = ExperimentTexts(name, Language(code))
             values = dict.fromkeys(check.values, math.nan)
-            assert words.told(check.key, check.values)
-            assert "{" not in words.told(check.key, values)
+            assert texts.check_sentence(check.key, check.values)
+            assert "{" not in texts.check_sentence(check.key, values)

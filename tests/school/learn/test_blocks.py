@@ -12,7 +12,7 @@ from glassformer.school.learn.blocks import (
     Snippet,
     Table,
     Verbatim,
-    plain,
+    plain_text,
     read_blocks,
     read_line,
 )
@@ -33,7 +33,7 @@ def test_formulas_are_left_alone():
     assert read_blocks("```math\na_1 \\cdot b_2\n```") == (Formula("a_1 \\cdot b_2"),)
     line = read_line(r"both $a_1$ and $\sqrt{b_2}$, for 5 $ more")
     assert [p.text for p in line if p.kind == "formula"] == ["a_1", r"\sqrt{b_2}"]
-    assert plain(line) == "both a₁ and √b₂, for 5 $ more"
+    assert plain_text(line) == "both a₁ and √b₂, for 5 $ more"
 
 
 def test_references_have_names_and_perhaps_a_caption():
@@ -49,7 +49,7 @@ def test_references_have_names_and_perhaps_a_caption():
 def test_lists_keep_their_first_number():
     (found,) = read_blocks("2. two\n3. three\n")
     assert isinstance(found, Items)
-    assert (found.first, [plain(line) for line in found.lines]) == (2, ["two", "three"])
+    assert (found.first, [plain_text(line) for line in found.lines]) == (2, ["two", "three"])
     (found,) = read_blocks("- one\n- two `code`\n")
     assert found.first is None and found.lines[1][1].kind == "code"
 
@@ -57,7 +57,7 @@ def test_lists_keep_their_first_number():
 def test_tables():
     (found,) = read_blocks("| a | b |\n|---|---|\n| 1 | *2* |\n")
     assert isinstance(found, Table)
-    assert [plain(cell) for cell in found.head] == ["a", "b"]
+    assert [plain_text(cell) for cell in found.head] == ["a", "b"]
     assert found.rows[0][1] == (Piece("2", "emphasis"),)
 
 
@@ -72,7 +72,7 @@ def test_tables():
 )
 def test_broken_lines_are_joined(written, read):
     (block,) = read_blocks(written)
-    assert plain(block.line) == read
+    assert plain_text(block.line) == read
 
 
 @pytest.mark.plain

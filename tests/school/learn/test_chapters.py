@@ -18,7 +18,7 @@ from glassformer.school.learn.blocks import (
     Reference,
     Snippet,
     Table,
-    plain,
+    plain_text,
 )
 from glassformer.school.learn.questions import read_questions
 
@@ -82,12 +82,12 @@ def test_both_languages_have_the_same_parts(english, chinese):
 
 @pytest.mark.parametrize(("english", "chinese"), PAIRS)
 def test_each_language_is_its_own(english, chinese):
-    said = " ".join(plain(line) for line in lines(english))
+    said = " ".join(plain_text(line) for line in lines(english))
     assert len(HAN.findall(said)) < 20  # 我 爱 你 is an example
     for block in of_kind(chinese, Prose):
-        assert HAN.search(plain(block.line)), plain(block.line)
+        assert HAN.search(plain_text(block.line)), plain_text(block.line)
         assert not re.search(
-            r"[\u4e00-\u9fff] ?[,.;:!?](\s|$)|[,;:!?][\u4e00-\u9fff]", plain(block.line)
+            r"[\u4e00-\u9fff] ?[,.;:!?](\s|$)|[,;:!?][\u4e00-\u9fff]", plain_text(block.line)
         )
 
 

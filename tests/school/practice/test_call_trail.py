@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from glassformer.school.practice import find_exercise
-from glassformer.school.practice.call_trail import Trail, interface
+from glassformer.school.practice.call_trail import Trail, stub_functions
 
 MASK_RIGHT = "    return torch.arange(length) < lengths[:, None, None]\n"
 PADDING = """import torch
@@ -111,5 +111,5 @@ def test_a_trail_ends_by_itself_where_there_is_much_to_see():
 
 @pytest.mark.parametrize("name", ["padding_mask", "self_attention_class"])
 def test_the_interface_is_what_the_stub_names(name):
-    names = interface(find_exercise(name).stub)
+    names = stub_functions(find_exercise(name).stub)
     assert names & {"padding_mask", "SelfAttention.forward"}

@@ -4,15 +4,15 @@ import pytest
 import torch
 
 from glassformer.school.practice import find_exercise
-from glassformer.school.practice.cases import battery, filled_in
-from glassformer.school.practice.outcome import Outcome, agree
-from glassformer.school.practice.plain_values import taken_apart
+from glassformer.school.practice.cases import battery, blanks
+from glassformer.school.practice.outcome import Outcome, outcomes_agree
+from glassformer.school.practice.plain_values import to_plain
 from glassformer.school.practice.random_inputs import Draw
 
 
 def accepts(digits, right, filled):
-    (case,) = filled_in("x", digits=digits)
-    return agree(case, Outcome(taken_apart(right)), Outcome(taken_apart(filled)))
+    (case,) = blanks("x", digits=digits)
+    return outcomes_agree(case, Outcome(to_plain(right)), Outcome(to_plain(filled)))
 
 
 @pytest.mark.parametrize("filled", [(2, 8, 60), [2, 8, 60], [2, 8.0, 60]])

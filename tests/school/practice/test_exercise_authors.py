@@ -29,8 +29,8 @@ def folder(tmp_path):
     for name, text in files("en").items():
         (folder / name).write_text(text, "utf-8")
     for code in PAGES:
-        (task,) = TASK.findall(read(code))
-        (folder / f"{code}.md").write_text(task, "utf-8")
+        (brief,) = TASK.findall(read(code))
+        (folder / f"{code}.md").write_text(brief, "utf-8")
     return folder
 
 

@@ -6,10 +6,15 @@ from glassformer.languages import Language
 from glassformer.school.practice import all_exercises, find_exercise
 from glassformer.school.practice.cases import Case
 from glassformer.school.practice.exercise import Fault
-from glassformer.school.practice.fault_naming import code_lines, line_of, merged, named
+from glassformer.school.practice.fault_naming import (
+    code_lines,
+    find_fault_line,
+    find_faults,
+    merge_edits,
+)
 from glassformer.school.practice.outcome import Outcome
-from glassformer.school.practice.plain_values import taken_apart
-from glassformer.school.practice.report_texts import checklist, tell
+from glassformer.school.practice.plain_values import to_plain
+from glassformer.school.practice.report_texts import checklist, describe_report
 
 NUMPY = """
 import numpy as np
@@ -91,9 +96,9 @@ def test_the_line_is_the_learners(grader):
     )
     report = grader.grade_source(exercise, source)
     assert (report.faults, report.line) == (("divided_by_width",), 6)
-    told = tell(report, exercise, Language("zh"))
-    assert told.sentences == ("你用 D 去除分数了；应当除以 D 的平方根。",)
-    assert told.where == "请看 05_attention.py 第 6 行。"
+    description = describe_report(report, exercise, Language("zh"))
+    assert description.sentences == ("你用 D 去除分数了；应当除以 D 的平方根。",)
+    assert description.where == "请看 05_attention.py 第 6 行。"
 
 
 def test_two_mistakes_at_once_are_both_told(grader):
@@ -101,8 +106,8 @@ def test_two_mistakes_at_once_are_both_told(grader):
     source = "def attention(q, k, v):\n    return (q @ k.mT).softmax(-2) @ v\n"
     report = grader.grade_source(exercise, source)
     assert set(report.faults) == {"no_scaling", "softmax_over_queries"}
-    told = tell(report, exercise, Language("en"))
-    assert told.sentences[0] == "Two mistakes at once:" and len(told.sentences) == 3
+    description = describe_report(report, exercise, Language("en"))
+    assert description.sentences[0] == "Two mistakes at once:" and len(description.sentences) == 3
 
 
 def test_a_mistake_beside_a_known_one_does_not_hide_it(grader):
@@ -149,7 +154,7 @@ def test_a_fault_is_not_named_that_fails_where_the_learner_does_not(grader):
 
 def test_dear_cases_are_run_only_with_faults_that_cheap_ones_leave():
     cases = [Case("values", lambda m: None), Case("large", lambda m: None)]
-    right, wrong = Outcome(taken_apart(1.0)), Outcome(taken_apart(2.0))
+    right, wrong = Outcome(to_plain(1.0)), Outcome(to_plain(2.0))
     faults = [Fault(name=name, source=name, text={}) for name in ("a\n", "b\n", "c\n")]
     run = []
 
@@ -161,18 +166,22 @@ def test_dear_cases_are_run_only_with_faults_that_cheap_ones_leave():
         return outcome
 
     got = [right, wrong]
-    assert named(cases, [right, right], got, faults, load, "solution\n") == ()
+    assert find_faults(cases, [right, right], got, faults, load, "solution\n") == ()
     assert {number for _, number in run} == {0}
 
 
 def test_a_planted_fault_is_not_told_but_other_faults_are(grader):
     exercise = find_exercise("floor_division")
     report = grader.grade_source(exercise, exercise.stub)
-    assert (report.faults, report.told, report.kind) == (("floor_division",), False, "value")
-    assert "//" not in tell(report, exercise, Language("en")).sentences[0]
+    assert (report.faults, report.names_faults, report.kind) == (
+        ("floor_division",),
+        False,
+        "value",
+    )
+    assert "//" not in describe_report(report, exercise, Language("en")).sentences[0]
     other = exercise.stub.replace(" // math.sqrt(D)", "")
     report = grader.grade_source(exercise, other)
-    assert (report.faults, report.told, report.kind) == (("no_scaling",), True, "fault")
+    assert (report.faults, report.names_faults, report.kind) == (("no_scaling",), True, "fault")
 
 
 def test_numbers_by_hand_are_never_given_away(grader):
@@ -180,7 +189,9 @@ def test_numbers_by_hand_are_never_given_away(grader):
     half = exercise.stub.replace("scaled = [..., ..., ...]", "scaled = [1.56, 3.85, 3.0]")
     report = grader.grade_source(exercise, half)
     assert report.kind == "value" and report.tables is None
-    assert tell(report, exercise, Language("en")).sentences == ("scaled[2] = 3 is too small.",)
+    assert describe_report(report, exercise, Language("en")).sentences == (
+        "scaled[2] = 3 is too small.",
+    )
     by_width = exercise.stub.replace("scaled = [..., ..., ...]", "scaled = [0.2, 0.48, 0.39]")
     assert grader.grade_source(exercise, by_width).faults == ("divided_by_width",)
     filled = (
@@ -210,15 +221,15 @@ def test_every_case_has_a_label_in_both_languages(grader):
 
 
 def test_edits_are_merged_only_where_they_do_not_meet():
-    assert merged("a\nb\nc\n", "A\nb\nc\n", "a\nb\nC\n") == "A\nb\nC\n"
-    assert merged("a\nb\n", "A\nb\n", "X\nb\n") is None
+    assert merge_edits("a\nb\nc\n", "A\nb\nc\n", "a\nb\nC\n") == "A\nb\nC\n"
+    assert merge_edits("a\nb\n", "A\nb\n", "X\nb\n") is None
 
 
 def test_comments_and_docstrings_are_no_lines_to_look_at():
     source = '# softmax\ndef f(x):\n    """softmax"""\n    return x.softmax(-1)  # softmax\n'
     assert list(code_lines(source)) == [2, 4]
     fault = next(f for f in find_exercise("attention").faults() if f.name == "softmax_over_queries")
-    assert line_of(fault, find_exercise("attention").solution, source, ["f"]) == 4
+    assert find_fault_line(fault, find_exercise("attention").solution, source, ["f"]) == 4
 
 
 def test_there_are_many_faults():

@@ -8,8 +8,8 @@ import torch
 
 from glassformer.languages import Language
 from glassformer.school.practice import find_exercise
-from glassformer.school.practice.forbidden import Forbidden, found_in, missing_from, stopped
-from glassformer.school.practice.report_texts import tell
+from glassformer.school.practice.forbidden import CallGuard, Forbidden, find_forbidden, find_missing
+from glassformer.school.practice.report_texts import describe_report
 
 SOFTMAX = find_exercise("stable_softmax")
 ATTENTION = find_exercise("attention")
@@ -113,7 +113,7 @@ OTHER_WAYS = {
 def test_softmax_by_hand_means_by_hand(grader, way):
     report = grader.grade_source(SOFTMAX, WAYS[way])
     assert (report.passed, report.kind) == (False, "forbidden")
-    said = tell(report, SOFTMAX, Language("en")).sentences[0]
+    said = describe_report(report, SOFTMAX, Language("en")).sentences[0]
     assert "what you are to write yourself" in said
 
 
@@ -177,20 +177,20 @@ def test_a_function_of_ones_own_may_have_the_name(grader):
 
 def test_an_attribute_of_ones_own_may_have_the_name():
     tree = ast.parse("class A:\n    def f(self):\n        self.linear = 3\n        self.linear + 1")
-    assert found_in(tree, ["linear"]) is None
-    assert found_in(ast.parse("self.linear = nn.Linear(3, 3)"), ["linear"]) == ("Linear", 1)
+    assert find_forbidden(tree, ["linear"]) is None
+    assert find_forbidden(ast.parse("self.linear = nn.Linear(3, 3)"), ["linear"]) == ("Linear", 1)
 
 
 def test_what_is_not_forbidden_runs():
-    with stopped(["attention"]) as stop:
+    with CallGuard(["attention"]) as stop:
         torch.ones(2, 3).softmax(-1)
     assert stop.seen == []
-    with stopped(["tril"]), pytest.raises(Forbidden, match="tril"):
+    with CallGuard(["tril"]), pytest.raises(Forbidden, match="tril"):
         torch.ones(2, 2).tril()
 
 
 def test_required_names():
     tree = ast.parse("import torch\ntorch.einsum('ij->ji', x)")
-    assert missing_from(tree, ["einsum"]) is None
-    assert missing_from(tree, ["rearrange"]) == "rearrange"
-    assert found_in(tree, ["softmax"]) is None
+    assert find_missing(tree, ["einsum"]) is None
+    assert find_missing(tree, ["rearrange"]) == "rearrange"
+    assert find_forbidden(tree, ["softmax"]) is None

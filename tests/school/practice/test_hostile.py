@@ -8,7 +8,7 @@ from glassformer.languages import Language
 from glassformer.school.practice import find_exercise
 from glassformer.school.practice.isolation import LANDLOCK, SECCOMP
 from glassformer.school.practice.landlock import landlock_version
-from glassformer.school.practice.report_texts import tell
+from glassformer.school.practice.report_texts import describe_report
 from glassformer.school.practice.seccomp import seccomp_is_available
 from school.practice.hostile import FORGED, GROUPS, REPLACING
 
@@ -36,8 +36,8 @@ def test_no_hostile_program_passes_or_ends_the_grader(grader, group, name, tmp_p
     report = grader.grade_source(exercise, GROUPS[group][name], tmp_path / "05_attention.py")
     assert not report.passed
     for code in ("en", "zh"):
-        told = tell(report, exercise, Language(code))
-        assert told.sentences and all(each.isprintable() for each in told.sentences)
+        description = describe_report(report, exercise, Language(code))
+        assert description.sentences and all(each.isprintable() for each in description.sentences)
     assert not list(tmp_path.iterdir())
 
 

@@ -8,12 +8,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.school.practice.call_trail import Step
+from glassformer.school.practice.call_trail import TrailStep
 from glassformer.school.practice.messages import MOST_LINE, Interference, read_transcript
 from glassformer.school.practice.outcome import Outcome
-from glassformer.school.practice.plain_values import TooLarge, as_data, from_data, taken_apart
+from glassformer.school.practice.plain_values import TooLarge, as_data, from_data, to_plain
 
-VALUE = taken_apart({"out": torch.arange(6.0).reshape(2, 3), "n": 3})
+VALUE = to_plain({"out": torch.arange(6.0).reshape(2, 3), "n": 3})
 OUTCOMES = [Outcome(VALUE), Outcome(failure="raised", error="ValueError", message="no", line=4)]
 
 
@@ -36,7 +36,7 @@ def test_what_our_own_code_sends_is_understood():
 
 
 def test_a_trail_is_understood():
-    step = Step("attention", 3, 5, 0, (VALUE,), VALUE)
+    step = TrailStep("attention", 3, 5, 0, (VALUE,), VALUE)
     read = read_transcript(lines({"ready": []}, {"begin": 0}, {"trail": [step.as_data()]}), 1)
     assert (read.trail[0].name, read.trail[0].line, read.got) == ("attention", 5, [])
 
@@ -103,12 +103,12 @@ def test_bytes_between_the_lines_are_interference_or_change_nothing(noise, place
 
 
 def test_texts_lose_what_steers_a_terminal():
-    value = from_data(as_data(taken_apart({"\x1b[2J": "\x1b[31mred"})))
+    value = from_data(as_data(to_plain({"\x1b[2J": "\x1b[31mred"})))
     assert list(value.parts) == ["·[2J"] and value.parts["·[2J"].text == "·[31mred"
 
 
 def test_all_parts_of_a_result_together_have_a_size():
     with pytest.raises(TooLarge):
-        taken_apart([torch.ones(400_000) for _ in range(3)])
+        to_plain([torch.ones(400_000) for _ in range(3)])
     with pytest.raises(TooLarge):
-        taken_apart([[0] * 6000, [0] * 6000])
+        to_plain([[0] * 6000, [0] * 6000])

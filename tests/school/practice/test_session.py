@@ -11,10 +11,16 @@ from rich.console import Console
 
 from glassformer.errors import ConfigError
 from glassformer.languages import Language
-from glassformer.school.practice import Report, find_exercise
+from glassformer.school.practice import GradingReport, find_exercise
 from glassformer.school.practice.progress import NotProgress, Progress, load
-from glassformer.school.practice.report import Checked, Finding
-from glassformer.school.practice.session import Graded, Key, Saved, Session, n_hints_read
+from glassformer.school.practice.report import CheckResult, Finding
+from glassformer.school.practice.session import (
+    Graded,
+    Key,
+    PracticeSession,
+    Saved,
+    count_hints_read,
+)
 from glassformer.school.practice.terminal import draw_screen
 from glassformer.school.practice.workspace import Workspace
 
@@ -36,16 +42,18 @@ def begin(folder, language):
     workspace = Workspace(folder, language)
     workspace.create(EXERCISES)
     progress, _ = load(folder)
-    return Session(exercises=EXERCISES, workspace=workspace, progress=progress, language=language)
+    return PracticeSession(
+        exercises=EXERCISES, workspace=workspace, progress=progress, language=language
+    )
 
 
 def passed(name):
-    return Graded(Report(exercise=name, passed=True, checked=(Checked("values", True),)))
+    return Graded(GradingReport(exercise=name, passed=True, checked=(CheckResult("values", True),)))
 
 
 def failed(name, kind="nothing"):
     finding = Finding("practice.found.nothing", {"name": "scores"})
-    return Graded(Report(exercise=name, passed=False, kind=kind, finding=finding, line=3))
+    return Graded(GradingReport(exercise=name, passed=False, kind=kind, finding=finding, line=3))
 
 
 def press(session, keys):
@@ -86,12 +94,12 @@ def test_fail_hint_fix_pass_next(session, tmp_path):
 @pytest.mark.parametrize(("stored", "read"), [(999, -1), (10**400, -1), (-3, 0), (0, 0)])
 def test_a_stored_number_of_hints_is_no_more_than_there_are(session, stored, read):
     session.progress.hints[NAMES[0]] = stored
-    task = EXERCISES[0].task("en")
-    n_read = len(task.hints) if read < 0 else read
+    brief = EXERCISES[0].brief("en")
+    n_read = len(brief.hints) if read < 0 else read
     assert len(session.screen().hints) == n_read
-    assert n_hints_read(session.progress, EXERCISES[0], task) == n_read
+    assert count_hints_read(session.progress, EXERCISES[0], brief) == n_read
     press(session, "h")
-    assert len(session.screen().hints) == min(n_read + 1, len(task.hints))
+    assert len(session.screen().hints) == min(n_read + 1, len(brief.hints))
 
 
 def test_hints_make_way_for_the_good_news_but_can_be_had(session, tmp_path):
@@ -252,10 +260,10 @@ def test_nothing_of_the_learners_is_overwritten(session, tmp_path, language):
 
 def test_the_task_stands_at_the_top_of_the_file(session, tmp_path, language):
     text = (tmp_path / EXERCISES[0].file_name).read_text("utf-8")
-    task = EXERCISES[0].task(language.code)
+    brief = EXERCISES[0].brief(language.code)
     comment = re.sub(r"\n# ?", "", text.split("\n\n", 1)[0])
-    assert text.startswith(f"# {task.title}\n#\n")
-    assert task.text[:12] in comment and text.endswith(EXERCISES[0].stub)
+    assert text.startswith(f"# {brief.title}\n#\n")
+    assert brief.text[:12] in comment and text.endswith(EXERCISES[0].stub)
     compile(text, "file", "exec")
 
 
@@ -374,7 +382,7 @@ def test_files_are_written_whole(tmp_path, language, monkeypatch):
 
 def test_what_was_printed_leaves_room_for_the_sentence(session, language):
     finding = Finding("practice.found.output")
-    report = Report(
+    report = GradingReport(
         exercise=NAMES[0], passed=False, kind="output", finding=finding, printed="x" * 4000
     )
     session.handle(Graded(report))

@@ -7,7 +7,7 @@ import pytest
 
 from glassformer.languages import Language
 from glassformer.school.practice import all_exercises, find_exercise
-from glassformer.school.practice.exercise import UnknownExercise, read_exercise, read_task
+from glassformer.school.practice.exercise import UnknownExercise, read_brief, read_exercise
 from glassformer.school.practice.grading import GradingError
 from glassformer.school.practice.verification import verify, verify_one
 
@@ -28,14 +28,14 @@ def test_every_exercise_works():
 @pytest.mark.parametrize("exercise", all_exercises(), ids=lambda exercise: exercise.name)
 def test_each_text_is_in_its_language(exercise):
     for code in ("en", "zh"):
-        task = exercise.task(code)
-        texts = [task.title, task.text, task.then, *task.hints]
-        texts += [fault.said(code) for fault in exercise.faults()]
+        brief = exercise.brief(code)
+        texts = [brief.title, brief.text, brief.then, *brief.hints]
+        texts += [fault.sentence(code) for fault in exercise.faults()]
         texts += [label[code] for label in exercise.cases.values()]
         if code == "zh":
             # A hint or a label may be a formula; a task or a fault is told in words.
-            faults = [fault.said(code) for fault in exercise.faults()]
-            assert all(HAN.search(text) for text in (task.text, task.then, *faults))
+            faults = [fault.sentence(code) for fault in exercise.faults()]
+            assert all(HAN.search(text) for text in (brief.text, brief.then, *faults))
             prose = [re.sub(r"`[^`]*`|\([^)]*\)|\[[^]]*\]", "x", text) for text in texts]
             assert not re.search(r"[\u4e00-\u9fff] ?[,.;:!?](?!\w)", " ".join(prose))
         else:
@@ -124,7 +124,7 @@ def test_errors_for_authors(copied):
     with pytest.raises(ValueError, match=r"no_scaling looks for must occur once .* 'zz' occurs 0"):
         read_exercise(copied).faults()
     with pytest.raises(ValueError, match="sections Hint and Then; got 'Tip'"):
-        read_task("# A\n## Tip\nx")
+        read_brief("# A\n## Tip\nx")
 
 
 @pytest.mark.plain

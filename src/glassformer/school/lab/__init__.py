@@ -6,9 +6,18 @@ measuring (times, bytes, exponents) and learning (training small models) are wha
 then experiments/, one file per claim. Imports render and what lies below; never another place.
 """
 
-from glassformer.school.lab.catalogue import NAMES, find
+from glassformer.school.lab.catalogue import NAMES, find_experiment
 from glassformer.school.lab.experiment import Check, Experiment, Verdict
-from glassformer.school.lab.runner import Report, run
-from glassformer.school.lab.texts import Words
+from glassformer.school.lab.runner import ExperimentReport, run_experiment
+from glassformer.school.lab.texts import ExperimentTexts
 
-__all__ = ["NAMES", "Check", "Experiment", "Report", "Verdict", "Words", "find", "run"]
+__all__ = [
+    "NAMES",
+    "Check",
+    "Experiment",
+    "ExperimentReport",
+    "ExperimentTexts",
+    "Verdict",
+    "find_experiment",
+    "run_experiment",
+]

@@ -28,10 +28,10 @@ NAMES = (
 )
 
 
-def find(name: str) -> Experiment:
+def find_experiment(name: str) -> Experiment:
     """The experiment of a name.
 
-    >>> find("scale").name
+    >>> find_experiment("scale").name
     'scale'
     """
     if name not in NAMES:

@@ -1,7 +1,7 @@
 """What an experiment is: it measures, judges what it measured, and draws it.
 
     measure(size, seed, progress) ─→ numbers ─┬→ judge(numbers)       → Verdict
-                                              └→ draw(numbers, words) → Chart
+                                              └→ draw(numbers, texts) → Chart
 
 Numbers are plain values, so that they can be kept, sent and doctored. A verdict is made of checks;
 the first is the heart of the claim: without it the claim does not hold, with it and without another
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from glassformer.render.chart import Chart
-from glassformer.school.lab.texts import Words
+from glassformer.school.lab.texts import ExperimentTexts
 
 Outcome = Literal["holds", "partly", "fails"]
 Size = Literal["quick", "full"]
@@ -67,7 +67,7 @@ class Experiment:
     look_at: tuple[str, ...]
     measure: Callable[..., Numbers]
     judge: Callable[[Numbers], Verdict]
-    draw: Callable[[Numbers, Words], Chart]
+    draw: Callable[[Numbers, ExperimentTexts], Chart]
     takes_model: bool = False  # whether measure takes a saved model instead of one of its own
 
     @property

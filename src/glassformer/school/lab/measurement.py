@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 
-def seconds_of(
+def measure_seconds(
     ways: Mapping[str, Callable[[], Any]], *, repeats: int, at_least: float = 0.0
 ) -> dict[str, float]:
     """The median seconds of each way; they take turns, so that a busy moment hits all of them.
@@ -35,7 +35,7 @@ def seconds_of(
     return {name: statistics.median(times) for name, times in taken.items()}
 
 
-def peak_bytes(way: Callable[[], Any]) -> int:
+def measure_peak_bytes(way: Callable[[], Any]) -> int:
     """The most bytes that torch held at once for a call, inputs not counted."""
     from torch.profiler import ProfilerActivity, profile
 
@@ -52,10 +52,10 @@ def peak_bytes(way: Callable[[], Any]) -> int:
     return peak
 
 
-def exponent(sizes: Sequence[float | int], costs: Sequence[float | int]) -> float:
+def fit_exponent(sizes: Sequence[float | int], costs: Sequence[float | int]) -> float:
     """The e of cost ∝ sizeᵉ that fits best: the slope where both sides are logarithmic.
 
-    >>> round(exponent([1, 2, 4], [3, 12, 48]), 6)
+    >>> round(fit_exponent([1, 2, 4], [3, 12, 48]), 6)
     2.0
     """
     x, y = [math.log(s) for s in sizes], [math.log(max(c, 1e-300)) for c in costs]

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 from glassformer.render.chart import Axis, Chart, Lines, Series
 from glassformer.school.lab.experiment import Numbers
-from glassformer.school.lab.texts import Words
+from glassformer.school.lab.texts import ExperimentTexts
 
 
-def cost_by_length(numbers: Numbers, words: Words, names: Iterable[str]) -> Chart:
+def cost_by_length(numbers: Numbers, texts: ExperimentTexts, names: Iterable[str]) -> Chart:
     """Milliseconds and MiB against length, a line for each name, both axes logarithmic.
 
     `numbers` has lengths, and for each name seconds_NAME and bytes_NAME.
@@ -16,13 +16,13 @@ def cost_by_length(numbers: Numbers, words: Words, names: Iterable[str]) -> Char
 
     def panel(what: str, factor: float) -> Lines:
         return Lines(
-            title=words(what),
-            x=Axis(label=words("length"), log=True),
-            y=Axis(label=words(f"{what}_axis"), log=True),
+            title=texts(what),
+            x=Axis(label=texts("length"), log=True),
+            y=Axis(label=texts(f"{what}_axis"), log=True),
             places=tuple(numbers["lengths"]),
             series=tuple(
                 Series(
-                    name=words(name),
+                    name=texts(name),
                     values=tuple(factor * v for v in numbers[f"{what}_{name}"]),
                 )
                 for name in names

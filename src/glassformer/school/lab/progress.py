@@ -3,23 +3,27 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-Progress = Callable[[float | int], None]
+ProgressCallback = Callable[[float | int], None]
 Thing = TypeVar("Thing")
 
 
-def part(progress: Progress, start: float | int, stop: float | int) -> Progress:
+def sub_progress(
+    progress: ProgressCallback, start: float | int, stop: float | int
+) -> ProgressCallback:
     """The progress of a part, as progress of the whole.
 
-    >>> part(print, 0.5, 1.0)(0.5)
+    >>> sub_progress(print, 0.5, 1.0)(0.5)
     0.75
     """
     return lambda share: progress(start + (stop - start) * share)
 
 
-def each(things: Sequence[Thing], progress: Progress) -> Iterator[tuple[Thing, Progress]]:
+def iterate_with_progress(
+    things: Sequence[Thing], progress: ProgressCallback
+) -> Iterator[tuple[Thing, ProgressCallback]]:
     """Every thing, with the progress of its own part.
 
-    >>> for name, own in each("ab", print):
+    >>> for name, own in iterate_with_progress("ab", print):
     ...     own(1.0)
     0.0
     0.5
@@ -28,6 +32,6 @@ def each(things: Sequence[Thing], progress: Progress) -> Iterator[tuple[Thing, P
     """
     n = len(things)
     for i, thing in enumerate(things):
-        own = part(progress, i / n, (i + 1) / n)
+        own = sub_progress(progress, i / n, (i + 1) / n)
         own(0.0)
         yield thing, own

@@ -12,14 +12,14 @@ import torch
 from glassformer.errors import ConfigError
 from glassformer.languages import Language
 from glassformer.render.chart import Chart
-from glassformer.school.lab.catalogue import find
+from glassformer.school.lab.catalogue import find_experiment
 from glassformer.school.lab.experiment import SIZES, Experiment, Numbers, Verdict
-from glassformer.school.lab.progress import Progress
-from glassformer.school.lab.texts import Words
+from glassformer.school.lab.progress import ProgressCallback
+from glassformer.school.lab.texts import ExperimentTexts
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Report:
+class ExperimentReport:
     """What came out of one run of an experiment."""
 
     experiment: Experiment
@@ -29,30 +29,30 @@ class Report:
     numbers: Numbers
     verdict: Verdict
 
-    def words(self, language: Language) -> Words:
-        return Words(self.experiment.name, language)
+    def texts(self, language: Language) -> ExperimentTexts:
+        return ExperimentTexts(self.experiment.name, language)
 
     def chart(self, language: Language) -> Chart:
         """The figure as data, its names in one language."""
-        return self.experiment.draw(self.numbers, self.words(language))
+        return self.experiment.draw(self.numbers, self.texts(language))
 
     def sentences(self, language: Language) -> list[tuple[bool, str]]:
         """Whether each check holds, and what it says."""
-        words = self.words(language)
-        return [(c.holds, words.told(c.key, c.values)) for c in self.verdict.checks]
+        texts = self.texts(language)
+        return [(c.holds, texts.check_sentence(c.key, c.values)) for c in self.verdict.checks]
 
     def as_dict(self, language: Language) -> dict[str, Any]:
         """Everything in plain values, for JSON; what is no finite number is null."""
-        words = self.words(language)
+        texts = self.texts(language)
         plain = {
             "name": self.experiment.name,
             "size": self.size,
             "seed": self.seed,
             "seconds": round(self.seconds, 2),
             "torch": torch.__version__,
-            "title": words.title,
-            "claim": words.claim,
-            "prediction": words.prediction,
+            "title": texts.title,
+            "claim": texts.claim,
+            "prediction": texts.prediction,
             "numbers": self.numbers,
             "chart": self.chart(language).as_dict(),
             "outcome": self.verdict.outcome,
@@ -62,26 +62,26 @@ class Report:
                     self.verdict.checks, self.sentences(language), strict=True
                 )
             ],
-            "explanation": words.explanation,
+            "explanation": texts.explanation,
             "look_at": list(self.experiment.look_at),
         }
-        return _finite(plain)
+        return _replace_nonfinite(plain)
 
 
-def run(
+def run_experiment(
     name: str,
     *,
     size: str = "full",
     seed: int = 0,
-    progress: Progress = lambda _: None,
+    progress: ProgressCallback = lambda _: None,
     model: str | None = None,
-) -> Report:
+) -> ExperimentReport:
     """Measure and judge; seeds, threads and gradients are afterwards as they were before.
 
-    >>> run("linear", size="quick").verdict.outcome
+    >>> run_experiment("linear", size="quick").verdict.outcome
     'holds'
     """
-    experiment = find(name)
+    experiment = find_experiment(name)
     if size not in SIZES:
         raise ConfigError(f"The size must be {' or '.join(SIZES)}; got {size!r}.")
     if not 0 <= seed < 2**63:
@@ -92,11 +92,11 @@ def run(
         )
     options = {} if model is None else {"model": model}
     began = time.perf_counter()
-    with _by_itself(seed):
+    with _isolate_run(seed):
         numbers = experiment.measure(size, seed, progress, **options)
     seconds = time.perf_counter() - began
     progress(1.0)
-    return Report(
+    return ExperimentReport(
         experiment=experiment,
         size=size,
         seed=seed,
@@ -107,7 +107,7 @@ def run(
 
 
 @contextlib.contextmanager
-def _by_itself(seed: int) -> Iterator[None]:
+def _isolate_run(seed: int) -> Iterator[None]:
     """One thread, so that a seed gives the same numbers anywhere and times are not shared."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -119,10 +119,10 @@ def _by_itself(seed: int) -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def _finite(value: Any) -> Any:
+def _replace_nonfinite(value: Any) -> Any:
     """JSON has no word for ∞ and NaN."""
     if isinstance(value, dict):
-        return {name: _finite(each) for name, each in value.items()}
+        return {name: _replace_nonfinite(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(each) for each in value]
+        return [_replace_nonfinite(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

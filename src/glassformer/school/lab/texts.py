@@ -16,10 +16,10 @@ from glassformer.render.numbers import brief
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class ExperimentTexts:
     """What one experiment says in one language; called, it gives a name for the chart.
 
-    >>> Words("scale", Language("zh")).title
+    >>> ExperimentTexts("scale", Language("zh")).title
     '为什么要除以 √d_k'
     """
 
@@ -44,28 +44,28 @@ class Words:
 
     @property
     def table(self) -> dict[str, Any]:
-        return read_words(self.experiment)[self.language.code]
+        return read_texts(self.experiment)[self.language.code]
 
     def __call__(self, key: str, **values: Any) -> str:
-        return self.table["names"][key].format(**written(values))
+        return self.table["names"][key].format(**format_values(values))
 
-    def told(self, key: str, values: dict[str, Any]) -> str:
+    def check_sentence(self, key: str, values: dict[str, Any]) -> str:
         """The sentence of a check, its numbers filled in."""
-        return self.table["checks"][key].format(**written(values))
+        return self.table["checks"][key].format(**format_values(values))
 
 
 @cache
-def read_words(experiment: str) -> dict[str, Any]:
+def read_texts(experiment: str) -> dict[str, Any]:
     """Both languages of an experiment, as its file has them."""
     file = f"{experiment.replace('-', '_')}.toml"
     folder = files("glassformer.course").joinpath("experiments")
     return tomllib.loads(folder.joinpath(file).read_text("utf-8"))
 
 
-def written(values: dict[str, Any]) -> dict[str, str]:
+def format_values(values: dict[str, Any]) -> dict[str, str]:
     """Numbers as they stand in a sentence.
 
-    >>> written({"n": 3, "share": 0.12345, "what": "all"})
+    >>> format_values({"n": 3, "share": 0.12345, "what": "all"})
     {'n': '3', 'share': '0.123', 'what': 'all'}
     """
     return {name: brief(v) if isinstance(v, float | int) else str(v) for name, v in values.items()}

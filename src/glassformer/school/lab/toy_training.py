@@ -7,21 +7,21 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from glassformer.school.lab.progress import Progress
+from glassformer.school.lab.progress import ProgressCallback
 from glassformer.training import Schedule, clip_gradients, cross_entropy_sum
 from glassformer.training.loss import IGNORED
 
 Batch = tuple[Int[Tensor, "B L"], Int[Tensor, "B L"]]  # tokens, and targets of which some are none
 
 
-def learn(
+def train_toy(
     model: nn.Module,
     draw: Callable[[torch.Generator], Batch],
     *,
     steps: int,
     schedule: Schedule,
     seed: int,
-    progress: Progress,
+    progress: ProgressCallback,
     smoothing: float = 0.0,
     clip: float = 1.0,
     predict: Callable[..., Any] | None = None,
@@ -61,13 +61,13 @@ def mean_loss(
     return cross_entropy_sum(logits, targets, smoothing=smoothing) / (targets != IGNORED).sum()
 
 
-def share_right(logits: Float[Tensor, "B L V"], targets: Int[Tensor, "B L"]) -> float:
+def accuracy(logits: Float[Tensor, "B L V"], targets: Int[Tensor, "B L"]) -> float:
     """How many of the targets are the likeliest token."""
     asked = targets != IGNORED
     return float((logits.argmax(-1) == targets)[asked].float().mean())
 
 
-def warmed(lr: float, steps: int, *, warmup: int | None = None) -> Schedule:
+def warmup_cosine(lr: float, steps: int, *, warmup: int | None = None) -> Schedule:
     """Up within a tenth of the steps, then down along half a wave."""
     up = steps // 10 if warmup is None else warmup
     return Schedule(kind="cosine", lr=lr, warmup=up, steps=steps, least=0.1 * lr)

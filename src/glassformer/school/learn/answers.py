@@ -26,7 +26,7 @@ class Answer:
         >>> read_answer(0.63).accepts("0.628"), read_answer(8).accepts("√64")
         (True, None)
         """
-        found = _shape(typed) if self.is_shape else _number(typed)
+        found = _parse_shape(typed) if self.is_shape else _parse_number(typed)
         if found is None:
             return None
         if len(found) != len(self.numbers):
@@ -55,7 +55,7 @@ def read_answer(plain: int | float | list[int]) -> Answer:
     return Answer((float(plain),), is_shape=False, tolerance=tolerance)
 
 
-def _shape(typed: str) -> tuple[float, ...] | None:
+def _parse_shape(typed: str) -> tuple[float, ...] | None:
     inner = unicodedata.normalize("NFKC", typed).strip().strip("()[]{}").strip()
     parts = [part for part in _SEPARATORS.split(inner.lower()) if part]
     if not parts or not all(part.isdecimal() for part in parts):
@@ -63,7 +63,7 @@ def _shape(typed: str) -> tuple[float, ...] | None:
     return tuple(float(part) for part in parts)
 
 
-def _number(typed: str) -> tuple[float] | None:
+def _parse_number(typed: str) -> tuple[float] | None:
     text = unicodedata.normalize("NFKC", typed).strip().replace("−", "-")
     text = re.sub(r"(?<=\d)[,_ ](?=\d{3}\b)", "", text)
     percent = text.endswith("%")

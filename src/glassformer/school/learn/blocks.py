@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
 
 from glassformer.errors import ConfigError
-from glassformer.school.learn.unicode_math import readable
+from glassformer.school.learn.unicode_math import to_unicode
 
 REFERENCE = re.compile(r"\{\{(\w+) ([^|}]+?)(?: \| ([^}]+))?\}\}")
 
@@ -96,7 +96,7 @@ def read_blocks(markdown: str) -> tuple[Block, ...]:
     >>> read_blocks("# Masks")
     (Heading(level=1, line=(Piece(text='Masks', kind='plain', target=''),)),)
     """
-    return tuple(_joined(_blocks(_reader().parse(markdown))))
+    return tuple(_join_output(_read_tokens(_reader().parse(markdown))))
 
 
 def read_line(markdown: str) -> Line:
@@ -105,28 +105,28 @@ def read_line(markdown: str) -> Line:
     >>> [piece.kind for piece in read_line("divide by $d_k$, **always**")]
     ['plain', 'formula', 'plain', 'strong']
     """
-    return _pieces(_reader().parseInline(markdown)[0].children or [])
+    return _read_pieces(_reader().parseInline(markdown)[0].children or [])
 
 
-def plain(line: Line) -> str:
+def plain_text(line: Line) -> str:
     r"""The words alone, formulas as they can be read.
 
-    >>> plain(read_line(r"divide by $\sqrt{d_k}$, **always**"))
+    >>> plain_text(read_line(r"divide by $\sqrt{d_k}$, **always**"))
     'divide by √dₖ, always'
     """
     return "".join(
-        readable(piece.text) if piece.kind == "formula" else piece.text for piece in line
+        to_unicode(piece.text) if piece.kind == "formula" else piece.text for piece in line
     )
 
 
 @cache
 def _reader() -> MarkdownIt:
     reader = MarkdownIt("commonmark", {"html": False}).enable("table")
-    reader.inline.ruler.before("escape", "formula", _formula)
+    reader.inline.ruler.before("escape", "formula", _parse_formula)
     return reader
 
 
-def _formula(state: StateInline, silent: bool) -> bool:
+def _parse_formula(state: StateInline, silent: bool) -> bool:
     """$…$ is TeX, in which neither _ nor \\ means what it means to Markdown."""
     if state.src[state.pos] != "$":
         return False
@@ -139,22 +139,22 @@ def _formula(state: StateInline, silent: bool) -> bool:
     return True
 
 
-def _blocks(tokens: Sequence[Any]) -> Iterator[Block]:
+def _read_tokens(tokens: Sequence[Any]) -> Iterator[Block]:
     left = iter(tokens)
     for token in left:
         match token.type:
             case "heading_open":
-                yield Heading(int(token.tag[1:]), _pieces(next(left).children))
+                yield Heading(int(token.tag[1:]), _read_pieces(next(left).children))
             case "paragraph_open":
-                yield _prose(next(left))
+                yield _read_prose(next(left))
             case "fence":
-                yield _fence(token.info.strip(), token.content)
+                yield _read_fence(token.info.strip(), token.content)
             case "bullet_list_open" | "ordered_list_open":
                 numbered = token.type.startswith("ordered")
                 first = int(token.attrs.get("start", 1)) if numbered else None
-                yield Items(tuple(_lines(left, token)), first)
+                yield Items(tuple(_read_items(left, token)), first)
             case "table_open":
-                head, *rows = _rows(left)
+                head, *rows = _read_rows(left)
                 yield Table(head, tuple(rows))
             case "heading_close" | "paragraph_close":
                 pass
@@ -165,21 +165,21 @@ def _blocks(tokens: Sequence[Any]) -> Iterator[Block]:
                 )
 
 
-def _prose(token: Any) -> Block:
+def _read_prose(token: Any) -> Block:
     found = REFERENCE.fullmatch(token.content.strip())
     if found:
         return Reference(found[1], tuple(found[2].split()), (found[3] or "").strip())
-    return Prose(_pieces(token.children))
+    return Prose(_read_pieces(token.children))
 
 
-def _fence(kind: str, content: str) -> Block:
+def _read_fence(kind: str, content: str) -> Block:
     content = content.rstrip("\n")
     if kind == "math":
         return Formula(content)
     return Snippet(content, "") if kind == "python" else Verbatim(content)
 
 
-def _joined(blocks: Iterator[Block]) -> Iterator[Block]:
+def _join_output(blocks: Iterator[Block]) -> Iterator[Block]:
     """A snippet and the text below it, which is what it prints, as one block."""
     waiting: Snippet | None = None
     for block in blocks:
@@ -196,21 +196,21 @@ def _joined(blocks: Iterator[Block]) -> Iterator[Block]:
         yield waiting
 
 
-def _lines(tokens: Iterator[Any], opening: Any) -> Iterator[Line]:
+def _read_items(tokens: Iterator[Any], opening: Any) -> Iterator[Line]:
     """The items of a list, each of one paragraph."""
     closing = opening.type.replace("open", "close")
     for token in tokens:
         if token.type == closing:
             return
         if token.type == "inline":
-            yield _pieces(token.children)
+            yield _read_pieces(token.children)
 
 
-def _rows(tokens: Iterator[Any]) -> Iterator[tuple[Line, ...]]:
+def _read_rows(tokens: Iterator[Any]) -> Iterator[tuple[Line, ...]]:
     row: list[Line] = []
     for token in tokens:
         if token.type == "inline":
-            row.append(_pieces(token.children))
+            row.append(_read_pieces(token.children))
         elif token.type == "tr_close":
             yield tuple(row)
             row = []
@@ -218,7 +218,7 @@ def _rows(tokens: Iterator[Any]) -> Iterator[tuple[Line, ...]]:
             return
 
 
-def _pieces(tokens: Sequence[Any]) -> Line:
+def _read_pieces(tokens: Sequence[Any]) -> Line:
     pieces: list[Piece] = []
     kind, target = "plain", ""
     for token in tokens:
@@ -244,10 +244,10 @@ def _pieces(tokens: Sequence[Any]) -> Line:
                     "A line is made of words, **strong**, *emphasis*, `code`, $formulas$ and "
                     f"[links](…); got {strange}."
                 )
-    return _flowing(pieces)
+    return _join_lines(pieces)
 
 
-def _flowing(pieces: list[Piece]) -> Line:
+def _join_lines(pieces: list[Piece]) -> Line:
     """Lines that were broken to be written, joined: by a blank, but not between Chinese signs."""
     found: list[Piece] = []
     for i, piece in enumerate(pieces):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from glassformer.languages import Language
 from glassformer.school.learn.chapters import read_chapters
-from glassformer.school.learn.html import chapter_markup, highlighting, line_markup
+from glassformer.school.learn.html import chapter_markup, highlight_css, line_markup
 from glassformer.school.learn.references import Known
 from glassformer.storage import whole_file
 
@@ -42,7 +42,7 @@ def book_markup(*, known: Known, language: Language) -> str:
 <title>{escape(say("learn.book.title"))}</title>
 <style>
 {style}
-{highlighting()}
+{highlight_css()}
 </style>
 </head>
 <body>

@@ -30,16 +30,16 @@ def _single_head(language: Language) -> Picture:
 
 def _many_heads(language: Language) -> Picture:
     x = torch.zeros(2, 10, 768)
-    return _attended(language, MultiHeadLinear(768, 8), x, x, cross=False)
+    return _attention_flow(language, MultiHeadLinear(768, 8), x, x, cross=False)
 
 
 def _cross(language: Language) -> Picture:
-    return _attended(
+    return _attention_flow(
         language, MultiHeadLinear(12, 3), torch.zeros(2, 5, 12), torch.zeros(2, 7, 12), cross=True
     )
 
 
-def _attended(
+def _attention_flow(
     language: Language,
     attend: MultiHeadLinear,
     x: torch.Tensor,
@@ -153,7 +153,7 @@ def _stage(operation: str, name: str, tensor: torch.Tensor, letters: str) -> Sta
     return Stage(operation, name, tuple(tensor.shape), letters)
 
 
-def _without_memory(make: Callable[[Language], Picture]) -> Callable[[Language], Picture]:
+def _on_meta_device(make: Callable[[Language], Picture]) -> Callable[[Language], Picture]:
     """Shapes need no numbers: no memory is taken, and no random numbers are drawn."""
 
     def made(language: Language) -> Picture:
@@ -164,9 +164,9 @@ def _without_memory(make: Callable[[Language], Picture]) -> Callable[[Language],
 
 
 FLOWS: dict[str, Callable[[Language], Picture]] = {
-    "single-head": _without_memory(_single_head),
-    "many-heads": _without_memory(_many_heads),
-    "cross": _without_memory(_cross),
-    "block": _without_memory(_block),
-    "transformer": _without_memory(_transformer),
+    "single-head": _on_meta_device(_single_head),
+    "many-heads": _on_meta_device(_many_heads),
+    "cross": _on_meta_device(_cross),
+    "block": _on_meta_device(_block),
+    "transformer": _on_meta_device(_transformer),
 }

@@ -25,7 +25,7 @@ from glassformer.school.learn.mathml import display_mathml, inline_mathml
 from glassformer.school.learn.picture_html import picture_markup
 from glassformer.school.learn.pictures import draw
 from glassformer.school.learn.questions import Question, read_questions
-from glassformer.school.learn.references import TITLES, Known, told
+from glassformer.school.learn.references import TITLES, Known, format_reference
 
 _ELEMENTS = {"strong": "strong", "emphasis": "em", "code": "code"}
 
@@ -58,7 +58,7 @@ def line_markup(line: Line) -> str:
     return "".join(parts)
 
 
-def highlighting() -> str:
+def highlight_css() -> str:
     """The style sheet for code, in light and in dark."""
     light = HtmlFormatter(style="friendly").get_style_defs(".code")
     dark = HtmlFormatter(style="monokai").get_style_defs(".code")
@@ -131,7 +131,7 @@ def _pointer(kind: str, names: tuple[str, ...], known: Known, language: Language
     if kind == "chapter":
         shown = ", ".join(f'<a href="#{escape(name)}">{escape(name)}</a>' for name in names)
     else:
-        shown = escape(told(kind, names, known, language))
+        shown = escape(format_reference(kind, names, known, language))
         if all(known.has(kind, name) for name in names):
             shown = f"<code>{shown}</code>"
     return f'<p class="pointer">{escape(title)}{gap}{shown}</p>'

@@ -127,7 +127,7 @@ def _heads(language: Language) -> Picture:
     )
 
 
-def _averaged(language: Language) -> Picture:
+def _averaged_heads(language: Language) -> Picture:
     """PyTorch's module as it starts: two heads, and the mean of both, which it returns."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
@@ -187,7 +187,7 @@ def _cache(language: Language) -> Picture:
     )
 
 
-def _floored(language: Language) -> Picture:
+def _floor_division(language: Language) -> Picture:
     dots, say = torch.tensor([12.5, 30.8, 25.1], dtype=torch.float64), language.say
     return Row(
         tuple(
@@ -209,12 +209,12 @@ PICTURES: dict[str, Callable[[Language], Picture]] = {
     "masks": _masks,
     "families": _families,
     "heads": _heads,
-    "averaged": _averaged,
+    "averaged": _averaged_heads,
     "previous": _previous,
     "waves": _waves,
     "wave-products": _wave_products,
     "schedule": _schedule,
     "cache": _cache,
-    "floored": _floored,
+    "floored": _floor_division,
     **FLOWS,
 }

@@ -54,7 +54,7 @@ class Known:
             case "chapter":
                 return name in chapter_names()
             case "code":
-                return _exists(name)
+                return _can_import(name)
         return False
 
 
@@ -70,12 +70,13 @@ def unknown_references(known: Known) -> list[str]:
     ]
 
 
-def told(kind: str, names: Sequence[str], known: Known, language: Language) -> str:
+def format_reference(kind: str, names: Sequence[str], known: Known, language: Language) -> str:
     """How a reference reads: with the command where there is one, else the names alone.
 
-    >>> told("lab", ["scale"], Known(lab=["scale"]), Language("en"))
+    >>> known, english = Known(lab=["scale"], practice=["scores"]), Language("en")
+    >>> format_reference("lab", ["scale"], known, english)
     'glassformer lab scale'
-    >>> told("practice", ["scores", "scaling"], Known(practice=["scores"]), Language("en"))
+    >>> format_reference("practice", ["scores", "scaling"], known, english)
     'scores (glassformer practice scores), scaling'
     """
     shown = []
@@ -100,7 +101,7 @@ def _all_references() -> Iterator[tuple[str, str, str]]:
             yield f"question {question.name}", kind, name
 
 
-def _exists(path: str) -> bool:
+def _can_import(path: str) -> bool:
     """Whether `package.module.thing` can be imported and looked up."""
     parts = path.split(".")
     for n in range(len(parts), 0, -1):

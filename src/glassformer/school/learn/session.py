@@ -8,7 +8,7 @@ from glassformer.school.learn.questions import Question
 from glassformer.school.learn.spaced_repetition import Card, answered
 
 
-class Session:
+class QuizSession:
     """Hands out questions one by one and turns answers into cards; it reads and prints nothing."""
 
     def __init__(

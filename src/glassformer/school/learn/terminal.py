@@ -24,34 +24,34 @@ from glassformer.school.learn.blocks import (
     Snippet,
     Table,
     Verbatim,
-    plain,
+    plain_text,
     read_line,
 )
 from glassformer.school.learn.chapters import Chapter
 from glassformer.school.learn.questions import Question, read_questions
-from glassformer.school.learn.references import TITLES, Known, told
-from glassformer.school.learn.unicode_math import readable
+from glassformer.school.learn.references import TITLES, Known, format_reference
+from glassformer.school.learn.unicode_math import to_unicode
 
 _STYLES = {"strong": "bold", "emphasis": "italic", "code": "cyan", "formula": "green", "link": ""}
 
 
 def draw_chapter(chapter: Chapter, *, known: Known, language: Language) -> RenderableType:
     """A whole chapter, its pictures computed now."""
-    title = f"{chapter.number}  {plain(chapter.title)}"
+    title = f"{chapter.number}  {plain_text(chapter.title)}"
     parts: list[RenderableType] = ["", Rule(Text(title, style="bold"), align="left", style="dim")]
     for block in chapter.blocks:
-        parts += ["", _block(block, known, language)]
+        parts += ["", _draw_block(block, known, language)]
     return Group(*parts)
 
 
 def draw_line(markdown: str, *, style: str = "") -> RenderableType:
     """One paragraph of Markdown, such as a question."""
-    return Flowing(styled(read_line(markdown), style))
+    return Flowing(style_line(read_line(markdown), style))
 
 
 def draw_proofs(question: Question, *, known: Known, language: Language) -> RenderableType:
     """What proves the answer to a question, and how to get there."""
-    return Group(*(_pointer(kind, (name,), known, language) for kind, name in question.proofs))
+    return Group(*(_draw_pointer(kind, (name,), known, language) for kind, name in question.proofs))
 
 
 def draw_code(code: str) -> RenderableType:
@@ -80,57 +80,57 @@ class Flowing:
         return Measurement.get(console, options, Paragraph(self.text.plain))
 
 
-def styled(line: Line, style: str = "") -> Text:
+def style_line(line: Line, style: str = "") -> Text:
     """A line as text with styles; formulas as they can be read."""
     text = Text(style=style)
     for piece in line:
-        shown = readable(piece.text) if piece.kind == "formula" else piece.text
+        shown = to_unicode(piece.text) if piece.kind == "formula" else piece.text
         text.append(shown, style=_STYLES.get(piece.kind, ""))
     return text
 
 
-def _block(block: Block, known: Known, language: Language) -> RenderableType:
+def _draw_block(block: Block, known: Known, language: Language) -> RenderableType:
     match block:
         case Heading(_, line):
-            return Flowing(styled(line, "bold cyan"))
+            return Flowing(style_line(line, "bold cyan"))
         case Prose(line):
-            return Flowing(styled(line))
+            return Flowing(style_line(line))
         case Items(lines, first):
             marks = ["•" if first is None else f"{first + i}." for i in range(len(lines))]
             grid = Grid.grid(padding=(0, 1, 0, 0))
             grid.add_column(no_wrap=True)
             grid.add_column()
             for mark, line in zip(marks, lines, strict=True):
-                grid.add_row(mark, Flowing(styled(line)))
+                grid.add_row(mark, Flowing(style_line(line)))
             return Padding(grid, (0, 0, 0, 1))
         case Table(head, rows):
-            return _table(head, rows)
+            return _draw_table(head, rows)
         case Formula(tex):
-            return Padding(Text(readable(tex), style="green"), (0, 0, 0, 4))
+            return Padding(Text(to_unicode(tex), style="green"), (0, 0, 0, 4))
         case Snippet(code, output):
-            return _snippet(code, output)
+            return _draw_snippet(code, output)
         case Verbatim(text):
             return Padding(Text(text, no_wrap=True, overflow="ignore"), (0, 0, 0, 4))
         case Reference():
-            return _reference(block, known, language)
+            return _draw_reference(block, known, language)
 
 
-def _table(head: tuple[Line, ...], rows: tuple[tuple[Line, ...], ...]) -> RenderableType:
+def _draw_table(head: tuple[Line, ...], rows: tuple[tuple[Line, ...], ...]) -> RenderableType:
     grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for line in head:
-        grid.add_column(Flowing(styled(line, "bold")))
+        grid.add_column(Flowing(style_line(line, "bold")))
     for row in rows:
-        grid.add_row(*(Flowing(styled(cell)) for cell in row))
+        grid.add_row(*(Flowing(style_line(cell)) for cell in row))
     return Padding(grid, (0, 0, 0, 2))
 
 
-def _snippet(code: str, output: str) -> RenderableType:
+def _draw_snippet(code: str, output: str) -> RenderableType:
     python = draw_code(code)
     shown = Text("\n".join(f"│ {line}".rstrip() for line in output.splitlines()), style="dim")
     return Padding(Group(python, shown), (0, 0, 0, 2))
 
 
-def _reference(block: Reference, known: Known, language: Language) -> RenderableType:
+def _draw_reference(block: Reference, known: Known, language: Language) -> RenderableType:
     if block.kind == "picture":
         # Imported here: a list of questions must not load torch.
         from glassformer.school.learn.picture_terminal import draw_picture
@@ -139,14 +139,14 @@ def _reference(block: Reference, known: Known, language: Language) -> Renderable
         drawing = draw_picture(draw(block.names[0], language), language=language)
         parts: list[RenderableType] = [drawing]
         if block.caption:
-            parts += ["", Flowing(styled(read_line(block.caption), "dim"))]
+            parts += ["", Flowing(style_line(read_line(block.caption), "dim"))]
         return Padding(Group(*parts), (0, 0, 0, 2))
     if block.kind == "quiz":
-        return _asked(block.names, language)
-    return _pointer(block.kind, block.names, known, language)
+        return _draw_questions(block.names, language)
+    return _draw_pointer(block.kind, block.names, known, language)
 
 
-def _asked(names: tuple[str, ...], language: Language) -> RenderableType:
+def _draw_questions(names: tuple[str, ...], language: Language) -> RenderableType:
     by_name: Mapping[str, Question] = {question.name: question for question in read_questions()}
     grid = Grid.grid(padding=(0, 1, 0, 0))
     grid.add_column(no_wrap=True)
@@ -159,8 +159,10 @@ def _asked(names: tuple[str, ...], language: Language) -> RenderableType:
     return Group(Padding(grid, (0, 0, 1, 1)), Paragraph(note, style="dim"))
 
 
-def _pointer(kind: str, names: tuple[str, ...], known: Known, language: Language) -> RenderableType:
+def _draw_pointer(
+    kind: str, names: tuple[str, ...], known: Known, language: Language
+) -> RenderableType:
     title = language.say(TITLES[kind])
     gap = "" if title.endswith("：") else " "
-    shown = told(kind, names, known, language)
+    shown = format_reference(kind, names, known, language)
     return Flowing(Text.assemble((f"▸ {title}{gap}", "bold"), (shown, "cyan")))

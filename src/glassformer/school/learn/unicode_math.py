@@ -26,10 +26,10 @@ _LOOSE = re.compile(r"[\s+−·/×=]")
 _ROWS = re.compile(r"^\s*\\begin\{aligned\}(.*)\\end\{aligned\}\s*$", re.DOTALL)
 
 
-def rows_of(tex: str) -> list[list[str]]:
+def split_rows(tex: str) -> list[list[str]]:
     r"""The lines of a formula, each in the columns that & separates.
 
-    >>> rows_of(r"\begin{aligned} a &= b \\ c &= d \end{aligned}")
+    >>> split_rows(r"\begin{aligned} a &= b \\ c &= d \end{aligned}")
     [['a', '= b'], ['c', '= d']]
     """
     aligned = _ROWS.match(tex)
@@ -37,15 +37,15 @@ def rows_of(tex: str) -> list[list[str]]:
     return [[cell.strip() for cell in row.split("&")] for row in rows if row.strip()]
 
 
-def readable(tex: str) -> str:
+def to_unicode(tex: str) -> str:
     r"""A formula as text that a terminal can show.
 
-    >>> readable(r"\mathrm{softmax}\left(\frac{Q K^\top}{\sqrt{d_k}}\right) V")
+    >>> to_unicode(r"\mathrm{softmax}\left(\frac{Q K^\top}{\sqrt{d_k}}\right) V")
     'softmax(Q Kᵀ / √dₖ) V'
-    >>> readable(r"x_{i,j}^2 \le 10^{-4}")
+    >>> to_unicode(r"x_{i,j}^2 \le 10^{-4}")
     'x_(i,j)² ≤ 10⁻⁴'
     """
-    cells = [[_Reader(cell).read() for cell in row] for row in rows_of(tex)]
+    cells = [[_Reader(cell).read() for cell in row] for row in split_rows(tex)]
     widths = [max(len(row[i]) for row in cells if len(row) > i) for i in range(len(cells[0]))]
     lines = []
     for row in cells:
@@ -80,9 +80,9 @@ class _Reader:
         if token == "{":
             return self._until("}")
         if token == "^":
-            return _moved(self._argument(), _RAISED, "^")
+            return _shift(self._argument(), _RAISED, "^")
         if token == "_":
-            return _moved(self._argument(), _LOWERED, "_")
+            return _shift(self._argument(), _LOWERED, "_")
         if token == "-":
             return "−"
         if token.startswith("\\"):
@@ -96,9 +96,9 @@ class _Reader:
             return self._argument()
         if name == "frac":
             above, below = self._argument(), self._argument()
-            return f"{_tight(above, '+−=')} / {_tight(below)}"
+            return f"{_parenthesize(above, '+−=')} / {_parenthesize(below)}"
         if name == "sqrt":
-            return f"√{_tight(self._argument())}"
+            return f"√{_parenthesize(self._argument())}"
         if name in _SIGNS or name in _BARE:
             sign = (_SIGNS | _BARE)[name]
             return f" {sign} " if sign in "·×→≤≥≠≈∈⊙∝" else sign
@@ -112,7 +112,7 @@ class _Reader:
         return (token for token in self.tokens if not token.isspace())
 
 
-def _moved(text: str, signs: dict[str, str], mark: str) -> str:
+def _shift(text: str, signs: dict[str, str], mark: str) -> str:
     if text in ("ᵀ", "′"):
         return text
     if text and all(sign in signs for sign in text):
@@ -120,7 +120,7 @@ def _moved(text: str, signs: dict[str, str], mark: str) -> str:
     return f"{mark}{text}" if len(text) == 1 or text.isalpha() else f"{mark}({text})"
 
 
-def _tight(text: str, loose: str | None = None) -> str:
+def _parenthesize(text: str, loose: str | None = None) -> str:
     """With brackets, where without them it would be read in another way."""
     text = text.strip()
     is_loose = any(sign in text for sign in loose) if loose else bool(_LOOSE.search(text))

@@ -10,6 +10,6 @@ grading (the door to it); telling, drawing (what is said and shown); workspace, 
 """
 
 from glassformer.school.practice.exercise import Exercise, all_exercises, find_exercise
-from glassformer.school.practice.report import Report
+from glassformer.school.practice.report import GradingReport
 
-__all__ = ["Exercise", "Report", "all_exercises", "find_exercise"]
+__all__ = ["Exercise", "GradingReport", "all_exercises", "find_exercise"]

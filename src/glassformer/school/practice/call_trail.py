@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from glassformer.school.practice.plain_values import Leaf, TooLarge, Value, as_data, taken_apart
+from glassformer.school.practice.plain_values import Leaf, TooLarge, Value, as_data, to_plain
 
 MOST_STEPS = 32
 _MOST_CALLS = 20_000  # looked at in a case: a long training is not slowed down
@@ -23,7 +23,7 @@ _MOST_BYTES = 1 << 15  # of numbers kept for each function
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TrailStep:
     """One call of a function: where it is defined, where it returned, what went in and out."""
 
     name: str
@@ -54,13 +54,13 @@ class Trail:
     """Writes down the steps through one file while it is entered."""
 
     def __init__(self, file: str) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[TrailStep] = []
         self._file = file
         self._open: list[tuple[FrameType, tuple[Value, ...]]] = []
         self._n_calls = 0
 
     def __enter__(self) -> "Trail":
-        sys.settrace(self._look)
+        sys.settrace(self._on_call)
         return self
 
     def __exit__(
@@ -71,52 +71,52 @@ class Trail:
     ) -> None:
         sys.settrace(None)
 
-    def _look(self, frame: FrameType, _event: str, _arg: Any) -> Callable[..., Any] | None:
+    def _on_call(self, frame: FrameType, _event: str, _arg: Any) -> Callable[..., Any] | None:
         """Called for every function that begins; what it returns is called inside of that one."""
         self._n_calls += 1
         if self._n_calls > _MOST_CALLS or len(self.steps) + len(self._open) >= MOST_STEPS:
             sys.settrace(None)
-        elif self._is_named(frame):
+        elif self._is_traced(frame):
             code = frame.f_code
             names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-            given = tuple(_kept(frame.f_locals[name]) for name in names if name != "self")
+            given = tuple(_copy_value(frame.f_locals[name]) for name in names if name != "self")
             self._open.append((frame, given))
             frame.f_trace_lines = False
-            return self._leave
+            return self._on_return
         return None
 
-    def _leave(self, frame: FrameType, event: str, arg: Any) -> Callable[..., Any]:
+    def _on_return(self, frame: FrameType, event: str, arg: Any) -> Callable[..., Any]:
         if event == "return" and self._open and self._open[-1][0] is frame:
             _, given = self._open.pop()
             code = frame.f_code
             name, first = code.co_qualname[:200], code.co_firstlineno
-            step = Step(name, first, frame.f_lineno, len(self._open), given, _kept(arg))
+            step = TrailStep(name, first, frame.f_lineno, len(self._open), given, _copy_value(arg))
             self.steps.append(step)
-        return self._leave
+        return self._on_return
 
-    def _is_named(self, frame: FrameType) -> bool:
+    def _is_traced(self, frame: FrameType) -> bool:
         code = frame.f_code
         is_ours = code.co_filename == self._file and not code.co_flags & CO_GENERATOR
         return is_ours and "<" not in code.co_qualname
 
 
-def _kept(value: Any) -> Value:
+def _copy_value(value: Any) -> Value:
     # What is measured while the code runs (calls, sizes) must not see our own copies.
     with torch._C.DisableTorchFunction(), _disable_current_modes():
         try:
-            return taken_apart(value, _MOST_BYTES)
+            return to_plain(value, _MOST_BYTES)
         except (TooLarge, RuntimeError, TypeError):
-            return taken_apart(_Unkept())
+            return to_plain(_Uncopied())
 
 
-class _Unkept:
+class _Uncopied:
     """Stands for a value that was too large, or in no state to be copied."""
 
 
-def interface(stub: str) -> frozenset[str]:
+def stub_functions(stub: str) -> frozenset[str]:
     """The functions and methods that an exercise names.
 
-    >>> sorted(interface("class A:\\n    def f(self): ...\\ndef g(): ..."))
+    >>> sorted(stub_functions("class A:\\n    def f(self): ...\\ndef g(): ..."))
     ['A.f', 'g']
     """
     names = set()
@@ -129,12 +129,12 @@ def interface(stub: str) -> frozenset[str]:
     return frozenset(names)
 
 
-def wrong_step(
-    steps: Sequence[Step],
-    solution: Sequence[Step],
+def find_wrong_step(
+    steps: Sequence[TrailStep],
+    solution: Sequence[TrailStep],
     names: Collection[str],
     agree: Callable[[Value, Value], bool],
-) -> Step | None:
+) -> TrailStep | None:
     """The first step that went wrong by itself; else the last that the checks called."""
     for step in steps:
         alike = [

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from glassformer.school.practice.random_inputs import Draw, fill
 
-__all__ = ["Case", "Draw", "battery", "filled_in", "predicted", "raises"]
+__all__ = ["Case", "Draw", "battery", "blanks", "prediction", "raises"]
 
 _TIMES = 3  # that values are drawn: one draw may hide a mistake, three rarely do
 _TORCH = ("parameters", "values", "strided", "gradient", "float32", "bfloat16", "batch")
@@ -58,7 +58,7 @@ def battery(
             continue
         for _ in range(_TIMES if variant == "values" else 1):
             given, key = inputs(draw), draw.key()
-            given = {name: _varied(value, variant) for name, value in given.items()}
+            given = {name: _vary(value, variant) for name, value in given.items()}
             result = ("gradient",) if variant == "gradient" else names
             yield Case(
                 variant,
@@ -94,7 +94,7 @@ class _Battery:
         if self.variant == "gradient":
             return self._gradients(subject, model, tensors)
         if self.variant == "batch":
-            return self._alone(subject, tensors)
+            return self._run_last_sequence(subject, tensors)
         return self.call(subject, **tensors)
 
     def _gradients(self, subject: Any, model: nn.Module | None, tensors: dict[str, Any]) -> Any:
@@ -104,7 +104,7 @@ class _Battery:
             if isinstance(value, Tensor) and value.is_floating_point()
         }
         results = self.call(subject, **{**tensors, **leaves})
-        outs = [out for out in _flat(results) if isinstance(out, Tensor) and out.requires_grad]
+        outs = [out for out in _flatten(results) if isinstance(out, Tensor) and out.requires_grad]
         # Each place of the result counts differently, so that errors cannot cancel.
         total = sum(
             (out * torch.arange(1.0, out.numel() + 1).reshape(out.shape).cos().to(out)).sum()
@@ -120,7 +120,7 @@ class _Battery:
             for (name, leaf), grad in zip(leaves.items(), grads, strict=True)
         }
 
-    def _alone(self, subject: Any, tensors: dict[str, Any]) -> Any:
+    def _run_last_sequence(self, subject: Any, tensors: dict[str, Any]) -> Any:
         last = {
             name: value[-1:] if isinstance(value, Tensor | np.ndarray) else value
             for name, value in tensors.items()
@@ -128,7 +128,7 @@ class _Battery:
         return self.call(subject, **last)
 
 
-def filled_in(*names: str, digits: int = 2) -> Iterator[Case]:
+def blanks(*names: str, digits: int = 2) -> Iterator[Case]:
     """One case for each variable that a learner fills in, rounded to so many decimals.
 
     Whole numbers (`digits=0`) must be the very ones.
@@ -144,7 +144,7 @@ def filled_in(*names: str, digits: int = 2) -> Iterator[Case]:
         )
 
 
-def predicted(name: str, *, choices: Sequence[Any]) -> Iterator[Case]:
+def prediction(name: str, *, choices: Sequence[Any]) -> Iterator[Case]:
     """One case: an answer out of several."""
     yield Case("predict", _Variable(name), names=(name,), loose=True, choices=tuple(choices))
 
@@ -166,23 +166,23 @@ class _Variable:
         return getattr(module, self.name)
 
 
-def _flat(results: Any) -> list[Any]:
+def _flatten(results: Any) -> list[Any]:
     if isinstance(results, dict):
-        return [leaf for value in results.values() for leaf in _flat(value)]
+        return [leaf for value in results.values() for leaf in _flatten(value)]
     if isinstance(results, tuple | list):
-        return [leaf for value in results for leaf in _flat(value)]
+        return [leaf for value in results for leaf in _flatten(value)]
     return [results]
 
 
-def _varied(value: Any, variant: str) -> Any:
+def _vary(value: Any, variant: str) -> Any:
     if variant == "strided":
-        return _strided(value)
+        return _make_strided(value)
     if variant in _DTYPES and isinstance(value, Tensor) and value.is_floating_point():
         return value.to(_DTYPES[variant])
     return value
 
 
-def _strided(value: Any) -> Any:
+def _make_strided(value: Any) -> Any:
     """The same numbers, lying apart in memory and in another order."""
     if isinstance(value, Tensor) and value.dim():
         spread = value.repeat_interleave(2, dim=-1)[..., ::2]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from glassformer.school.practice.plain_values import Group, Leaf, Value, flattened
+from glassformer.school.practice.plain_values import Group, Leaf, Value, flatten_numbers
 
 _NUMERIC = ("tensor", "array", "number", "bool")
 _MOST_SHOWN = 8  # rows and columns of a drawn matrix
@@ -26,7 +26,7 @@ class Difference:
     tables: dict[str, Any] | None = None
 
 
-def difference(
+def find_difference(
     expected: Value,
     got: Value,
     *,
@@ -36,7 +36,7 @@ def difference(
 ) -> Difference | None:
     """How `got` first differs from `expected`; None if it does not."""
     if loose:
-        flat_expected, flat_got = flattened(expected), flattened(got)
+        flat_expected, flat_got = flatten_numbers(expected), flatten_numbers(got)
         expected = flat_expected if flat_expected is not None else expected
         got = flat_got if flat_got is not None else got
     path = names[0] if len(names) == 1 else "result"
@@ -44,38 +44,38 @@ def difference(
         labels = dict(zip(expected.parts, names, strict=False)) if len(names) > 1 else {}
     else:
         labels = {}
-    return _difference(expected, got, path, labels, tolerance, loose)
+    return _find_difference(expected, got, path, labels, tolerance, loose)
 
 
-def _difference(
+def _find_difference(
     expected: Value, got: Value, path: str, labels: dict[str, str], tolerance: float, loose: bool
 ) -> Difference | None:
     if isinstance(expected, Group):
         if not isinstance(got, Group) or got.kind != expected.kind:
-            return Difference("type", path, described(expected), described(got))
+            return Difference("type", path, describe_type(expected), describe_type(got))
         if set(expected.parts) != set(got.parts):
-            return Difference("keys", path, _keys(expected), _keys(got))
+            return Difference("keys", path, _format_keys(expected), _format_keys(got))
         for name, part in expected.parts.items():
             below = labels.get(name) or f"{path}[{name if name.isdigit() else repr(name)}]"
-            found = _difference(part, got.parts[name], below, {}, tolerance, loose)
+            found = _find_difference(part, got.parts[name], below, {}, tolerance, loose)
             if found is not None:
                 return found
         return None
     if isinstance(got, Group) or not _same_kind(expected, got, loose):
-        return Difference("type", path, described(expected), described(got))
+        return Difference("type", path, describe_type(expected), describe_type(got))
     if expected.kind == "text":
         same = expected.text == got.text
         return None if same else Difference("text", path, expected.text, got.text)
     if expected.kind not in _NUMERIC:
         return None
     if expected.shape != got.shape:
-        return Difference("shape", path, written_shape(expected), written_shape(got))
+        return Difference("shape", path, format_shape(expected), format_shape(got))
     if not loose and expected.kind in ("tensor", "array") and expected.dtype != got.dtype:
         return Difference("dtype", path, expected.dtype, got.dtype)
-    return _in_numbers(expected, got, path, tolerance, loose)
+    return _compare_numbers(expected, got, path, tolerance, loose)
 
 
-def _in_numbers(
+def _compare_numbers(
     expected: Leaf, got: Leaf, path: str, tolerance: float, loose: bool
 ) -> Difference | None:
     a, b = expected.data.astype(np.float64), got.data.astype(np.float64)
@@ -90,17 +90,17 @@ def _in_numbers(
     return Difference(
         "nan" if nan.any() else "value",
         path,
-        written_number(a[place]),
-        written_number(b[place]),
+        format_number(a[place]),
+        format_number(b[place]),
         place,
-        written_number(float(b[place]) - float(a[place])),
+        format_number(float(b[place]) - float(a[place])),
         int(wrong.sum()),
         int(wrong.size),
-        _tables(a, b, place),
+        _cut_tables(a, b, place),
     )
 
 
-def _tables(a: np.ndarray, b: np.ndarray, place: tuple[int, ...]) -> dict[str, Any] | None:
+def _cut_tables(a: np.ndarray, b: np.ndarray, place: tuple[int, ...]) -> dict[str, Any] | None:
     """The matrix around the first wrong cell, cut to a size that can be drawn."""
     if not a.ndim:
         return None
@@ -133,15 +133,15 @@ def _same_kind(expected: Leaf, got: Leaf, loose: bool) -> bool:
     return expected.kind == "number" and got.kind == "array" and not got.shape
 
 
-def described(value: Value) -> str:
+def describe_type(value: Value) -> str:
     """What kind of thing this is, in Python's words.
 
-    >>> from glassformer.school.practice.plain_values import taken_apart
-    >>> described(taken_apart((1.0, None)))
+    >>> from glassformer.school.practice.plain_values import to_plain
+    >>> describe_type(to_plain((1.0, None)))
     'tuple of 2 (float, None)'
     """
     if isinstance(value, Group):
-        inner = ", ".join(described(part) for part in list(value.parts.values())[:4])
+        inner = ", ".join(describe_type(part) for part in list(value.parts.values())[:4])
         return f"{value.kind} of {len(value.parts)} ({inner})"
     match value.kind:
         case "tensor":
@@ -158,15 +158,15 @@ def described(value: Value) -> str:
             return value.dtype
 
 
-def written_shape(leaf: Leaf) -> str:
+def format_shape(leaf: Leaf) -> str:
     return f"({', '.join(map(str, leaf.shape))}{',' * (len(leaf.shape) == 1)})"
 
 
-def written_number(value: float) -> str:
+def format_number(value: float) -> str:
     """A number as a learner can compare it: five digits, no more."""
     return f"{float(value):.5g}".replace("-", "−").replace("inf", "∞")
 
 
-def _keys(group: Group) -> str:
+def _format_keys(group: Group) -> str:
     names = group.parts if group.kind == "dict" else [len(group.parts)]
     return ", ".join(str(name) for name in names)

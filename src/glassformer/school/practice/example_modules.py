@@ -46,12 +46,12 @@ class Largest(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         made = func(*args, **(kwargs or {}))
         for each in made if isinstance(made, tuple | list) else (made,):
-            if isinstance(each, Tensor) and not any(_share(each, given) for given in args):
+            if isinstance(each, Tensor) and not any(_share_storage(each, given) for given in args):
                 self.size = max(self.size, each.numel())
         return made
 
 
-def _share(one: Tensor, other: Any) -> bool:
+def _share_storage(one: Tensor, other: Any) -> bool:
     if not isinstance(other, Tensor):
         return False
     return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()

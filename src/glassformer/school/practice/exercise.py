@@ -38,12 +38,12 @@ class Fault:
     text: Mapping[str, str]
     look: str | None = None
 
-    def said(self, code: str) -> str:
+    def sentence(self, code: str) -> str:
         return self.text[code]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Task:
+class Brief:
     """What an exercise says in one language."""
 
     title: str
@@ -94,13 +94,13 @@ class Exercise:
         """Whether showing the expected values would give the answer away."""
         return self.kind in ("numbers", "shapes", "predict")
 
-    def missing(self) -> list[str]:
+    def missing_packages(self) -> list[str]:
         """The packages that the exercise needs and that are not here."""
         return [name for name in self.needs if find_spec(name) is None]
 
-    def task(self, code: str) -> Task:
+    def brief(self, code: str) -> Brief:
         """The texts in one language."""
-        return read_task((self.folder / f"{code}.md").read_text("utf-8"))
+        return read_brief((self.folder / f"{code}.md").read_text("utf-8"))
 
     def faults(self) -> tuple[Fault, ...]:
         """The known mistakes, as whole sources."""
@@ -152,10 +152,10 @@ class UnknownExercise(ConfigError):
         self.name, self.near = name, near
 
 
-def read_task(text: str) -> Task:
+def read_brief(text: str) -> Brief:
     """Title, task, hints and last words of a Markdown text.
 
-    >>> read_task("# One\\nDo it.\\n## Hint\\nTry.\\n## Then\\nDone.").hints
+    >>> read_brief("# One\\nDo it.\\n## Hint\\nTry.\\n## Then\\nDone.").hints
     ('Try.',)
     """
     head, *sections = re.split(r"^## +", text, flags=re.MULTILINE)
@@ -170,7 +170,7 @@ def read_task(text: str) -> Task:
                 then = content.strip()
             case other:
                 raise ConfigError(f"A task has sections Hint and Then; got {other!r}.")
-    return Task(title=title.removeprefix("# "), text=body.strip(), hints=tuple(hints), then=then)
+    return Brief(title=title.removeprefix("# "), text=body.strip(), hints=tuple(hints), then=then)
 
 
 def _fault(exercise: str, solution: str, entry: dict[str, Any]) -> Fault:

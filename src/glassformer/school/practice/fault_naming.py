@@ -11,14 +11,14 @@ from itertools import combinations, pairwise
 
 from glassformer.school.practice.cases import Case
 from glassformer.school.practice.exercise import Fault
-from glassformer.school.practice.outcome import Outcome, agree
+from glassformer.school.practice.outcome import Outcome, outcomes_agree
 
 _LEAST_LIKENESS = 0.4
 # A source becomes a function from the number of a case to what came of it.
 Load = Callable[[str], Callable[[int], Outcome]]
 
 
-def named(
+def find_faults(
     cases: Sequence[Case],
     expected: Sequence[Outcome],
     got: Sequence[Outcome],
@@ -35,23 +35,23 @@ def named(
     def explains(source: str, n_cases: int) -> bool:
         # In order: cheap cases come first, and there most faults drop out.
         outcome = load(source)
-        return all(agree(cases[i], outcome(i), got[i]) for i in range(n_cases))
+        return all(outcomes_agree(cases[i], outcome(i), got[i]) for i in range(n_cases))
 
     for fault in faults:
         if explains(fault.source, len(got)):
             return (fault,)
     for one, other in combinations(faults, 2):
-        both = merged(solution, one.source, other.source)
+        both = merge_edits(solution, one.source, other.source)
         if both is not None and explains(both, len(got)):
             return (one, other)
     # Another mistake beside it may show later; up to where the first one shows, they are alike.
-    first = next(i for i in range(len(got)) if not agree(cases[i], expected[i], got[i]))
+    first = next(i for i in range(len(got)) if not outcomes_agree(cases[i], expected[i], got[i]))
     if got[first].value is None:
         return ()
     return tuple(fault for fault in faults if explains(fault.source, first + 1))[:1]
 
 
-def merged(solution: str, one: str, other: str) -> str | None:
+def merge_edits(solution: str, one: str, other: str) -> str | None:
     """A source with the edits of two, if they touch different lines."""
     lines = solution.splitlines(keepends=True)
     edits = []
@@ -68,7 +68,7 @@ def merged(solution: str, one: str, other: str) -> str | None:
     return "".join(lines)
 
 
-def line_of(fault: Fault, solution: str, learner: str, entry: Sequence[str]) -> int | None:
+def find_fault_line(fault: Fault, solution: str, learner: str, entry: Sequence[str]) -> int | None:
     """The learner's line that looks most like the mistake.
 
     The line most like those in which fault and solution differ, among those in which the author's
@@ -77,17 +77,17 @@ def line_of(fault: Fault, solution: str, learner: str, entry: Sequence[str]) -> 
     code = code_lines(learner)
     look = fault.look
     hits = {n: text for n, text in code.items() if look is not None and re.search(look, text)}
-    wrong = _changed(solution, fault.source)
+    wrong = _changed_lines(solution, fault.source)
     scored = [
-        (SequenceMatcher(None, _squeezed(text), _squeezed(line)).ratio(), -number)
+        (SequenceMatcher(None, _strip_spaces(text), _strip_spaces(line)).ratio(), -number)
         for number, text in (hits or code).items()
         for line in wrong
     ]
     likeness, number = max(scored, default=(0.0, 0))
-    return -number if hits or likeness >= _LEAST_LIKENESS else definition(learner, entry)
+    return -number if hits or likeness >= _LEAST_LIKENESS else find_definition(learner, entry)
 
 
-def definition(source: str, entry: Sequence[str]) -> int | None:
+def find_definition(source: str, entry: Sequence[str]) -> int | None:
     """The line in which the first of some names is defined."""
     try:
         tree = ast.parse(source)
@@ -125,7 +125,7 @@ def code_lines(source: str) -> dict[int, str]:
     return kept
 
 
-def _changed(solution: str, faulty: str) -> list[str]:
+def _changed_lines(solution: str, faulty: str) -> list[str]:
     ours, theirs = solution.splitlines(), faulty.splitlines()
     lines: list[str] = []
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, ours, theirs, False).get_opcodes():
@@ -134,5 +134,5 @@ def _changed(solution: str, faulty: str) -> list[str]:
     return [line for line in lines if line.strip()]
 
 
-def _squeezed(line: str) -> str:
+def _strip_spaces(line: str) -> str:
     return re.sub(r"\s+", "", line.split("#", 1)[0])

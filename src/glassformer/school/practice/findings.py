@@ -49,10 +49,10 @@ def stop_finding(exercise: Exercise, stop: dict[str, Any]) -> Finding:
         case "time":
             return Finding("practice.found.time", {"seconds": f"{exercise.seconds:g}"})
         case _:
-            return _outside(stop["stop"], message, exercise)
+            return _outside_finding(stop["stop"], message, exercise)
 
 
-def _outside(kind: str, message: str, exercise: Exercise) -> Finding:
+def _outside_finding(kind: str, message: str, exercise: Exercise) -> Finding:
     match kind:
         case "unreadable":
             return Finding("practice.found.unreadable", {"message": message})
@@ -81,7 +81,7 @@ def difference_finding(found: Difference, *, hidden: bool) -> Finding:
     values = {"path": found.path, "expected": found.expected, "got": found.got}
     cell = f"{found.path}[{', '.join(map(str, found.place))}]" if found.place else found.path
     if hidden:
-        return _hinting(found, cell)
+        return _hint_finding(found, cell)
     match found.what:
         case "shape":
             return Finding("practice.found.shape", values)
@@ -100,7 +100,7 @@ def difference_finding(found: Difference, *, hidden: bool) -> Finding:
     return Finding("practice.found.value", {"cell": cell, "off": found.off, **counts, **values})
 
 
-def _hinting(found: Difference, cell: str) -> Finding:
+def _hint_finding(found: Difference, cell: str) -> Finding:
     """The same without giving the answer away."""
     match found.what:
         case "shape":

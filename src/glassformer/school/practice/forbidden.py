@@ -97,23 +97,23 @@ class Forbidden(BaseException):
         self.name = name
 
 
-def names_of(forbid: Iterable[str]) -> frozenset[str]:
+def forbidden_names(forbid: Iterable[str]) -> frozenset[str]:
     """The names behind groups and bare names."""
     return frozenset(name for entry in forbid for name in GROUPS.get(entry, (entry,)))
 
 
-def packages_of(forbid: Iterable[str]) -> tuple[str, ...]:
+def forbidden_packages(forbid: Iterable[str]) -> tuple[str, ...]:
     """The packages that may not be imported."""
     return NEVER + tuple(name for entry in forbid for name in PACKAGES.get(entry, ()))
 
 
-def found_in(tree: ast.AST, forbid: Sequence[str]) -> tuple[str, int] | None:
+def find_forbidden(tree: ast.AST, forbid: Sequence[str]) -> tuple[str, int] | None:
     """The first forbidden name in a source, with its line.
 
-    >>> found_in(ast.parse("import torch.nn.functional as G\\nG.softmax(x, -1)"), ["softmax"])
+    >>> find_forbidden(ast.parse("import torch.nn.functional as G\\nG.softmax(x, -1)"), ["softmax"])
     ('softmax', 2)
     """
-    names, packages = names_of(forbid), packages_of(forbid)
+    names, packages = forbidden_names(forbid), forbidden_packages(forbid)
     # A learner may call a function of his own softmax; what it calls is looked at where it runs.
     own = {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.ClassDef)}
     # And an attribute: self.linear = nn.Parameter(…).
@@ -125,7 +125,7 @@ def found_in(tree: ast.AST, forbid: Sequence[str]) -> tuple[str, int] | None:
     found = [
         (line, name)
         for node in ast.walk(tree)
-        for name, line in _mentioned(node, names - own, packages)
+        for name, line in _find_mentions(node, names - own, packages)
     ]
     line, name = min(found, default=(0, ""))
     return (name, line) if found else None
@@ -135,7 +135,7 @@ def _is_self(node: ast.AST) -> bool:
     return isinstance(node, ast.Name) and node.id == "self"
 
 
-def _mentioned(
+def _find_mentions(
     node: ast.AST, names: frozenset[str], packages: tuple[str, ...]
 ) -> Iterable[tuple[str, int]]:
     match node:
@@ -152,18 +152,18 @@ def _mentioned(
                 yield name, node.lineno
 
 
-def missing_from(tree: ast.AST, require: Sequence[str]) -> str | None:
+def find_missing(tree: ast.AST, require: Sequence[str]) -> str | None:
     """The first required name that the source never mentions."""
     seen = {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
     seen |= {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
     return next((name for name in require if name not in seen), None)
 
 
-def last_name(function: Any) -> str:
+def bare_name(function: Any) -> str:
     """What a function of torch is called, without namespace, overload and underscores.
 
     >>> import torch
-    >>> last_name(torch.ops.aten._softmax.default)
+    >>> bare_name(torch.ops.aten._softmax.default)
     'softmax'
     """
     name = getattr(function, "_opname", None) or getattr(function, "__name__", "")
@@ -180,7 +180,7 @@ class _Functions(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        if (name := last_name(func)) in self.names:
+        if (name := bare_name(func)) in self.names:
             self.seen.append(name)
             raise Forbidden(name)
         return func(*args, **(kwargs or {}))
@@ -192,28 +192,28 @@ class _Operators(TorchDispatchMode):
         self.names, self.seen = names, seen
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if (name := last_name(func)) in self.names:
+        if (name := bare_name(func)) in self.names:
             self.seen.append(name)
             raise Forbidden(name)
         return func(*args, **(kwargs or {}))
 
 
-class stopped:
+class CallGuard:
     """A context in which forbidden calls raise.
 
     >>> import torch
-    >>> with stopped(["softmax"]):
+    >>> with CallGuard(["softmax"]):
     ...     torch.ones(2).softmax(0)
     Traceback (most recent call last):
     glassformer.school.practice.forbidden.Forbidden: softmax
     """
 
     def __init__(self, forbid: Sequence[str]) -> None:
-        names = names_of(forbid)
+        names = forbidden_names(forbid)
         self.seen: list[str] = []  # also what a bare `except:` has swallowed
         self.modes = (_Operators(names, self.seen), _Functions(names, self.seen)) if names else ()
 
-    def __enter__(self) -> "stopped":
+    def __enter__(self) -> "CallGuard":
         for mode in self.modes:
             mode.__enter__()
         return self

@@ -8,8 +8,6 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from errno import EFBIG, EINVAL, EISDIR
 from pathlib import Path
 from threading import Lock
@@ -18,8 +16,8 @@ from typing import Any
 
 from glassformer.errors import GlassformerError
 from glassformer.school.practice.exercise import Exercise
-from glassformer.school.practice.judge import halted
-from glassformer.school.practice.report import Report
+from glassformer.school.practice.judge import report_stop
+from glassformer.school.practice.report import GradingReport
 
 _MOST_SOURCE = 1 << 20
 # Small arrays; and a learner's process may start no threads.
@@ -62,23 +60,23 @@ class Grader:
             start_new_session=True,  # Ctrl-C is for us, not for it
         )
 
-    def grade(self, exercise: Exercise, path: Path) -> Report:
+    def grade(self, exercise: Exercise, path: Path) -> GradingReport:
         """Grade a learner's file as it is now."""
         try:
-            source = _text(path)
+            source = _read_source(path)
         except FileNotFoundError:
-            return halted(exercise, {"stop": "absent", "message": path.name})
+            return report_stop(exercise, {"stop": "absent", "message": path.name})
         except OSError as error:
-            return halted(exercise, {"stop": "unreadable", "message": error.strerror})
+            return report_stop(exercise, {"stop": "unreadable", "message": error.strerror})
         except UnicodeDecodeError as error:
             line = error.object[: error.start].count(b"\n") + 1
             message = f"0x{error.object[error.start]:02x}"
-            return halted(exercise, {"stop": "unreadable", "message": message, "line": line})
+            return report_stop(exercise, {"stop": "unreadable", "message": message, "line": line})
         return self.grade_source(exercise, source, path)
 
     def grade_source(
         self, exercise: Exercise, source: str, path: Path | None = None, *, seed: int | None = None
-    ) -> Report:
+    ) -> GradingReport:
         """Grade a text; every time with other numbers."""
         request = {
             "folder": str(exercise.folder),
@@ -92,11 +90,11 @@ class Grader:
             raise GradingError(f"The exercise {exercise.name} cannot be graded: {answer['error']}")
         if "died" in answer:
             how = signal.Signals(-answer["died"]).name if answer["died"] < 0 else ""
-            return halted(exercise, {"stop": "died", "message": how})
+            return report_stop(exercise, {"stop": "died", "message": how})
         try:
-            return Report.from_data(answer["report"])
+            return GradingReport.from_data(answer["report"])
         except (KeyError, TypeError, AttributeError):  # no judge of ours has written this
-            return halted(exercise, {"stop": "interfered"})
+            return report_stop(exercise, {"stop": "interfered"})
 
     def _ask(self, request: str) -> dict[str, Any]:
         code = 0
@@ -148,7 +146,7 @@ class Grader:
         self.close()
 
 
-def _text(path: Path) -> str:
+def _read_source(path: Path) -> str:
     """What is in a learner's file, if it is a file: a pipe would keep us waiting."""
     about = path.stat()
     wrong = 0
@@ -159,23 +157,3 @@ def _text(path: Path) -> str:
     if wrong:
         raise OSError(wrong, os.strerror(wrong))
     return path.read_text("utf-8-sig")  # some editors put a mark before UTF-8
-
-
-def grade_many(jobs: Sequence[tuple[Exercise, str]], *, n_graders: int = 2) -> list[Report]:
-    """Grade sources side by side."""
-    with ThreadPoolExecutor(n_graders) as pool:
-        graders = [Grader() for _ in range(min(n_graders, max(len(jobs), 1)))]
-        try:
-            share = [
-                pool.submit(_graded, grader, jobs[start :: len(graders)])
-                for start, grader in enumerate(graders)
-            ]
-            done = [future.result() for future in share]
-        finally:
-            for grader in graders:
-                grader.close()
-    return [done[i % len(graders)][i // len(graders)] for i in range(len(jobs))]
-
-
-def _graded(grader: Grader, jobs: Sequence[tuple[Exercise, str]]) -> list[Report]:
-    return [grader.grade_source(exercise, source) for exercise, source in jobs]

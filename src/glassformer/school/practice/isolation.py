@@ -52,11 +52,11 @@ def readable_paths() -> tuple[Path, ...]:
     roots += [*sys.path, *_SYSTEM, f"{sys.base_prefix}/lib", f"{sys.prefix}/lib"]
     folders = {Path(root).resolve() for root in roots if root}
     closed = {folder / _PACKAGE.name for folder in folders} | {_PACKAGE.resolve()}
-    found = [path for folder in sorted(folders) for path in _without(folder, closed)]
+    found = [path for folder in sorted(folders) for path in _paths_outside(folder, closed)]
     return (*dict.fromkeys(found), *map(Path, _FILES))
 
 
-def _without(folder: Path, closed: set[Path]) -> Iterator[Path]:
+def _paths_outside(folder: Path, closed: set[Path]) -> Iterator[Path]:
     """A folder, or, where a closed one lies in it, all that is beside that."""
     if any(each == folder or each in folder.parents for each in closed):
         return
@@ -66,4 +66,4 @@ def _without(folder: Path, closed: set[Path]) -> Iterator[Path]:
     with contextlib.suppress(OSError):
         for child in folder.iterdir():
             # A link may lead back; Landlock's rules hold for what it leads to.
-            yield from _without(child.resolve(), closed)
+            yield from _paths_outside(child.resolve(), closed)

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from glassformer.school.practice.call_trail import Step, Trail, interface, wrong_step
+from glassformer.school.practice.call_trail import Trail, TrailStep, find_wrong_step, stub_functions
 from glassformer.school.practice.cases import Case
-from glassformer.school.practice.comparison import Difference, difference
+from glassformer.school.practice.comparison import Difference, find_difference
 from glassformer.school.practice.exercise import Exercise, Fault
-from glassformer.school.practice.fault_naming import definition, line_of, named
+from glassformer.school.practice.fault_naming import find_definition, find_fault_line, find_faults
 from glassformer.school.practice.findings import difference_finding, failure_finding, stop_finding
-from glassformer.school.practice.outcome import Outcome, same
-from glassformer.school.practice.plain_values import Leaf, empty_places, flattened
-from glassformer.school.practice.report import Checked, Finding, Report
+from glassformer.school.practice.outcome import Outcome, values_agree
+from glassformer.school.practice.plain_values import Leaf, find_blanks, flatten_numbers
+from glassformer.school.practice.report import CheckResult, Finding, GradingReport
 from glassformer.school.practice.runner import load_cases, load_source, run_case
 
 _MOST_PLACES = 4
@@ -40,58 +40,58 @@ class Judge:
         self,
         got: Sequence[Outcome],
         stop: dict[str, Any] | None,
-        retrace: Callable[[int], Sequence[Step]] | None = None,
-    ) -> Report:
+        retrace: Callable[[int], Sequence[TrailStep]] | None = None,
+    ) -> GradingReport:
         """What came of the learner's file: all outcomes, or those before it stopped.
 
         `retrace` runs a case of the learner's once more and returns its steps.
         """
-        held = [self._difference(i, outcome) is None for i, outcome in enumerate(got)]
+        held = [self._compare(i, outcome) is None for i, outcome in enumerate(got)]
         names = [case.name for case in self.cases]
         checked = tuple(
-            Checked(name, held[i] if i < len(held) else None) for i, name in enumerate(names)
+            CheckResult(name, held[i] if i < len(held) else None) for i, name in enumerate(names)
         )
         if all(held) and stop is None and len(got) == len(self.cases):
-            return self._report(passed=True, checked=checked, measured=self._measured(got))
+            return self._report(passed=True, checked=checked, measured=self._measure(got))
         if all(held):
             reached = min(len(got), len(names) - 1)
             case = names[reached] if stop is not None and stop.get("begun") else None
-            return halted(self.exercise, stop or {"stop": "died"}, checked, case)
+            return report_stop(self.exercise, stop or {"stop": "died"}, checked, case)
         first = held.index(False)
-        return self._wrong(got, first, checked, retrace)
+        return self._report_wrong(got, first, checked, retrace)
 
-    def _wrong(
+    def _report_wrong(
         self,
         got: Sequence[Outcome],
         first: int,
-        checked: tuple[Checked, ...],
-        retrace: Callable[[int], Sequence[Step]] | None,
-    ) -> Report:
+        checked: tuple[CheckResult, ...],
+        retrace: Callable[[int], Sequence[TrailStep]] | None,
+    ) -> GradingReport:
         outcome, case = got[first], self.cases[first]
-        kind, finding, tables = self._found(first, outcome)
+        kind, finding, tables = self._describe_failure(first, outcome)
         faults: tuple[Fault, ...] = ()
         if kind not in ("empty", "nothing", "changed", "choice"):
             known = self.exercise.faults()
-            faults = named(self.cases, self.expected, got, known, self._load, self.solution)
-        told = all(fault.name != self.exercise.planted for fault in faults)
+            faults = find_faults(self.cases, self.expected, got, known, self._load, self.solution)
+        names_faults = all(fault.name != self.exercise.planted for fault in faults)
         line = outcome.line
-        if faults and told:
-            line = line_of(faults[0], self.solution, self.source, self.exercise.entry)
+        if faults and names_faults:
+            line = find_fault_line(faults[0], self.solution, self.source, self.exercise.entry)
         elif line is None:
             steps = retrace(first) if retrace is not None and not case.loose else ()
-            line = self._where(case, outcome, steps)
+            line = self._find_line(case, outcome, steps)
         return self._report(
             passed=False,
-            kind="fault" if faults and told else kind,
+            kind="fault" if faults and names_faults else kind,
             checked=checked,
             case=case.name,
-            given=_shapes(case),
+            given=_format_shapes(case),
             finding=finding,
             faults=tuple(fault.name for fault in faults),
-            told=told,
+            names_faults=names_faults,
             line=line,
             tables=None if self.exercise.hides_numbers else tables,
-            measured=self._measured(got),
+            measured=self._measure(got),
         )
 
     def _load(self, source: str) -> Callable[[int], Outcome]:
@@ -103,12 +103,12 @@ class Judge:
             return lambda _: failed
         return cache(lambda number: run_case(self.cases[number], module))
 
-    def _difference(self, i: int, outcome: Outcome) -> Difference | str | None:
+    def _compare(self, i: int, outcome: Outcome) -> Difference | str | None:
         if outcome.value is None:
             return outcome.failure
         case, expected = self.cases[i], self.expected[i].value
         assert expected is not None
-        return difference(
+        return find_difference(
             expected,
             outcome.value,
             names=case.names,
@@ -116,12 +116,16 @@ class Judge:
             loose=case.loose,
         )
 
-    def _found(self, i: int, outcome: Outcome) -> tuple[str, Finding, dict[str, Any] | None]:
+    def _describe_failure(
+        self, i: int, outcome: Outcome
+    ) -> tuple[str, Finding, dict[str, Any] | None]:
         case, value = self.cases[i], outcome.value
         if value is None:
             return outcome.failure, failure_finding(outcome), None
-        subject = " = ".join(case.names) if case.loose else _subject(self.exercise, self.source)
-        if places := empty_places(value, case.names[0] if case.names else "result"):
+        subject = (
+            " = ".join(case.names) if case.loose else _find_subject(self.exercise, self.source)
+        )
+        if places := find_blanks(value, case.names[0] if case.names else "result"):
             shown = ", ".join(places[:_MOST_PLACES]) + " …" * (len(places) > _MOST_PLACES)
             return "empty", Finding("practice.found.empty", {"places": shown}), None
         if isinstance(value, Leaf) and value.kind == "none":
@@ -133,19 +137,19 @@ class Judge:
                 Finding("practice.found.choice", {"name": subject, "choices": listed}),
                 None,
             )
-        found = self._difference(i, outcome)
+        found = self._compare(i, outcome)
         assert isinstance(found, Difference)
         finding = difference_finding(found, hidden=self.exercise.hides_numbers)
         return found.what, finding, found.tables
 
     def _is_choice(self, case: Case, value: Any) -> bool:
-        flat = flattened(value)
+        flat = flatten_numbers(value)
         if flat is None:
             return False
         said = flat.text if flat.kind == "text" else flat.data.tolist()
         return said in case.choices
 
-    def _measured(self, got: Sequence[Outcome]) -> dict[str, Any] | None:
+    def _measure(self, got: Sequence[Outcome]) -> dict[str, Any] | None:
         """The measurement of a predict exercise, once something has been predicted."""
         case = self.cases[0]
         if self.exercise.kind != "predict" or not got or got[0].value is None:
@@ -154,11 +158,11 @@ class Judge:
             return None
         return {str(name): value for name, value in self.module.measure().items()}
 
-    def _where(self, case: Case, outcome: Outcome, steps: Sequence[Step]) -> int | None:
+    def _find_line(self, case: Case, outcome: Outcome, steps: Sequence[TrailStep]) -> int | None:
         """The line to look at, where no error and no known fault tells one."""
         names = case.names if case.loose else self.exercise.entry
         if not steps:
-            return definition(self.source, names)
+            return find_definition(self.source, names)
         trail = Trail(_SOLUTION)
 
         def call(module: Any, **inputs: Any) -> Any:
@@ -166,25 +170,25 @@ class Judge:
                 return case.call(module, **inputs)
 
         run_case(replace(case, call=call), self.module)
-        known = interface(self.exercise.stub)
-        step = wrong_step(steps, trail.steps, known, lambda a, b: same(case, a, b))
+        known = stub_functions(self.exercise.stub)
+        step = find_wrong_step(steps, trail.steps, known, lambda a, b: values_agree(case, a, b))
         if step is None:
-            return definition(self.source, names)
+            return find_definition(self.source, names)
         # Where an input was changed is anywhere in the function, not where it returned.
         return step.defined if outcome.failure == "changed" else step.place
 
-    def _report(self, **fields: Any) -> Report:
-        return Report(exercise=self.exercise.name, **fields)
+    def _report(self, **fields: Any) -> GradingReport:
+        return GradingReport(exercise=self.exercise.name, **fields)
 
 
-def halted(
+def report_stop(
     exercise: Exercise,
     stop: dict[str, Any],
-    checked: tuple[Checked, ...] = (),
+    checked: tuple[CheckResult, ...] = (),
     case: str | None = None,
-) -> Report:
+) -> GradingReport:
     """The report of a file that never came to its end."""
-    return Report(
+    return GradingReport(
         exercise=exercise.name,
         passed=False,
         kind=stop["stop"],
@@ -195,7 +199,7 @@ def halted(
     )
 
 
-def _subject(exercise: Exercise, source: str) -> str:
+def _find_subject(exercise: Exercise, source: str) -> str:
     """Which of the names returns nothing: the first function that has no return."""
     functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
     for function in functions:
@@ -205,7 +209,7 @@ def _subject(exercise: Exercise, source: str) -> str:
     return exercise.entry[0]
 
 
-def _shapes(case: Case) -> str:
+def _format_shapes(case: Case) -> str:
     """What went in, as shapes: q (2, 3, 4), n_heads 2."""
     parts = []
     for name, value in case.inputs.items():

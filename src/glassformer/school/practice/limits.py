@@ -59,7 +59,7 @@ class Blocked(PermissionError):
         self.what = what
 
 
-class Watch:
+class AuditGuard:
     """Says no to files, processes and the network; remembers what was tried."""
 
     def __init__(self, closed: tuple[Path, ...]) -> None:
@@ -68,7 +68,7 @@ class Watch:
         self.is_on = False
 
     def __call__(self, event: str, args: tuple[Any, ...]) -> None:
-        if self.is_on and (what := self._refused(event, args)):
+        if self.is_on and (what := self._find_refusal(event, args)):
             self.refuse(what)
 
     def refuse(self, what: str) -> NoReturn:
@@ -76,7 +76,7 @@ class Watch:
         self.tried.append(what)
         raise Blocked(what)
 
-    def _refused(self, event: str, args: tuple[Any, ...]) -> str:
+    def _find_refusal(self, event: str, args: tuple[Any, ...]) -> str:
         if event == "open":
             path, mode, flags = args
             writes = any(c in (mode or "") for c in "wax+") or (flags or 0) & _WRITING
@@ -104,7 +104,7 @@ class Watch:
             return False
 
 
-def limit(seconds: float, space: int) -> None:
+def apply_limits(seconds: float, space: int) -> None:
     """Apply the limits to this process, for good; `space` is what address_space said."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # libraries open files past any audit
@@ -115,12 +115,12 @@ def limit(seconds: float, space: int) -> None:
     most = int(seconds) + 2
     # The soft limit sends SIGXCPU, which tells why; the hard one SIGKILL, which does not.
     resource.setrlimit(resource.RLIMIT_CPU, (most, most + 2))
-    signal.signal(signal.SIGALRM, _time_is_up)
+    signal.signal(signal.SIGALRM, _raise_time_up)
     # Again and again, in case the first is swallowed by an `except:`.
     signal.setitimer(signal.ITIMER_REAL, seconds, 0.5)
 
 
-def refuse_threads(watch: Watch) -> None:
+def refuse_threads(watch: AuditGuard) -> None:
     """A mode of torch that stops forbidden calls holds for its own thread alone: so no others."""
     for name in _THREADS:
         for module, prefix in ((_thread, ""), (threading, "_")):
@@ -128,12 +128,12 @@ def refuse_threads(watch: Watch) -> None:
                 setattr(module, prefix + name, lambda *_, **__: watch.refuse("processes"))
 
 
-def unlimited() -> None:
+def stop_clock() -> None:
     """Stop the clock: what follows is our own work."""
     signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _time_is_up(_signal: int, _frame: FrameType | None) -> None:
+def _raise_time_up(_signal: int, _frame: FrameType | None) -> None:
     raise TimeUp
 
 
@@ -146,7 +146,7 @@ def address_space() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def forget(package: str) -> None:
+def forget_package(package: str) -> None:
     """Take a package out of the modules that `import` would find; what runs of it runs on."""
     for name in list(sys.modules):
         if name.split(".")[0] == package:

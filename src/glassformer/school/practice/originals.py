@@ -38,7 +38,7 @@ class Originals:
         before = {key: value for key, value in space.items() if callable(value)}
         self._held.append(_Held(name, space, before, frozenset(absent)))
 
-    def replaced(self) -> str:
+    def find_replaced(self) -> str:
         """The first name that leads elsewhere now; empty if all are as they were."""
         for held in self._held:
             shadowed = held.absent & held.space.keys()

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from glassformer.school.practice.cases import Case
-from glassformer.school.practice.comparison import difference
+from glassformer.school.practice.comparison import find_difference
 from glassformer.school.practice.plain_values import Value, as_data
 
 FAILURES = ("", "raised", "changed", "large")
@@ -30,14 +30,16 @@ class Outcome:
         }
 
 
-def agree(case: Case, one: Outcome, other: Outcome) -> bool:
+def outcomes_agree(case: Case, one: Outcome, other: Outcome) -> bool:
     """Whether two pieces of code did the same in a case."""
     if one.value is None or other.value is None:
         return (one.failure, one.error) == (other.failure, other.error)
-    return same(case, one.value, other.value)
+    return values_agree(case, one.value, other.value)
 
 
-def same(case: Case, one: Value, other: Value) -> bool:
+def values_agree(case: Case, one: Value, other: Value) -> bool:
     """Whether two values are the same, as exactly as a case asks for."""
-    found = difference(one, other, names=case.names, tolerance=case.tolerance, loose=case.loose)
+    found = find_difference(
+        one, other, names=case.names, tolerance=case.tolerance, loose=case.loose
+    )
     return found is None

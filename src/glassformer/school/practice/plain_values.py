@@ -52,17 +52,17 @@ class TooLarge(Exception):
     """A result with more numbers than a grading ever needs."""
 
 
-def taken_apart(value: Any, most_bytes: int = MOST_BYTES) -> Value:
+def to_plain(value: Any, most_bytes: int = MOST_BYTES) -> Value:
     """A result as leaves and groups.
 
-    >>> taken_apart([1, 2.0]).parts["1"].kind
+    >>> to_plain([1, 2.0]).parts["1"].kind
     'number'
     """
-    return _Taking(most_bytes).value(value, 0)
+    return _Converter(most_bytes).value(value, 0)
 
 
 @dataclass(slots=True)
-class _Taking:
+class _Converter:
     """How much of a result has been taken apart; all of it together is bounded."""
 
     most_bytes: int
@@ -152,7 +152,9 @@ def from_data(data: dict[str, Any], depth: int = 0) -> Value:
         kind, parts = data["kind"], data["parts"]
         if kind not in ("tuple", "list", "dict") or len(parts) > _MOST_ITEMS:
             raise ValueError("not a group")
-        inner = {printable(name): from_data(part, depth + 1) for name, part in parts.items()}
+        inner = {
+            replace_unprintable(name): from_data(part, depth + 1) for name, part in parts.items()
+        }
         return Group(kind, inner)
     kind, dtype, text, shape = (data[name] for name in ("leaf", "dtype", "text", "shape"))
     if kind not in _KINDS or data["numpy"] not in _DTYPES or len(shape) > _MOST_RANK:
@@ -160,19 +162,19 @@ def from_data(data: dict[str, Any], depth: int = 0) -> Value:
     if any(len(said) > MOST_TEXT for said in (dtype, text)) or any(n < 0 for n in shape):
         raise ValueError("not a leaf")
     numbers = np.frombuffer(b64decode(data["bytes"], validate=True), np.dtype(data["numpy"]))
-    return Leaf(kind, printable(dtype), numbers.reshape(shape), printable(text))
+    return Leaf(kind, replace_unprintable(dtype), numbers.reshape(shape), replace_unprintable(text))
 
 
-def printable(text: str) -> str:
+def replace_unprintable(text: str) -> str:
     """A text without anything that steers a terminal."""
     return "".join(c if c.isprintable() else "·" for c in text[:MOST_TEXT])
 
 
-def flattened(value: Value) -> Leaf | None:
+def flatten_numbers(value: Value) -> Leaf | None:
     """Nested lists of numbers as one array of numbers, or None if they are something else."""
     if isinstance(value, Leaf):
         return value
-    parts = [flattened(part) for part in value.parts.values()]
+    parts = [flatten_numbers(part) for part in value.parts.values()]
     if any(p is None or p.kind not in ("number", "array", "tensor", "bool") for p in parts):
         return None
     if len({part.shape for part in parts if part}) > 1:
@@ -181,10 +183,10 @@ def flattened(value: Value) -> Leaf | None:
     return Leaf("array", "float64", numbers)
 
 
-def empty_places(value: Value, path: str) -> list[str]:
+def find_blanks(value: Value, path: str) -> list[str]:
     """Where the dots of a stub still stand.
 
-    >>> empty_places(taken_apart([1, ...]), "scaled")
+    >>> find_blanks(to_plain([1, ...]), "scaled")
     ['scaled[1]']
     """
     if isinstance(value, Leaf):
@@ -192,5 +194,5 @@ def empty_places(value: Value, path: str) -> list[str]:
     return [
         place
         for name, part in value.parts.items()
-        for place in empty_places(part, f"{path}[{name}]")
+        for place in find_blanks(part, f"{path}[{name}]")
     ]

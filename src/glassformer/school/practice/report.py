@@ -14,7 +14,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckResult:
     """A case by its name, and whether it held; None if it was not reached."""
 
     name: str
@@ -22,18 +22,18 @@ class Checked:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Report:
+class GradingReport:
     """The grading of one file."""
 
     exercise: str
     passed: bool
     kind: str = "passed"
-    checked: tuple[Checked, ...] = ()
+    checked: tuple[CheckResult, ...] = ()
     case: str | None = None  # the first that did not hold
     given: str = ""  # the shapes that went in
     finding: Finding | None = None
     faults: tuple[str, ...] = ()  # the known mistakes that do the same
-    told: bool = True  # whether to name them
+    names_faults: bool = True  # whether to name them
     line: int | None = None
     tables: Mapping[str, Any] | None = None  # expected, yours; numbers that may be drawn
     measured: Mapping[str, Any] | None = None
@@ -45,12 +45,12 @@ class Report:
         return asdict(self)
 
     @classmethod
-    def from_data(cls, data: dict[str, Any]) -> "Report":
+    def from_data(cls, data: dict[str, Any]) -> "GradingReport":
         finding = data["finding"]
         return cls(
             **{
                 **data,
-                "checked": tuple(Checked(**each) for each in data["checked"]),
+                "checked": tuple(CheckResult(**each) for each in data["checked"]),
                 "faults": tuple(data["faults"]),
                 "isolation": tuple(data["isolation"]),
                 "finding": None if finding is None else Finding(**finding),

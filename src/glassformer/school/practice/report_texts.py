@@ -6,7 +6,7 @@ from typing import Any
 
 from glassformer.languages import Language
 from glassformer.school.practice.exercise import Exercise, UnknownExercise
-from glassformer.school.practice.report import Checked, Report
+from glassformer.school.practice.report import CheckResult, GradingReport
 
 _CASES = {
     "values": "practice.case.values",
@@ -39,7 +39,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Told:
+class Description:
     """What there is to say about a file that did not pass."""
 
     sentences: tuple[str, ...]  # the mistake by its name, or what was found
@@ -47,13 +47,13 @@ class Told:
     seen: str  # in which case, with which shapes; may be empty
 
 
-def tell(report: Report, exercise: Exercise, language: Language) -> Told:
+def describe_report(report: GradingReport, exercise: Exercise, language: Language) -> Description:
     """A report that did not pass, in words."""
     say = language.say
     faults = {fault.name: fault for fault in exercise.faults()}
     sentences = []
-    if report.faults and report.told:
-        sentences += [faults[name].said(language.code) for name in report.faults]
+    if report.faults and report.names_faults:
+        sentences += [faults[name].sentence(language.code) for name in report.faults]
         if len(sentences) > 1:
             sentences.insert(0, say("practice.found.two"))
     elif report.finding is not None:
@@ -62,10 +62,12 @@ def tell(report: Report, exercise: Exercise, language: Language) -> Told:
     where = ""
     if report.line is not None:
         where = say("practice.line", file=exercise.file_name, line=report.line)
-    return Told(sentences=tuple(sentences), where=where, seen=_seen(report, exercise, language))
+    return Description(
+        sentences=tuple(sentences), where=where, seen=_describe_case(report, exercise, language)
+    )
 
 
-def _seen(report: Report, exercise: Exercise, language: Language) -> str:
+def _describe_case(report: GradingReport, exercise: Exercise, language: Language) -> str:
     if report.case is None or report.kind in ("empty", "nothing", "missing", "choice"):
         return ""
     case = case_label(report.case, exercise, language)
@@ -92,35 +94,35 @@ def kind_label(exercise: Exercise, language: Language) -> str:
 
 
 def checklist(
-    report: Report, exercise: Exercise, language: Language
+    report: GradingReport, exercise: Exercise, language: Language
 ) -> list[tuple[str, bool | None]]:
     """Each case once, in order, and whether it held: a mark and a label."""
     merged: dict[str, bool | None] = {}
     for checked in report.checked:
-        merged[checked.name] = _both(merged, checked)
+        merged[checked.name] = _combine(merged, checked)
     return [(case_label(name, exercise, language), held) for name, held in merged.items()]
 
 
-def _both(merged: Mapping[str, bool | None], checked: Checked) -> bool | None:
+def _combine(merged: Mapping[str, bool | None], checked: CheckResult) -> bool | None:
     before = merged.get(checked.name, True)
     if before is False or checked.held is False:
         return False
     return None if before is None or checked.held is None else True
 
 
-def as_json(report: Report, exercise: Exercise, language: Language) -> dict[str, Any]:
+def as_json(report: GradingReport, exercise: Exercise, language: Language) -> dict[str, Any]:
     """A report for programs, with the sentences that a person would read."""
-    told = tell(report, exercise, language)
+    description = describe_report(report, exercise, language)
     return {
         **report.as_data(),
-        "sentences": [] if report.passed else list(told.sentences),
-        "where": told.where,
-        "seen": told.seen,
+        "sentences": [] if report.passed else list(description.sentences),
+        "where": description.where,
+        "seen": description.seen,
         "file": exercise.file_name,
     }
 
 
-def unknown(error: UnknownExercise, language: Language) -> str:
+def describe_unknown(error: UnknownExercise, language: Language) -> str:
     """That there is no such exercise, and which may be meant."""
     if error.near:
         return language.say("practice.error.name.near", name=error.name, near=error.near[0])

@@ -31,27 +31,27 @@ from glassformer.school.practice.cases import Case
 from glassformer.school.practice.exercise import EXERCISES, Exercise
 from glassformer.school.practice.forbidden import (
     SWITCHES,
+    CallGuard,
     Forbidden,
-    found_in,
-    missing_from,
-    packages_of,
-    stopped,
+    find_forbidden,
+    find_missing,
+    forbidden_packages,
 )
 from glassformer.school.practice.isolation import isolate
 from glassformer.school.practice.limits import (
+    AuditGuard,
     Blocked,
     TimeUp,
-    Watch,
     address_space,
-    forget,
-    limit,
+    apply_limits,
+    forget_package,
     refuse_threads,
-    unlimited,
+    stop_clock,
 )
 from glassformer.school.practice.messages import MOST_NAMES, one_line
 from glassformer.school.practice.originals import Originals
 from glassformer.school.practice.outcome import Outcome
-from glassformer.school.practice.plain_values import TooLarge, taken_apart
+from glassformer.school.practice.plain_values import TooLarge, to_plain
 from glassformer.school.practice.random_inputs import Draw
 
 
@@ -76,20 +76,20 @@ def run_case(case: Case, module: Any, forbid: tuple[str, ...] = ()) -> Outcome:
     before = copy.deepcopy(inputs)
     seed_everything()
     try:
-        with stopped(forbid) as stop:
+        with CallGuard(forbid) as stop:
             result = case.call(module, **inputs)
         if stop.seen:
             raise Forbidden(stop.seen[0])
-        if any(not _same(before[name], inputs[name]) for name in before):
-            changed = next(name for name in before if not _same(before[name], inputs[name]))
+        if any(not _is_unchanged(before[name], inputs[name]) for name in before):
+            changed = next(name for name in before if not _is_unchanged(before[name], inputs[name]))
             return Outcome(failure="changed", message=changed)
-        return Outcome(taken_apart(result))
+        return Outcome(to_plain(result))
     except TooLarge:
         return Outcome(failure="large")
     except MemoryError:
         raise
     except Exception as error:
-        return Outcome(failure="raised", error=_kind(error), message=_first_line(error))
+        return Outcome(failure="raised", error=_error_name(error), message=_first_line(error))
 
 
 def seed_everything() -> None:
@@ -99,7 +99,7 @@ def seed_everything() -> None:
     random.seed(0)
 
 
-def _same(one: Any, other: Any) -> bool:
+def _is_unchanged(one: Any, other: Any) -> bool:
     if isinstance(one, Tensor):
         if one.shape != other.shape:
             return False
@@ -107,7 +107,7 @@ def _same(one: Any, other: Any) -> bool:
     if isinstance(one, np.ndarray):
         return one.shape == other.shape and np.array_equal(one, other, equal_nan=True)
     if isinstance(one, list | tuple):
-        return len(one) == len(other) and all(map(_same, one, other))
+        return len(one) == len(other) and all(map(_is_unchanged, one, other))
     return True
 
 
@@ -125,7 +125,7 @@ def run_learner(
     With the number of a case, only up to that one, and its steps are sent.
     """
     file = str(path)
-    if stop := _refused(exercise, file, source):
+    if stop := _find_refusal(exercise, file, source):
         send(stop)
         return
     cases = load_cases(exercise, seed)
@@ -135,46 +135,46 @@ def run_learner(
     warnings.simplefilter("ignore")
     space = address_space()  # read from /proc, which is closed afterwards
     layers = isolate()
-    watch = Watch(closed=(EXERCISES,))
+    watch = AuditGuard(closed=(EXERCISES,))
     sys.addaudithook(watch)
     refuse_threads(watch)
     # torch.save writes past any audit.
     torch._C.__dict__["PyTorchFileWriter"] = lambda *_, **__: watch.refuse("files")
     ours = [vars(module) for name, module in sys.modules.items() if _is_ours(name)]
-    forget("glassformer")
-    packages = packages_of(exercise.forbid)
-    builtins.__import__ = _guarded(builtins.__import__, packages)
-    importlib.import_module = _guarded(importlib.import_module, packages)
+    forget_package("glassformer")
+    packages = forbidden_packages(exercise.forbid)
+    builtins.__import__ = _guard_import(builtins.__import__, packages)
+    importlib.import_module = _guard_import(importlib.import_module, packages)
     sys.meta_path.insert(0, _Finder(packages))
     assert cases.gi_frame is not None  # it has not begun yet
     originals = Originals([*ours, cases.gi_frame.f_globals])
-    limit(exercise.seconds, space)
+    apply_limits(exercise.seconds, space)
     send({"ready": list(layers)})  # up to here nothing of the learner's has run
     try:
-        _run(exercise, source, file, cases, watch, originals, send, traced)
+        _run_cases(exercise, source, file, cases, watch, originals, send, traced)
     except TimeUp as error:
-        send({"stop": "time", "line": line_in(file, error)})
+        send({"stop": "time", "line": find_line(file, error)})
     except Forbidden as error:
         message = one_line(error.name)
-        send({"stop": "forbidden", "message": message, "line": line_in(file, error)})
+        send({"stop": "forbidden", "message": message, "line": find_line(file, error)})
     except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
-        send({"stop": "exit", "line": line_in(file, error)})
+        send({"stop": "exit", "line": find_line(file, error)})
     except MemoryError as error:
-        send({"stop": "memory", "line": line_in(file, error)})
+        send({"stop": "memory", "line": find_line(file, error)})
     except BaseException as error:
-        line = line_in(file, error)
+        line = find_line(file, error)
         if watch.tried:
             send({"stop": "blocked", "message": watch.tried[0], "line": line})
-        elif out_of_memory(error):
+        elif is_out_of_memory(error):
             send({"stop": "memory", "line": line})
         else:
             # What is no Exception goes through a case as well, and then it is not the import's.
             stop = "import" if isinstance(error, Exception) else "raised"
-            values = {"error": _kind(error), "message": _first_line(error)}
+            values = {"error": _error_name(error), "message": _first_line(error)}
             send({"stop": stop, **values, "line": line})
 
 
-def _refused(exercise: Exercise, file: str, source: str) -> dict[str, Any] | None:
+def _find_refusal(exercise: Exercise, file: str, source: str) -> dict[str, Any] | None:
     """Why a source is not even run."""
     try:
         # compile too: `return` outside of a function is found by it alone.
@@ -182,13 +182,13 @@ def _refused(exercise: Exercise, file: str, source: str) -> dict[str, Any] | Non
         compile(source, file, "exec")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None)
-        message = _first_line(error) or _kind(error)
+        message = _first_line(error) or _error_name(error)
         return {"stop": "syntax", "message": message, "line": line or None}
-    if forbidden := found_in(tree, exercise.forbid):
+    if forbidden := find_forbidden(tree, exercise.forbid):
         return {"stop": "forbidden", "message": forbidden[0], "line": forbidden[1]}
-    if switch := found_in(tree, SWITCHES):
+    if switch := find_forbidden(tree, SWITCHES):
         return {"stop": "switched", "message": switch[0], "line": switch[1]}
-    if name := missing_from(tree, exercise.require):
+    if name := find_missing(tree, exercise.require):
         return {"stop": "required", "message": name}
     return None
 
@@ -197,19 +197,19 @@ def _is_ours(name: str) -> bool:
     return name.split(".", 1)[0] == "glassformer"
 
 
-def _run(
+def _run_cases(
     exercise: Exercise,
     source: str,
     file: str,
     cases: Iterator[Case],
-    watch: Watch,
+    watch: AuditGuard,
     originals: Originals,
     send: Callable[[dict[str, Any]], None],
     traced: int,
 ) -> None:
     watch.is_on = True  # and so it stays: what learner's code leaves behind runs at any time
     seed_everything()
-    with stopped(exercise.forbid) as stop:
+    with CallGuard(exercise.forbid) as stop:
         module = load_source(source, file, "learner")
     if stop.seen:
         raise Forbidden(stop.seen[0])
@@ -224,22 +224,22 @@ def _run(
         send({"begin": number})
         if number == traced:
             trail = Trail(file)
-            _learners(case, module, exercise.forbid, file, trail)
+            _run_learner_case(case, module, exercise.forbid, file, trail)
             send({"trail": [step.as_data() for step in trail.steps]})
             return
-        outcome = _learners(case, module, exercise.forbid, file)
+        outcome = _run_learner_case(case, module, exercise.forbid, file)
         if watch.tried:
             send({"stop": "blocked", "message": watch.tried[0], "line": outcome.line})
             return
-        if replaced := originals.replaced():
+        if replaced := originals.find_replaced():
             send({"stop": "replaced", "message": replaced})
             return
         send({"case": number, "outcome": outcome.as_data()})
-    unlimited()
+    stop_clock()
     send({"done": True})
 
 
-def _learners(
+def _run_learner_case(
     case: Case, module: Any, forbid: tuple[str, ...], file: str, trail: Trail | None = None
 ) -> Outcome:
     """As run_case, with the learner's own line for what he raised."""
@@ -251,8 +251,8 @@ def _learners(
             with trail or nullcontext():
                 return case.call(module, **inputs)
         except Exception as error:
-            line = line_in(file, error)
-            if out_of_memory(error):
+            line = find_line(file, error)
+            if is_out_of_memory(error):
                 raise TooMuch(line) from error
             raise
 
@@ -267,13 +267,13 @@ class TooMuch(MemoryError):
     """Memory ran out, whatever torch calls it."""
 
 
-def out_of_memory(error: BaseException) -> bool:
+def is_out_of_memory(error: BaseException) -> bool:
     said = str(error)
     phrases = ("can't allocate memory", "not enough memory")  # torch has both
     return isinstance(error, MemoryError) or any(phrase in said for phrase in phrases)
 
 
-def line_in(file: str, error: BaseException) -> int | None:
+def find_line(file: str, error: BaseException) -> int | None:
     """The last line of the learner's file that an error came through."""
     while isinstance(error, TooMuch) and error.__cause__ is not None:
         error = error.__cause__
@@ -285,7 +285,7 @@ def line_in(file: str, error: BaseException) -> int | None:
     return lines[-1] if lines else None
 
 
-def _guarded(real: Callable[..., Any], packages: tuple[str, ...]) -> Callable[..., Any]:
+def _guard_import(real: Callable[..., Any], packages: tuple[str, ...]) -> Callable[..., Any]:
     def guarded(name: str, *args: Any, **kwargs: Any) -> Any:
         frame = sys._getframe(1)
         if frame.f_globals.get("__name__") == "learner" and name.split(".", 1)[0] in packages:
@@ -314,7 +314,7 @@ def _first_line(error: BaseException) -> str:
         return ""
 
 
-def _kind(error: BaseException) -> str:
+def _error_name(error: BaseException) -> str:
     """What an error is called; a class of the learner's own may be called anything."""
     return one_line(type.__getattribute__(type(error), "__name__"))
 

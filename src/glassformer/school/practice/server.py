@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from glassformer.school.practice.exercise import read_exercise
-from glassformer.school.practice.forbidden import stopped
+from glassformer.school.practice.forbidden import CallGuard
 from glassformer.school.practice.isolation import readable_paths
 from glassformer.school.practice.trial import grade_here
 
@@ -33,22 +33,22 @@ def serve() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.dup(1)
     os.dup2(2, 1)  # nothing that is printed may come among the answers
-    with stopped(["softmax"]):
+    with CallGuard(["softmax"]):
         torch.ones(2, 3).double()  # the first use of a mode imports half of torch
     readable_paths()  # looked up once, not in every child
     gc.collect()
     gc.freeze()  # children share these pages as long as nobody touches them
     for line in sys.stdin:
-        answer = _forked(json.loads(line))
+        answer = _grade_in_fork(json.loads(line))
         _write(answers, json.dumps(answer).encode() + b"\n")
 
 
-def _forked(request: dict[str, Any]) -> dict[str, Any]:
+def _grade_in_fork(request: dict[str, Any]) -> dict[str, Any]:
     read_end, write_end = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(read_end)
-        _judge(request, write_end)
+        _run_judge(request, write_end)
     os.close(write_end)
     data = _read_all(read_end, pid)
     os.close(read_end)
@@ -59,7 +59,7 @@ def _forked(request: dict[str, Any]) -> dict[str, Any]:
         return {"died": os.waitstatus_to_exitcode(status)}
 
 
-def _judge(request: dict[str, Any], write_end: int) -> None:
+def _run_judge(request: dict[str, Any], write_end: int) -> None:
     """The life of the judge's process; it never returns."""
     try:
         exercise = replace(read_exercise(Path(request["folder"])), seconds=request["seconds"])

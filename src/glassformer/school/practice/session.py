@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from glassformer.languages import Language
-from glassformer.school.practice.exercise import Exercise, Task
+from glassformer.school.practice.exercise import Brief, Exercise
 from glassformer.school.practice.progress import Progress
-from glassformer.school.practice.report import Report
+from glassformer.school.practice.report import GradingReport
 from glassformer.school.practice.workspace import Workspace
 
 
@@ -36,7 +36,7 @@ class Saved:
 class Graded:
     """A report that was asked for."""
 
-    report: Report
+    report: GradingReport
 
 
 Event = Key | Saved | Graded
@@ -51,7 +51,7 @@ class Screen:
     file: Path
     exercises: Sequence[Exercise]
     passed: frozenset[str]
-    report: Report | None
+    report: GradingReport | None
     running: bool
     hints: tuple[str, ...]
     n_hints: int
@@ -63,7 +63,7 @@ class Screen:
 
 
 @dataclass(kw_only=True)
-class Session:
+class PracticeSession:
     """Where somebody stands in the exercises."""
 
     exercises: Sequence[Exercise]
@@ -76,7 +76,7 @@ class Session:
     unsaved: str = ""  # why the progress could not be written, last time
     _place: int = 0
     _cursor: int = 0
-    _reports: dict[str, Report] = field(default_factory=dict)
+    _reports: dict[str, GradingReport] = field(default_factory=dict)
     _queue: list[Exercise] = field(default_factory=list)
     _n_queued: int = 0
     _stale: set[str] = field(default_factory=set)  # saved again while being graded
@@ -106,16 +106,16 @@ class Session:
         """One event."""
         match event:
             case Graded(report):
-                self._graded(report)
+                self._on_graded(report)
             case Saved(paths):
-                self._saved(paths)
+                self._on_saved(paths)
             case Key(name):
-                self._pressed(name)
+                self._on_key(name)
 
     def screen(self) -> Screen:
         """What is to be seen now."""
-        task = self.current.task(self.language.code)
-        n_read = n_hints_read(self.progress, self.current, task)
+        brief = self.current.brief(self.language.code)
+        n_read = count_hints_read(self.progress, self.current, brief)
         is_passed = self.current.name in self.progress.passed
         solution = self.workspace.solution_file(self.current)
         return Screen(
@@ -126,8 +126,8 @@ class Session:
             passed=frozenset(self.progress.passed),
             report=self._reports.get(self.current.name),
             running=self.wanted is not None and self.wanted.name == self.current.name,
-            hints=() if self._hides_hints else task.hints[:n_read],
-            n_hints=len(task.hints),
+            hints=() if self._hides_hints else brief.hints[:n_read],
+            n_hints=len(brief.hints),
             notice=self._notice(),
             keys=self._keys(is_passed),
             cursor=self._cursor,
@@ -165,7 +165,7 @@ class Session:
             ("q", "practice.key.quit"),
         )
 
-    def _graded(self, report: Report) -> None:
+    def _on_graded(self, report: GradingReport) -> None:
         if report.exercise in self._stale:
             self._stale.discard(report.exercise)
             return
@@ -174,7 +174,7 @@ class Session:
         if report.exercise == self.current.name:
             self._hides_hints = report.passed
         if report.passed:
-            self._passed(report.exercise)
+            self._on_passed(report.exercise)
         elif report.kind != "needs":
             self.progress.passed.discard(report.exercise)
             self._save()
@@ -186,7 +186,7 @@ class Session:
             )
             self._n_queued = 0
 
-    def _passed(self, name: str) -> None:
+    def _on_passed(self, name: str) -> None:
         self.progress.passed.add(name)
         exercise = next(each for each in self.exercises if each.name == name)
         try:
@@ -196,30 +196,30 @@ class Session:
             self._say("practice.notice.readonly", file=file, reason=error.strerror)
         self._save()
 
-    def _saved(self, paths: frozenset[Path]) -> None:
+    def _on_saved(self, paths: frozenset[Path]) -> None:
         if self.workspace.file(self.current).name in {path.name for path in paths}:
             self.notice, self._leaving = "", False
-            self._want(self.current)
+            self._request_grading(self.current)
 
-    def _want(self, exercise: Exercise) -> None:
+    def _request_grading(self, exercise: Exercise) -> None:
         if any(each.name == exercise.name for each in self._queue):
             self._stale.add(exercise.name)
         else:
             self._queue.insert(0, exercise)
 
-    def _pressed(self, key: str) -> None:
+    def _on_key(self, key: str) -> None:
         if key == "q" and self.state != "reset":
             self.ended = True
         elif self.state == "list":
-            self._pressed_in_list(key)
+            self._on_key_in_list(key)
         elif self.state == "reset":
             self.state = "work"
             if key == "y":
                 self._reset()
         else:
-            self._pressed_at_work(key)
+            self._on_key_at_work(key)
 
-    def _pressed_at_work(self, key: str) -> None:
+    def _on_key_at_work(self, key: str) -> None:
         leaving, self._leaving = self._leaving, False
         self.notice = ""
         self._shows_solution = self._shows_solution and key == "h"
@@ -240,7 +240,7 @@ class Session:
                 if not self._shows_solution:
                     self._say("practice.notice.solution")
 
-    def _pressed_in_list(self, key: str) -> None:
+    def _on_key_in_list(self, key: str) -> None:
         match key:
             case "up" | "k":
                 self._cursor = max(0, self._cursor - 1)
@@ -248,7 +248,7 @@ class Session:
                 self._cursor = min(len(self.exercises) - 1, self._cursor + 1)
             case "enter":
                 self.state = "work"
-                self._go(self._cursor)
+                self._go_to(self._cursor)
             case "l" | "escape":
                 self.state = "work"
 
@@ -259,7 +259,7 @@ class Session:
             return
         place = self._first_open(self._place + 1)
         if place < len(self.exercises):
-            self._go(place)
+            self._go_to(place)
         elif all(each.name in self.progress.passed for each in self.exercises):
             self._say("practice.notice.last")
         else:
@@ -272,18 +272,18 @@ class Session:
                 return place
         return len(self.exercises) if start else 0
 
-    def _go(self, place: int) -> None:
+    def _go_to(self, place: int) -> None:
         self._place = place
         self.progress.current = self.current.name
         self.notice, self._shows_solution, self._hides_hints = "", False, False
         self._save()
-        self._want(self.current)
+        self._request_grading(self.current)
 
     def _hint(self) -> None:
         self._hides_hints = False
-        task = self.current.task(self.language.code)
-        read = n_hints_read(self.progress, self.current, task)
-        if read == len(task.hints):
+        brief = self.current.brief(self.language.code)
+        read = count_hints_read(self.progress, self.current, brief)
+        if read == len(brief.hints):
             self._say("practice.hint.none")
             return
         self.progress.hints[self.current.name] = read + 1
@@ -300,7 +300,7 @@ class Session:
         self._save()
         if kept is not None:
             self._say("practice.notice.reset", file=file, old=f"old/{kept.name}")
-        self._want(self.current)
+        self._request_grading(self.current)
 
     def _save(self) -> None:
         try:
@@ -314,6 +314,6 @@ class Session:
         self.notice = self.language.say(key, **values)
 
 
-def n_hints_read(progress: Progress, exercise: Exercise, task: Task) -> int:
+def count_hints_read(progress: Progress, exercise: Exercise, brief: Brief) -> int:
     """How many hints were read; a file of progress may say more than there are."""
-    return min(max(progress.hints.get(exercise.name, 0), 0), len(task.hints))
+    return min(max(progress.hints.get(exercise.name, 0), 0), len(brief.hints))

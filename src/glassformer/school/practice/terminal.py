@@ -15,8 +15,8 @@ from glassformer.languages import Language
 from glassformer.render.paragraph import Paragraph
 from glassformer.render.terminal.columns import Beside
 from glassformer.school.practice.exercise import Exercise
-from glassformer.school.practice.report import Report
-from glassformer.school.practice.report_texts import checklist, kind_label, tell
+from glassformer.school.practice.report import GradingReport
+from glassformer.school.practice.report_texts import checklist, describe_report, kind_label
 from glassformer.school.practice.session import Screen
 
 LEAST_WIDTH, LEAST_HEIGHT = 48, 14
@@ -66,34 +66,34 @@ def draw_screen(screen: Screen, language: Language, *, width: int, height: int) 
         room = max(3, height - 6)
         parts = [draw_list(screen.exercises, screen.passed, language, screen.cursor, room)]
     else:
-        parts = _at_work(screen, language)
+        parts = _draw_work(screen, language)
     if screen.notice:
         parts += ["", Paragraph(screen.notice, style="yellow")]
-    return Group(*parts, "", _foot(screen, language))
+    return Group(*parts, "", _draw_foot(screen, language))
 
 
-def _at_work(screen: Screen, language: Language) -> list[RenderableType]:
+def _draw_work(screen: Screen, language: Language) -> list[RenderableType]:
     say, report = language.say, screen.report
-    task = screen.exercise.task(language.code)
-    parts: list[RenderableType] = [_head(screen.exercise, task.title, language)]
+    brief = screen.exercise.brief(language.code)
+    parts: list[RenderableType] = [_draw_head(screen.exercise, brief.title, language)]
     if screen.shows_solution:
         return [*parts, "", Syntax(screen.exercise.solution, "python", background_color="default")]
     if report is None or report.kind in _BEGUN:
-        parts += ["", draw_prose(task.text)]
+        parts += ["", draw_prose(brief.text)]
     if screen.running and report is None:
         parts += ["", Text(say("practice.running"), style="dim")]
     elif report is not None:
         parts += ["", draw_report(report, screen.exercise, language)]
     for n, hint in enumerate(screen.hints, start=1):
         title = say("practice.hint", n=n, total=screen.n_hints)
-        parts += ["", Text(title, style="bold yellow"), _inset(draw_prose(hint))]
+        parts += ["", Text(title, style="bold yellow"), _indent(draw_prose(hint))]
     if report is not None and report.passed and screen.solution is not None:
         path = f"{screen.solution.parent.name}/{screen.solution.name}"
         parts += ["", Paragraph(say("practice.solution", file=path), style="dim")]
     return [*parts, "", Text(str(screen.file), style="cyan underline", overflow="fold")]
 
 
-def _head(exercise: Exercise, title: str, language: Language) -> RenderableType:
+def _draw_head(exercise: Exercise, title: str, language: Language) -> RenderableType:
     minutes = language.say("practice.minutes", n=exercise.minutes)
     about = f"{kind_label(exercise, language)} · {minutes} · {_level(exercise)}"
     head = Text.assemble((f"{exercise.number:02d} {exercise.name}  ", "bold cyan"), (title, "bold"))
@@ -104,7 +104,7 @@ def _level(exercise: Exercise) -> str:
     return "●" * exercise.difficulty + "○" * (5 - exercise.difficulty)
 
 
-def _foot(screen: Screen, language: Language) -> RenderableType:
+def _draw_foot(screen: Screen, language: Language) -> RenderableType:
     total = len(screen.exercises)
     done = sum(each.name in screen.passed for each in screen.exercises)
     bar = Table.grid(padding=(0, 2, 0, 0))
@@ -118,40 +118,42 @@ def _foot(screen: Screen, language: Language) -> RenderableType:
     return Group(bar, _Flow(keys, gap=3))
 
 
-def draw_report(report: Report, exercise: Exercise, language: Language) -> RenderableType:
+def draw_report(report: GradingReport, exercise: Exercise, language: Language) -> RenderableType:
     """What came of a grading: the verdict, the mistake, the line, the numbers."""
     say = language.say
     parts: list[RenderableType] = []
     if report.passed:
-        then = exercise.task(language.code).then
+        then = exercise.brief(language.code).then
         parts += [Text(f"✓ {say('practice.passed')}", style="bold green")]
-        parts += [_checked(report, exercise, language)]
-        parts += _measured(report, language)
-        parts += ["", Text(say("practice.then"), style="bold"), _inset(draw_prose(then))]
+        parts += [_draw_checklist(report, exercise, language)]
+        parts += _draw_measurements(report, language)
+        parts += ["", Text(say("practice.then"), style="bold"), _indent(draw_prose(then))]
     else:
-        told = tell(report, exercise, language)
+        description = describe_report(report, exercise, language)
         parts += [Text(f"✗ {say('practice.failed')}", style="bold red")]
         if report.kind not in _BEGUN and any(each.held is not None for each in report.checked):
-            parts += [_checked(report, exercise, language)]
-        parts += ["", *(draw_prose(sentence) for sentence in told.sentences)]
-        parts += [Paragraph(told.where, style="bold")] if told.where else []
-        parts += [Paragraph(told.seen, style="dim")] if told.seen else []
+            parts += [_draw_checklist(report, exercise, language)]
+        parts += ["", *(draw_prose(sentence) for sentence in description.sentences)]
+        parts += [Paragraph(description.where, style="bold")] if description.where else []
+        parts += [Paragraph(description.seen, style="dim")] if description.seen else []
         if report.tables is not None:
             parts += ["", draw_tables(report.tables, language)]
-        parts += _measured(report, language)
+        parts += _draw_measurements(report, language)
     if report.printed.strip():
-        shown = "\n".join(map(_harmless, report.printed.rstrip().splitlines()))
+        shown = "\n".join(map(_make_harmless, report.printed.rstrip().splitlines()))
         parts += ["", Text(say("practice.printed"), style="dim")]
-        parts += [_inset(_Tail(shown, _MOST_PRINTED))]
+        parts += [_indent(_Tail(shown, _MOST_PRINTED))]
     return Group(*parts)
 
 
-def _harmless(line: str) -> str:
+def _make_harmless(line: str) -> str:
     """What was printed must not steer the terminal."""
     return "".join(c if c.isprintable() or c == "\t" else "·" for c in line).expandtabs(4)
 
 
-def _checked(report: Report, exercise: Exercise, language: Language) -> RenderableType:
+def _draw_checklist(
+    report: GradingReport, exercise: Exercise, language: Language
+) -> RenderableType:
     pieces = []
     for label, held in checklist(report, exercise, language):
         mark, style = _MARKS[held]
@@ -159,7 +161,7 @@ def _checked(report: Report, exercise: Exercise, language: Language) -> Renderab
     return _Flow(pieces)
 
 
-def _measured(report: Report, language: Language) -> list[RenderableType]:
+def _draw_measurements(report: GradingReport, language: Language) -> list[RenderableType]:
     if report.measured is None:
         return []
     table = Table.grid(padding=(0, 3, 0, 0))
@@ -168,7 +170,7 @@ def _measured(report: Report, language: Language) -> list[RenderableType]:
     for name, value in report.measured.items():
         shown = f"{value:.4g}".replace("-", "−") if isinstance(value, float) else str(value)
         table.add_row(name, shown)
-    return ["", Text(language.say("practice.measured"), style="bold"), _inset(table)]
+    return ["", Text(language.say("practice.measured"), style="bold"), _indent(table)]
 
 
 def draw_tables(tables: Mapping[str, Any], language: Language) -> RenderableType:
@@ -194,7 +196,7 @@ def draw_tables(tables: Mapping[str, Any], language: Language) -> RenderableType
             (off, "practice.table.difference"),
         )
     ]
-    return _inset(Beside(*drawn))
+    return _indent(Beside(*drawn))
 
 
 def draw_list(
@@ -247,16 +249,16 @@ def draw_prose(text: str) -> RenderableType:
         elif block.startswith(("- ", "* ")):
             parts += [Paragraph(line) for line in block.splitlines()]
         else:
-            parts.append(Paragraph(_joined(block)))
+            parts.append(Paragraph(_join_lines(block)))
     return Group(*parts)
 
 
-def _joined(block: str) -> str:
+def _join_lines(block: str) -> str:
     """Lines as one; Chinese needs no blank between them."""
     return re.sub(r"(?<=[\u3000-\u9fff\uff00-\uffef])\n|\n(?=[\u4e00-\u9fff])", "", block).replace(
         "\n", " "
     )
 
 
-def _inset(part: RenderableType) -> RenderableType:
+def _indent(part: RenderableType) -> RenderableType:
     return Padding(part, (0, 0, 0, 2))

@@ -20,7 +20,7 @@ from glassformer.errors import ConfigError
 from glassformer.languages import Language
 from glassformer.school.practice.exercise import Exercise
 from glassformer.school.practice.grading import Grader
-from glassformer.school.practice.session import Event, Graded, Key, Saved, Session
+from glassformer.school.practice.session import Event, Graded, Key, PracticeSession, Saved
 from glassformer.school.practice.terminal import draw_screen
 
 _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
@@ -33,7 +33,7 @@ class Resized:
     """The window has another size."""
 
 
-def watch(session: Session, folder: Path, language: Language) -> None:
+def watch(session: PracticeSession, folder: Path, language: Language) -> None:
     """Run a session until it ends; the terminal is left as it was found."""
     try:
         importlib.import_module("watchfiles")
@@ -43,16 +43,17 @@ def watch(session: Session, folder: Path, language: Language) -> None:
     stop = threading.Event()
 
     def files() -> None:
-        for paths in saved(folder, stop):
+        for paths in watch_saves(folder, stop):
             events.put(Saved(paths or frozenset(map(session.workspace.file, session.exercises))))
 
     def keys() -> None:
-        for key in pressed(stop):
+        for key in read_pressed_keys(stop):
             events.put(Key(key))
 
     with Grader() as grader, _raw_terminal(), _on_resize(events):
         threads = [
-            threading.Thread(target=_told(events, run), daemon=True) for run in (files, keys)
+            threading.Thread(target=_forward_errors(events, run), daemon=True)
+            for run in (files, keys)
         ]
         for thread in threads:
             thread.start()
@@ -66,7 +67,7 @@ def watch(session: Session, folder: Path, language: Language) -> None:
                 thread.join()
 
 
-def _told(events: "SimpleQueue[Any]", run: Any) -> Any:
+def _forward_errors(events: "SimpleQueue[Any]", run: Any) -> Any:
     """A thread's work; what it raises is raised where somebody hears it."""
 
     def work() -> None:
@@ -78,14 +79,16 @@ def _told(events: "SimpleQueue[Any]", run: Any) -> Any:
     return work
 
 
-def _loop(session: Session, grader: Grader, events: "SimpleQueue[Any]", language: Language) -> None:
+def _loop(
+    session: PracticeSession, grader: Grader, events: "SimpleQueue[Any]", language: Language
+) -> None:
     busy = False
     while not session.ended:
         if session.wanted is not None and not busy:
             busy = True
             _grade(session.wanted, session, grader, events)
         size = _draw(session, language)
-        while (event := _next(events)) is None and size == os.get_terminal_size():
+        while (event := _next_event(events)) is None and size == os.get_terminal_size():
             continue
         if event is None:
             continue
@@ -102,7 +105,7 @@ def _loop(session: Session, grader: Grader, events: "SimpleQueue[Any]", language
             event = events.get()
 
 
-def _next(events: "SimpleQueue[Any]") -> Any:
+def _next_event(events: "SimpleQueue[Any]") -> Any:
     """The next event, or None after a while: a signal may be lost, a window's size is not."""
     try:
         return events.get(timeout=1.0)
@@ -111,17 +114,17 @@ def _next(events: "SimpleQueue[Any]") -> Any:
 
 
 def _grade(
-    exercise: Exercise, session: Session, grader: Grader, events: "SimpleQueue[Any]"
+    exercise: Exercise, session: PracticeSession, grader: Grader, events: "SimpleQueue[Any]"
 ) -> None:
     path = session.workspace.file(exercise)
 
     def work() -> None:
         events.put(Graded(grader.grade(exercise, path)))
 
-    threading.Thread(target=_told(events, work), daemon=True).start()
+    threading.Thread(target=_forward_errors(events, work), daemon=True).start()
 
 
-def _draw(session: Session, language: Language) -> os.terminal_size:
+def _draw(session: PracticeSession, language: Language) -> os.terminal_size:
     size = width, height = os.get_terminal_size()
     console = Console(
         markup=False, emoji=False, highlight=False, width=min(width, _MOST_COLUMNS), height=height
@@ -134,7 +137,7 @@ def _draw(session: Session, language: Language) -> os.terminal_size:
     return size
 
 
-def saved(folder: Path, stop: threading.Event) -> Iterator[frozenset[Path]]:
+def watch_saves(folder: Path, stop: threading.Event) -> Iterator[frozenset[Path]]:
     """Files as they change, come or go; an empty set when the folder itself went or came."""
     from watchfiles import watch
 
@@ -157,7 +160,7 @@ def saved(folder: Path, stop: threading.Event) -> Iterator[frozenset[Path]]:
             for found in changes:
                 if found or is_another:
                     yield frozenset(Path(path) for _, path in ([] if is_another else found))
-                elif not _is(folder, handle):
+                elif not _is_same_folder(folder, handle):
                     break
                 is_another = False
         except FileNotFoundError:  # gone before the first look
@@ -168,7 +171,7 @@ def saved(folder: Path, stop: threading.Event) -> Iterator[frozenset[Path]]:
         yield frozenset()
 
 
-def _is(folder: Path, handle: int) -> bool:
+def _is_same_folder(folder: Path, handle: int) -> bool:
     """Whether a name still leads to an open folder, which no other can be mistaken for."""
     try:
         return os.path.samestat(folder.stat(), os.fstat(handle))
@@ -176,7 +179,7 @@ def _is(folder: Path, handle: int) -> bool:
         return False
 
 
-def pressed(stop: threading.Event) -> Iterator[str]:
+def read_pressed_keys(stop: threading.Event) -> Iterator[str]:
     """Keys as they are pressed: letters, and the names of those that have none."""
     descriptor = sys.stdin.fileno()
     while not stop.is_set():

@@ -14,9 +14,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from glassformer.school.practice.call_trail import Step
+from glassformer.school.practice.call_trail import TrailStep
 from glassformer.school.practice.exercise import Exercise
-from glassformer.school.practice.judge import Judge, halted
+from glassformer.school.practice.judge import Judge, report_stop
 from glassformer.school.practice.limits import OUTPUT
 from glassformer.school.practice.messages import (
     MOST_SENT,
@@ -24,7 +24,7 @@ from glassformer.school.practice.messages import (
     Transcript,
     read_transcript,
 )
-from glassformer.school.practice.report import Report
+from glassformer.school.practice.report import GradingReport
 from glassformer.school.practice.runner import run_learner, sender
 
 _PREPARING = 30.0  # seconds until learner's code begins to run
@@ -34,19 +34,19 @@ _MOST_SHOWN = 4000  # characters of what was printed
 _UNTRACED = -1
 
 
-def grade_here(exercise: Exercise, path: Path, source: str, seed: int) -> Report:
+def grade_here(exercise: Exercise, path: Path, source: str, seed: int) -> GradingReport:
     """Grade a source; this process becomes the judge and forks the learner's.
 
     Call it in a process that has run nothing of torch yet: threads do not survive a fork.
     """
     begun = time.perf_counter()
-    if missing := exercise.missing():
-        return halted(exercise, {"stop": "needs", "message": ", ".join(missing)})
+    if missing := exercise.missing_packages():
+        return report_stop(exercise, {"stop": "needs", "message": ", ".join(missing)})
     with (
         tempfile.TemporaryDirectory() as folder,
-        Learner(exercise, path, source, seed, folder) as learner,
+        LearnerProcess(exercise, path, source, seed, folder) as learner,
         # Waits, and runs only if a line must be found: now neither knows a solution yet.
-        Learner(exercise, path, source, seed, folder) as second,
+        LearnerProcess(exercise, path, source, seed, folder) as second,
     ):
         # Who ends the judge ends these too, which are in groups of their own.
         signal.signal(signal.SIGTERM, lambda *_: (learner.kill(), second.kill(), os._exit(1)))
@@ -58,7 +58,7 @@ def grade_here(exercise: Exercise, path: Path, source: str, seed: int) -> Report
             line = next((each.line for each in got if each.failure), None)
             got, stop = [], {"stop": "blocked", "message": "files", "line": line}
 
-        def retrace(number: int) -> Sequence[Step]:
+        def retrace(number: int) -> Sequence[TrailStep]:
             second.start(number)
             return second.transcript(len(judge.cases)).trail
 
@@ -72,7 +72,7 @@ def grade_here(exercise: Exercise, path: Path, source: str, seed: int) -> Report
     )
 
 
-class Learner:
+class LearnerProcess:
     """A process that runs a learner's file on request and is ended afterwards."""
 
     def __init__(self, exercise: Exercise, path: Path, source: str, seed: int, folder: str) -> None:
@@ -84,7 +84,9 @@ class Learner:
         self._print_end, output_end = os.pipe()
         self._pid = os.fork()
         if self._pid == 0:
-            _be_learner(exercise, path, source, seed, folder, (start_end, send_end, output_end))
+            _run_learner_process(
+                exercise, path, source, seed, folder, (start_end, send_end, output_end)
+            )
         for end in (start_end, send_end, output_end):
             os.close(end)
 
@@ -109,7 +111,7 @@ class Learner:
         if cut in ("output", "interfered"):
             transcript.stop = {"stop": cut}
         elif transcript.stop is None and not transcript.done:
-            transcript.stop = _death(status, "time" if stayed else cut, self.printed)
+            transcript.stop = _explain_death(status, "time" if stayed else cut, self.printed)
         return transcript
 
     def _collect(self) -> tuple[bytes, bytes, str]:
@@ -164,7 +166,7 @@ class Learner:
         except PermissionError:
             os.kill(self._pid, signal.SIGKILL)
 
-    def __enter__(self) -> "Learner":
+    def __enter__(self) -> "LearnerProcess":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -177,7 +179,7 @@ class Learner:
                 os.close(end)
 
 
-def _be_learner(
+def _run_learner_process(
     exercise: Exercise,
     path: Path,
     source: str,
@@ -217,7 +219,7 @@ def _be_learner(
         os._exit(code)
 
 
-def _death(status: int, cut: str, printed: str) -> dict[str, Any]:
+def _explain_death(status: int, cut: str, printed: str) -> dict[str, Any]:
     """Why a process that said nothing more is gone."""
     if cut == "time" or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU):
         return {"stop": "time"}

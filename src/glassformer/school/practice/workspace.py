@@ -54,18 +54,18 @@ class Workspace:
                 write_whole(readme, text)
             for exercise in exercises:
                 if not os.path.lexists(self.file(exercise)):
-                    write_whole(self.file(exercise), self.beginning(exercise))
+                    write_whole(self.file(exercise), self.initial_text(exercise))
         except OSError as error:
             reason = error.strerror or str(error)
             message = say("practice.error.folder", folder=self.folder, reason=reason)
             raise ConfigError(message) from None
 
-    def beginning(self, exercise: Exercise) -> str:
+    def initial_text(self, exercise: Exercise) -> str:
         """An exercise as it starts: the task as a comment, then the stub."""
-        task = exercise.task(self.language.code)
-        lines = [task.title, ""]
-        for paragraph in task.text.split("\n\n"):
-            lines += [*_folded(paragraph), ""]
+        brief = exercise.brief(self.language.code)
+        lines = [brief.title, ""]
+        for paragraph in brief.text.split("\n\n"):
+            lines += [*_wrap_paragraph(paragraph), ""]
         comment = "\n".join(f"# {line}".rstrip() for line in lines[:-1])
         return f"{comment}\n\n{exercise.stub}"
 
@@ -73,35 +73,35 @@ class Workspace:
         """Write an exercise anew; the learner's version goes to old/, and where is returned."""
         file, kept = self.file(exercise), None
         if os.path.lexists(file):
-            kept = self._keep(file)
+            kept = self._move_to_old(file)
         self.folder.mkdir(parents=True, exist_ok=True)
-        write_whole(file, self.beginning(exercise))
+        write_whole(file, self.initial_text(exercise))
         return kept
 
     def reveal(self, exercise: Exercise) -> Path:
         """Write the solution beside the exercises; a file that was changed there goes to old/."""
         path = self.solution_file(exercise)
         path.parent.mkdir(exist_ok=True)
-        if os.path.lexists(path) and not _holds(path, exercise.solution):
-            self._keep(path)
+        if os.path.lexists(path) and not _contains(path, exercise.solution):
+            self._move_to_old(path)
         write_whole(path, exercise.solution)
         return path
 
-    def _keep(self, file: Path) -> Path:
+    def _move_to_old(self, file: Path) -> Path:
         """Move a file to old/; what is no file stays where it is."""
         kind = special_kind(file)
         if kind is not None:
             raise OSError(errno.EEXIST, f"it is {kind}, not a regular file")
-        kept = _free(self.folder / "old" / file.name)
+        kept = _free_path(self.folder / "old" / file.name)
         kept.parent.mkdir(exist_ok=True)
         return file.replace(kept)
 
 
-def _holds(file: Path, text: str) -> bool:
+def _contains(file: Path, text: str) -> bool:
     return special_kind(file) is None and file.exists() and file.read_bytes() == text.encode()
 
 
-def _folded(paragraph: str) -> list[str]:
+def _wrap_paragraph(paragraph: str) -> list[str]:
     """A paragraph in lines; what is indented stays as it is."""
     if paragraph.startswith("    "):
         return textwrap.dedent(paragraph).splitlines()
@@ -111,7 +111,7 @@ def _folded(paragraph: str) -> list[str]:
     return wrapped(text, _WIDTH)
 
 
-def _free(path: Path) -> Path:
+def _free_path(path: Path) -> Path:
     """This path, or the first like it that nothing has yet."""
     n, found = 1, path
     while os.path.lexists(found):

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from glassformer.school.practice.cases import Case, Draw, filled_in
+from glassformer.school.practice.cases import Case, Draw, blanks
 
 
 def cases(draw: Draw) -> Iterator[Case]:
-    yield from filled_in("scaled", "exps", "weights", "out", digits=2)
+    yield from blanks("scaled", "exps", "weights", "out", digits=2)

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from glassformer.school.practice.cases import Case, Draw, filled_in
+from glassformer.school.practice.cases import Case, Draw, blanks
 
 SHAPES = ("w_k", "w_v", "w_o", "q", "k", "v", "scores", "out_heads", "out")
 
 
 def cases(draw: Draw) -> Iterator[Case]:
-    yield from filled_in(*SHAPES, digits=0)
+    yield from blanks(*SHAPES, digits=0)

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from glassformer.school.practice.cases import Case, Draw, filled_in
+from glassformer.school.practice.cases import Case, Draw, blanks
 
 
 def cases(_draw: Draw) -> Iterator[Case]:
-    yield from filled_in("position_0", "position_1", "position_2", digits=2)
-    yield from filled_in("dot_0_1", "dot_1_2", "dot_0_2", digits=2)
+    yield from blanks("position_0", "position_1", "position_2", digits=2)
+    yield from blanks("dot_0_1", "dot_1_2", "dot_0_2", digits=2)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from glassformer.school.practice.cases import Case, Draw, predicted
+from glassformer.school.practice.cases import Case, Draw, prediction
 
 
 def cases(_draw: Draw) -> Iterator[Case]:
-    yield from predicted("answer", choices=("a", "b", "c", "d", "e"))
+    yield from prediction("answer", choices=("a", "b", "c", "d", "e"))

@@ -9,9 +9,9 @@ from torch import Tensor
 from glassformer.functional import attention_weights
 from glassformer.render.chart import Axis, Chart, Lines, Series
 from glassformer.school.lab.experiment import Check, Experiment, Numbers, Verdict
-from glassformer.school.lab.measurement import exponent, largest_difference, seconds_of
-from glassformer.school.lab.progress import Progress, each
-from glassformer.school.lab.texts import Words
+from glassformer.school.lab.measurement import fit_exponent, largest_difference, measure_seconds
+from glassformer.school.lab.progress import ProgressCallback, iterate_with_progress
+from glassformer.school.lab.texts import ExperimentTexts
 
 
 class _Size(NamedTuple):
@@ -25,13 +25,13 @@ _WIDTH = 16
 _WAYS = ("batched", "loop", "big")
 
 
-def measure(size: str, seed: int, progress: Progress) -> Numbers:
+def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
     """n products of (L, D) by (D, L), three ways; then heads as one matrix, and broadcasting."""
     del seed
     counts, L, repeats = _SIZES[size]
     apart: dict[str, list[float]] = {"loop": [], "big": []}
     times: dict[str, list[float]] = {way: [] for way in _WAYS}
-    for n, _ in each(counts, progress):
+    for n, _ in iterate_with_progress(counts, progress):
         q, k = (torch.randn(n, L, _WIDTH, dtype=torch.float64) for _ in range(2))
         ways: dict[str, Callable[[], Tensor]] = {
             "batched": lambda q=q, k=k: q @ k.transpose(-1, -2)
@@ -43,19 +43,19 @@ def measure(size: str, seed: int, progress: Progress) -> Numbers:
         apart["loop"].append(largest_difference(ways["loop"](), expected))
         # The products stand on the diagonal of the big one; all else in it is 0.
         apart["big"].append(largest_difference(ways["big"](), torch.block_diag(*expected)))
-        for way, seconds in seconds_of(ways, repeats=repeats, at_least=1e-3).items():
+        for way, seconds in measure_seconds(ways, repeats=repeats, at_least=1e-3).items():
             times[way].append(seconds)
     return {
         "counts": list(counts),
         "length": L,
         "apart": apart,
         "seconds": times,
-        "heads": _heads_apart(),
-        "broadcast": _broadcast_equal(),
+        "heads": _splitting_error(),
+        "broadcast": _check_broadcasting(),
     }
 
 
-def _heads_apart() -> float:
+def _splitting_error() -> float:
     """H projections C → D against a single one C → H · D whose output is split."""
     C, H, L = 48, 3, 5
     small = [torch.randn(C, _WIDTH, dtype=torch.float64) for _ in range(H)]
@@ -64,7 +64,7 @@ def _heads_apart() -> float:
     return largest_difference(torch.stack([x @ w for w in small], dim=1), one)
 
 
-def _broadcast_equal() -> dict[str, bool]:
+def _check_broadcasting() -> dict[str, bool]:
     """Masks of every smaller shape, against the same mask written out to (B, H, L, S)."""
     B, H, L, S = 2, 3, 5, 7
     q, k = torch.randn(B, H, L, _WIDTH), torch.randn(B, H, S, _WIDTH)
@@ -81,7 +81,7 @@ def _broadcast_equal() -> dict[str, bool]:
 def judge(numbers: Numbers) -> Verdict:
     apart = max(max(values) for values in numbers["apart"].values())
     quicker = numbers["seconds"]["loop"][-1] / numbers["seconds"]["batched"][-1]
-    growth = exponent(numbers["counts"], numbers["seconds"]["big"])
+    growth = fit_exponent(numbers["counts"], numbers["seconds"]["big"])
     return Verdict.of(
         # float64 rounds at 2e-16; sums of 16 terms of size 1 stay far below this.
         Check("equal", apart < 1e-12, {"apart": apart}),
@@ -99,17 +99,17 @@ def judge(numbers: Numbers) -> Verdict:
     )
 
 
-def draw(numbers: Numbers, words: Words) -> Chart:
+def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
     return Chart(
         (
             Lines(
-                title=words("time"),
-                x=Axis(label=words("count"), log=True),
-                y=Axis(label=words("microseconds"), log=True),
+                title=texts("time"),
+                x=Axis(label=texts("count"), log=True),
+                y=Axis(label=texts("microseconds"), log=True),
                 places=tuple(numbers["counts"]),
                 series=tuple(
                     Series(
-                        name=words(way),
+                        name=texts(way),
                         values=tuple(
                             1e6 * s / n
                             for s, n in zip(numbers["seconds"][way], numbers["counts"], strict=True)

@@ -7,9 +7,9 @@ import torch
 from glassformer.models import Config, Decoder, Positions
 from glassformer.render.chart import Axis, Chart, Lines, Series
 from glassformer.school.lab.experiment import Check, Experiment, Numbers, Verdict
-from glassformer.school.lab.measurement import exponent, largest_difference, seconds_of
-from glassformer.school.lab.progress import Progress, each
-from glassformer.school.lab.texts import Words
+from glassformer.school.lab.measurement import fit_exponent, largest_difference, measure_seconds
+from glassformer.school.lab.progress import ProgressCallback, iterate_with_progress
+from glassformer.school.lab.texts import ExperimentTexts
 
 
 class _Size(NamedTuple):
@@ -24,7 +24,7 @@ _SIZES = {
 _DIM, _LAYERS, _HEADS, _VOCABULARY = 128, 2, 4, 97
 
 
-def measure(size: str, seed: int, progress: Progress) -> Numbers:
+def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
     """The next token after a text of every length: all of it again, or one token and a cache."""
     del seed
     lengths, repeats = _SIZES[size]
@@ -40,7 +40,7 @@ def measure(size: str, seed: int, progress: Progress) -> Numbers:
     model = Decoder(config).eval()
     found: dict[str, list[float]] = {"without": [], "with": [], "bytes": [], "apart": []}
     with torch.no_grad():
-        for L, _ in each(lengths, progress):
+        for L, _ in iterate_with_progress(lengths, progress):
             tokens = torch.randint(0, _VOCABULARY, (1, L + 1))
             cache = model.new_cache()
             model(tokens[:, :L], cache=cache)
@@ -55,7 +55,9 @@ def measure(size: str, seed: int, progress: Progress) -> Numbers:
                 cache.crop(L)  # forget the token of the last call, so that all calls are alike
                 return model(tokens[:, L:], cache=cache)[:, -1]
 
-            taken = seconds_of({"without": again, "with": step}, repeats=repeats, at_least=2e-3)
+            taken = measure_seconds(
+                {"without": again, "with": step}, repeats=repeats, at_least=2e-3
+            )
             for way, seconds in taken.items():
                 found[way].append(seconds)
             found["apart"].append(largest_difference(again(), step()))
@@ -64,7 +66,7 @@ def measure(size: str, seed: int, progress: Progress) -> Numbers:
 
 def judge(numbers: Numbers) -> Verdict:
     lengths = numbers["lengths"]
-    without, with_ = (exponent(lengths, numbers[way]) for way in ("without", "with"))
+    without, with_ = (fit_exponent(lengths, numbers[way]) for way in ("without", "with"))
     times = numbers["without"][-1] / numbers["with"][-1]
     per_token = numbers["bytes"][-1] / lengths[-1]
     return Verdict.of(
@@ -82,28 +84,28 @@ def judge(numbers: Numbers) -> Verdict:
     )
 
 
-def draw(numbers: Numbers, words: Words) -> Chart:
-    length = Axis(label=words("length"), log=True)
+def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
+    length = Axis(label=texts("length"), log=True)
     places = tuple(numbers["lengths"])
     return Chart(
         (
             Lines(
-                title=words("time"),
+                title=texts("time"),
                 x=length,
-                y=Axis(label=words("milliseconds"), log=True),
+                y=Axis(label=texts("milliseconds"), log=True),
                 places=places,
                 series=tuple(
-                    Series(name=words(way), values=tuple(1e3 * s for s in numbers[way]))
+                    Series(name=texts(way), values=tuple(1e3 * s for s in numbers[way]))
                     for way in ("without", "with")
                 ),
             ),
             Lines(
-                title=words("memory"),
+                title=texts("memory"),
                 x=length,
-                y=Axis(label=words("kibibytes"), log=True),
+                y=Axis(label=texts("kibibytes"), log=True),
                 places=places,
                 series=(
-                    Series(name=words("memory"), values=tuple(b / 1024 for b in numbers["bytes"])),
+                    Series(name=texts("memory"), values=tuple(b / 1024 for b in numbers["bytes"])),
                 ),
             ),
         )

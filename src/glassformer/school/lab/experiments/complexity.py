@@ -8,10 +8,10 @@ from glassformer.functional import attention
 from glassformer.layers import FeedForward, SelfAttention
 from glassformer.render.chart import Chart
 from glassformer.school.lab.experiment import Check, Experiment, Numbers, Verdict
-from glassformer.school.lab.measurement import exponent, peak_bytes, seconds_of
+from glassformer.school.lab.measurement import fit_exponent, measure_peak_bytes, measure_seconds
 from glassformer.school.lab.panels import cost_by_length
-from glassformer.school.lab.progress import Progress, each
-from glassformer.school.lab.texts import Words
+from glassformer.school.lab.progress import ProgressCallback, iterate_with_progress
+from glassformer.school.lab.texts import ExperimentTexts
 
 
 class _Size(NamedTuple):
@@ -27,7 +27,7 @@ _DIM, _HEADS = 128, 4
 _LAST = 3  # lengths that exponents are fitted to: short ones mostly measure the cost of calls
 
 
-def measure(size: str, seed: int, progress: Progress) -> Numbers:
+def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
     """Time and peak memory of both parts of a block, by length, for one text."""
     del seed
     lengths, repeats = _SIZES[size]
@@ -36,7 +36,7 @@ def measure(size: str, seed: int, progress: Progress) -> Numbers:
         f"{what}_{part}": [] for what in ("seconds", "bytes") for part in ("attention", "linear")
     }
     with torch.no_grad():
-        for L, _ in each(lengths, progress):
+        for L, _ in iterate_with_progress(lengths, progress):
             x = torch.randn(1, L, _DIM)
             q, k, v = torch.randn(3, 1, _HEADS, L, _DIM // _HEADS).unbind(0)
 
@@ -46,12 +46,12 @@ def measure(size: str, seed: int, progress: Progress) -> Numbers:
             def attend(operands: tuple[torch.Tensor, ...] = (q, k, v)) -> torch.Tensor:
                 return attention(*operands, backend="reference")
 
-            taken = seconds_of(
+            taken = measure_seconds(
                 {"attention": attend, "linear": linear}, repeats=repeats, at_least=2e-3
             )
             for part, way in (("attention", attend), ("linear", linear)):
                 found[f"seconds_{part}"].append(taken[part])
-                found[f"bytes_{part}"].append(peak_bytes(way))
+                found[f"bytes_{part}"].append(measure_peak_bytes(way))
     return {"lengths": list(lengths), "dim": _DIM, "heads": _HEADS, **found}
 
 
@@ -59,7 +59,7 @@ def judge(numbers: Numbers) -> Verdict:
     lengths = numbers["lengths"][-_LAST:]
 
     def growth(what: str) -> float:
-        return exponent(lengths, numbers[what][-_LAST:])
+        return fit_exponent(lengths, numbers[what][-_LAST:])
 
     bytes_attention, bytes_linear = growth("bytes_attention"), growth("bytes_linear")
     seconds_attention, seconds_linear = growth("seconds_attention"), growth("seconds_linear")
@@ -82,8 +82,8 @@ def judge(numbers: Numbers) -> Verdict:
     )
 
 
-def draw(numbers: Numbers, words: Words) -> Chart:
-    return cost_by_length(numbers, words, ("attention", "linear"))
+def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
+    return cost_by_length(numbers, texts, ("attention", "linear"))
 
 
 EXPERIMENT = Experiment(

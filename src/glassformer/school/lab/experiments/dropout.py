@@ -8,8 +8,8 @@ from glassformer.functional import attention_weights
 from glassformer.functional.reference import attention
 from glassformer.render.chart import Axis, Chart, Lines, Mark, Series
 from glassformer.school.lab.experiment import Check, Experiment, Numbers, Verdict
-from glassformer.school.lab.progress import Progress, each
-from glassformer.school.lab.texts import Words
+from glassformer.school.lab.progress import ProgressCallback, iterate_with_progress
+from glassformer.school.lab.texts import ExperimentTexts
 
 
 class _Size(NamedTuple):
@@ -25,7 +25,7 @@ _L, _S, _D = 5, 24, 8
 _AT_ONCE = 250
 
 
-def measure(size: str, seed: int, progress: Progress) -> Numbers:
+def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
     """Many draws of the same attention; mean, variance and the sum of a row of weights."""
     del seed
     shares, draws = _SIZES[size]
@@ -36,7 +36,7 @@ def measure(size: str, seed: int, progress: Progress) -> Numbers:
     # A column of ones beside the values: what comes out there is the sum of the row's weights.
     beside = torch.cat([v, torch.ones(1, 1, _S, 1)], -1)
     found: dict[str, list[float]] = {name: [] for name in ("off", "variance", "theory", "sum")}
-    for share, own in each(shares, progress):
+    for share, own in iterate_with_progress(shares, progress):
         drawn = []
         for start in range(0, draws, _AT_ONCE):
             n = min(_AT_ONCE, draws - start)
@@ -77,27 +77,27 @@ def judge(numbers: Numbers) -> Verdict:
     )
 
 
-def draw(numbers: Numbers, words: Words) -> Chart:
-    share = Axis(label=words("share"))
+def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
+    share = Axis(label=texts("share"))
     return Chart(
         (
             Lines(
-                title=words("noise"),
+                title=texts("noise"),
                 x=share,
-                y=Axis(label=words("variance"), least=0.0, most=1.1 * max(numbers["variance"])),
+                y=Axis(label=texts("variance"), least=0.0, most=1.1 * max(numbers["variance"])),
                 places=tuple(numbers["shares"]),
                 series=(
-                    Series(name=words("measured"), values=tuple(numbers["variance"])),
-                    Series(name=words("theory"), values=tuple(numbers["theory"])),
+                    Series(name=texts("measured"), values=tuple(numbers["variance"])),
+                    Series(name=texts("theory"), values=tuple(numbers["theory"])),
                 ),
             ),
             Lines(
-                title=words("off"),
+                title=texts("off"),
                 x=share,
-                y=Axis(label=words("errors"), least=0.0, most=1.25 * max(1, *numbers["off"])),
+                y=Axis(label=texts("errors"), least=0.0, most=1.25 * max(1, *numbers["off"])),
                 places=tuple(numbers["shares"]),
-                series=(Series(name=words("measured"), values=tuple(numbers["off"])),),
-                marks=(Mark(name=words("chance"), at=1.0),),
+                series=(Series(name=texts("measured"), values=tuple(numbers["off"])),),
+                marks=(Mark(name=texts("chance"), at=1.0),),
             ),
         )
     )

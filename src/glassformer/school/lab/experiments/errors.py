@@ -6,24 +6,24 @@ import torch
 
 from glassformer.render.chart import Axis, Bars, Chart, Series
 from glassformer.school.lab.experiment import Check, Experiment, Numbers, Verdict
-from glassformer.school.lab.progress import Progress, each
+from glassformer.school.lab.progress import ProgressCallback, iterate_with_progress
 from glassformer.school.lab.ten_errors import ERRORS
-from glassformer.school.lab.texts import Words
+from glassformer.school.lab.texts import ExperimentTexts
 
 _DRAWS = {"quick": 3, "full": 40}
 
 
-def measure(size: str, seed: int, progress: Progress) -> Numbers:
+def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
     """The mildest wrong answer and the worst right one, over several draws."""
     del seed
     found: Numbers = {}
-    for error, _ in each(ERRORS, progress):
+    for name, _ in iterate_with_progress(tuple(ERRORS), progress):
         with torch.no_grad():
-            draws = [error() for _ in range(_DRAWS[size])]
+            draws = [ERRORS[name]() for _ in range(_DRAWS[size])]
         raised = sum(draw.wrong is None for draw in draws)
         wrong = [draw.wrong for draw in draws if draw.wrong is not None]
         right = [math.inf if draw.right is None else draw.right for draw in draws]
-        found[error.__name__] = {
+        found[name] = {
             "raised": raised == len(draws),
             "wrong": min(wrong) if wrong else None,
             "right": max(right),
@@ -32,7 +32,7 @@ def measure(size: str, seed: int, progress: Progress) -> Numbers:
 
 
 # A wrong form must be off by a hundredth in every draw, or raise. A right one may be off by
-# rounding; 1e-4 is for `initial`, whose largest of 9100 weights only comes close to the bound.
+# rounding; 1e-4 is for `assume_xavier`: the largest of its 9100 weights only approaches the bound.
 _WRONG, _RIGHT = 1e-2, 1e-4
 
 
@@ -57,7 +57,7 @@ def judge(numbers: Numbers) -> Verdict:
     )
 
 
-def draw(numbers: Numbers, words: Words) -> Chart:
+def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
     errors = numbers["errors"]
 
     def finite(value: float | None) -> float | None:
@@ -66,16 +66,16 @@ def draw(numbers: Numbers, words: Words) -> Chart:
     return Chart(
         (
             Bars(
-                title=words("title"),
-                y=Axis(label=words("apart")),
-                names=tuple(words(name) for name in errors),
+                title=texts("title"),
+                y=Axis(label=texts("apart")),
+                names=tuple(texts(name) for name in errors),
                 series=(
                     Series(
-                        name=words("wrong"),
+                        name=texts("wrong"),
                         values=tuple(finite(each["wrong"]) for each in errors.values()),
                     ),
                     Series(
-                        name=words("right"),
+                        name=texts("right"),
                         values=tuple(finite(each["right"]) for each in errors.values()),
                     ),
                 ),

@@ -10,10 +10,15 @@ from glassformer.functional import attention
 from glassformer.functional.dispatch import Name
 from glassformer.render.chart import Chart
 from glassformer.school.lab.experiment import Check, Experiment, Numbers, Verdict
-from glassformer.school.lab.measurement import exponent, largest_difference, peak_bytes, seconds_of
+from glassformer.school.lab.measurement import (
+    fit_exponent,
+    largest_difference,
+    measure_peak_bytes,
+    measure_seconds,
+)
 from glassformer.school.lab.panels import cost_by_length
-from glassformer.school.lab.progress import Progress, each
-from glassformer.school.lab.texts import Words
+from glassformer.school.lab.progress import ProgressCallback, iterate_with_progress
+from glassformer.school.lab.texts import ExperimentTexts
 
 
 class _Size(NamedTuple):
@@ -29,35 +34,35 @@ _HEADS, _WIDTH = 4, 32
 _WAYS: dict[str, Name] = {"written": "reference", "fused": "sdpa"}
 
 
-def measure(size: str, seed: int, progress: Progress) -> Numbers:
+def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
     """Time, peak memory and distance from float64, by length."""
     del seed
     lengths, repeats = _SIZES[size]
     found: dict[str, list[float]] = {
         f"{what}_{way}": [] for what in ("seconds", "bytes", "error") for way in _WAYS
     }
-    for L, _ in each(lengths, progress):
+    for L, _ in iterate_with_progress(lengths, progress):
         q, k, v = torch.randn(3, 1, _HEADS, L, _WIDTH).unbind(0)
 
         def way(backend: Name, operands: tuple[Tensor, ...] = (q, k, v)) -> Callable[[], Tensor]:
             return lambda: attention(*operands, backend=backend)
 
         ways = {name: way(backend) for name, backend in _WAYS.items()}
-        taken = seconds_of(ways, repeats=repeats, at_least=2e-3)
+        taken = measure_seconds(ways, repeats=repeats, at_least=2e-3)
         # A few rows are enough to compare with float64, which would need L² of twice the size.
         few = q[:, :, :64].double()
         exact = attention(few, k.double(), v.double(), backend="reference")
         for name, run in ways.items():
             found[f"seconds_{name}"].append(taken[name])
-            found[f"bytes_{name}"].append(peak_bytes(run))
+            found[f"bytes_{name}"].append(measure_peak_bytes(run))
             found[f"error_{name}"].append(largest_difference(run()[:, :, :64], exact))
     return {"lengths": list(lengths), "heads": _HEADS, "width": _WIDTH, **found}
 
 
 def judge(numbers: Numbers) -> Verdict:
     last = numbers["lengths"][-1]
-    written = exponent(numbers["lengths"], numbers["bytes_written"])
-    fused = exponent(numbers["lengths"], numbers["bytes_fused"])
+    written = fit_exponent(numbers["lengths"], numbers["bytes_written"])
+    fused = fit_exponent(numbers["lengths"], numbers["bytes_fused"])
     error = max(numbers["error_fused"]), max(numbers["error_written"])
     saved = numbers["bytes_written"][-1] / numbers["bytes_fused"][-1]
     quicker = numbers["seconds_written"][-1] / numbers["seconds_fused"][-1]
@@ -78,8 +83,8 @@ def judge(numbers: Numbers) -> Verdict:
     )
 
 
-def draw(numbers: Numbers, words: Words) -> Chart:
-    return cost_by_length(numbers, words, _WAYS)
+def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
+    return cost_by_length(numbers, texts, _WAYS)
 
 
 EXPERIMENT = Experiment(

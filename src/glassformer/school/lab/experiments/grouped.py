@@ -10,9 +10,9 @@ from glassformer.models.parameters import count_parameters
 from glassformer.render.chart import Axis, Bars, Chart, Lines, Series
 from glassformer.school.lab.experiment import Check, Experiment, Numbers, Verdict
 from glassformer.school.lab.measurement import largest_difference
-from glassformer.school.lab.progress import Progress, each
-from glassformer.school.lab.texts import Words
-from glassformer.school.lab.toy_training import Batch, learn, share_right, warmed
+from glassformer.school.lab.progress import ProgressCallback, iterate_with_progress
+from glassformer.school.lab.texts import ExperimentTexts
+from glassformer.school.lab.toy_training import Batch, accuracy, train_toy, warmup_cosine
 from glassformer.training.loss import IGNORED
 
 
@@ -26,7 +26,7 @@ _HEADS, _DIM, _LAYERS, _LENGTH, _BATCH = 8, 64, 2, 24, 16
 _KEYS, _VALUES = 6, 8
 
 
-def recall(generator: torch.Generator, n: int = _BATCH) -> Batch:
+def draw_recall(generator: torch.Generator, n: int = _BATCH) -> Batch:
     """Pairs of a key and a value in any order; then keys alone, each asking for its value.
 
     A pair is one token, so that attention can find it by its content.
@@ -41,15 +41,15 @@ def recall(generator: torch.Generator, n: int = _BATCH) -> Batch:
     return tokens, targets
 
 
-def measure(size: str, seed: int, progress: Progress) -> Numbers:
+def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
     """A model for every number of key-value heads, trained alike."""
     groups, steps = _SIZES[size]
     found: dict[str, list[float]] = {
         name: [] for name in ("bytes", "parameters", "right", "loss", "apart")
     }
     curves = []
-    for K, own in each(groups, progress):
-        found["apart"].append(_apart(K))
+    for K, own in iterate_with_progress(groups, progress):
+        found["apart"].append(_grouping_error(K))
         torch.manual_seed(seed)
         config = Config(
             family="decoder",
@@ -62,12 +62,17 @@ def measure(size: str, seed: int, progress: Progress) -> Numbers:
             positions=Positions(kind="rotary"),
         )
         model = Decoder(config)
-        losses = learn(
-            model, recall, steps=steps, schedule=warmed(3e-3, steps), seed=seed, progress=own
+        losses = train_toy(
+            model,
+            draw_recall,
+            steps=steps,
+            schedule=warmup_cosine(3e-3, steps),
+            seed=seed,
+            progress=own,
         )
-        tokens, targets = recall(torch.Generator().manual_seed(seed + 1), 64)
+        tokens, targets = draw_recall(torch.Generator().manual_seed(seed + 1), 64)
         with torch.no_grad():
-            found["right"].append(share_right(model(tokens), targets))
+            found["right"].append(accuracy(model(tokens), targets))
             cache = model.new_cache()
             model(tokens[:1], cache=cache)
         kept = [t for layer in cache.layers for t in (layer.k, layer.v) if t is not None]
@@ -78,7 +83,7 @@ def measure(size: str, seed: int, progress: Progress) -> Numbers:
     return {"groups": list(groups), "heads": _HEADS, "steps": steps, "curves": curves, **found}
 
 
-def _apart(K: int) -> float:
+def _grouping_error(K: int) -> float:
     """Grouped attention against ordinary attention with every key-value head written out."""
     q = torch.randn(2, _HEADS, 7, 5, dtype=torch.float64)
     k, v = torch.randn(2, 2, K, 11, 5, dtype=torch.float64).unbind(0)
@@ -108,27 +113,27 @@ def judge(numbers: Numbers) -> Verdict:
     )
 
 
-def draw(numbers: Numbers, words: Words) -> Chart:
-    names = tuple(words("name", n=K) for K in numbers["groups"])
+def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
+    names = tuple(texts("name", n=K) for K in numbers["groups"])
     points = sorted({round(i * (numbers["steps"] - 1) / 20) for i in range(21)})
     return Chart(
         (
             Bars(
-                title=words("bytes"),
-                y=Axis(label=words("per_token")),
+                title=texts("bytes"),
+                y=Axis(label=texts("per_token")),
                 names=names,
-                series=(Series(name=words("per_token"), values=tuple(numbers["bytes"])),),
+                series=(Series(name=texts("per_token"), values=tuple(numbers["bytes"])),),
             ),
             Bars(
-                title=words("right"),
-                y=Axis(label=words("share")),
+                title=texts("right"),
+                y=Axis(label=texts("share")),
                 names=names,
-                series=(Series(name=words("share"), values=tuple(numbers["right"])),),
+                series=(Series(name=texts("share"), values=tuple(numbers["right"])),),
             ),
             Lines(
-                title=words("learning"),
-                x=Axis(label=words("step")),
-                y=Axis(label=words("loss"), least=0.0),
+                title=texts("learning"),
+                x=Axis(label=texts("step")),
+                y=Axis(label=texts("loss"), least=0.0),
                 places=tuple(float(i) for i in points),
                 series=tuple(
                     Series(name=name, values=tuple(curve[i] for i in points))

@@ -14,9 +14,9 @@ from glassformer.models import Config, Decoder, Positions
 from glassformer.models.checkpoints import load
 from glassformer.render.chart import Axis, Bars, Chart, Mark, Series
 from glassformer.school.lab.experiment import Check, Experiment, Numbers, Verdict
-from glassformer.school.lab.progress import Progress, part
-from glassformer.school.lab.texts import Words
-from glassformer.school.lab.toy_training import Batch, learn, share_right, warmed
+from glassformer.school.lab.progress import ProgressCallback, sub_progress
+from glassformer.school.lab.texts import ExperimentTexts
+from glassformer.school.lab.toy_training import Batch, accuracy, train_toy, warmup_cosine
 from glassformer.tracing import watch
 from glassformer.training.loss import IGNORED
 
@@ -33,7 +33,7 @@ _MOST_HEADS = 256  # of a saved model; each is one more run over the texts
 _LEAST_ROLE = 0.3  # as in analysis/head_roles: below it a head has no role of its own
 
 
-def repeating(
+def draw_repeating(
     generator: torch.Generator, *, n: int, length: int, vocab_size: int, periods: tuple[int, int]
 ) -> Batch:
     """Random words said again and again, each text with a period of its own.
@@ -42,24 +42,28 @@ def repeating(
     differs, so that no fixed distance does.
     """
     period = torch.randint(periods[0], periods[1] + 1, (n, 1), generator=generator)
-    words = torch.stack(
+    texts = torch.stack(
         [torch.randperm(vocab_size, generator=generator)[: periods[1]] for _ in range(n)]
     )
-    tokens = words.gather(1, torch.arange(length) % period)  # (n, length)
+    tokens = texts.gather(1, torch.arange(length) % period)  # (n, length)
     targets = torch.full_like(tokens, IGNORED)
     targets[:, :-1] = tokens[:, 1:]
     targets[torch.arange(length) < period] = IGNORED  # what has not been said cannot be known
     return tokens, targets
 
 
-def measure(size: str, seed: int, progress: Progress, model: str | None = None) -> Numbers:
+def measure(size: str, seed: int, progress: ProgressCallback, model: str | None = None) -> Numbers:
     """Roles by what heads look at; their worth by what is lost when one gives zeros."""
     steps, n = _SIZES[size]
-    found = _trained(steps, seed, part(progress, 0, 0.8)) if model is None else _saved(model)
+    found = (
+        _train_decoder(steps, seed, sub_progress(progress, 0, 0.8))
+        if model is None
+        else _load_decoder(model)
+    )
     found.eval()
     generator = torch.Generator().manual_seed(seed + 1)
     config = found.config
-    tokens, targets = repeating(
+    tokens, targets = draw_repeating(
         generator,
         n=n if model is None else 4,
         length=min(config.max_len, _LENGTH if model is None else 96),
@@ -67,7 +71,7 @@ def measure(size: str, seed: int, progress: Progress, model: str | None = None) 
         periods=_PERIODS if model is None else (20, 30),
     )
     with torch.no_grad():
-        whole = share_right(found(tokens), targets)
+        whole = accuracy(found(tokens), targets)
         with watch(found) as trace:
             found(tokens)
         heads = []
@@ -81,14 +85,14 @@ def measure(size: str, seed: int, progress: Progress, model: str | None = None) 
                     name: sum(each[head].scores[name] for each in told) / len(told)
                     for name in ("induction", "previous", "positional", "broad")
                 }
-                with _without(found, layer, head):
-                    right = share_right(found(tokens), targets)
+                with _ablate_head(found, layer, head):
+                    right = accuracy(found(tokens), targets)
                 heads.append({"layer": layer, "head": head, "right": right, **scores})
-                part(progress, 0.8, 1)(len(heads) / n_all)
+                sub_progress(progress, 0.8, 1)(len(heads) / n_all)
     return {"whole": whole, "heads": heads, "model": model, "chance": 1 / config.vocab_size}
 
 
-def _trained(steps: int, seed: int, progress: Progress) -> Decoder:
+def _train_decoder(steps: int, seed: int, progress: ProgressCallback) -> Decoder:
     config = Config(
         family="decoder",
         vocab_size=_VOCABULARY,
@@ -102,15 +106,17 @@ def _trained(steps: int, seed: int, progress: Progress) -> Decoder:
     model = Decoder(config)
 
     def draw(generator: torch.Generator) -> Batch:
-        return repeating(
+        return draw_repeating(
             generator, n=_BATCH, length=_LENGTH, vocab_size=_VOCABULARY, periods=_PERIODS
         )
 
-    learn(model, draw, steps=steps, schedule=warmed(4e-3, steps), seed=seed, progress=progress)
+    train_toy(
+        model, draw, steps=steps, schedule=warmup_cosine(4e-3, steps), seed=seed, progress=progress
+    )
     return model
 
 
-def _saved(folder: str) -> Decoder:
+def _load_decoder(folder: str) -> Decoder:
     model = load(folder, dtype=torch.float32)
     if not isinstance(model, Decoder):
         kind = getattr(getattr(model, "config", None), "family", type(model).__name__)
@@ -124,7 +130,7 @@ def _saved(folder: str) -> Decoder:
 
 
 @contextmanager
-def _without(model: Decoder, layer: int, head: int) -> Iterator[None]:
+def _ablate_head(model: Decoder, layer: int, head: int) -> Iterator[None]:
     """The model while one head gives zeros: its part of the sum behind attention is missing."""
 
     def silence(_module: object, _inputs: object, out: Tensor) -> Tensor:
@@ -171,32 +177,32 @@ def judge(numbers: Numbers) -> Verdict:
     )
 
 
-def draw(numbers: Numbers, words: Words) -> Chart:
+def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
     heads = numbers["heads"]
     # All heads of a small model; of a large one those that matter most.
     shown = sorted(heads, key=lambda head: head["right"])[:24]
     shown.sort(key=lambda head: (head["layer"], head["head"]))
-    names = tuple(words("head", layer=head["layer"], head=head["head"]) for head in shown)
+    names = tuple(texts("head", layer=head["layer"], head=head["head"]) for head in shown)
     return Chart(
         (
             Bars(
-                title=words("removed"),
-                y=Axis(label=words("right")),
+                title=texts("removed"),
+                y=Axis(label=texts("right")),
                 names=names,
                 series=(
-                    Series(name=words("right"), values=tuple(head["right"] for head in shown)),
+                    Series(name=texts("right"), values=tuple(head["right"] for head in shown)),
                 ),
                 marks=(
-                    Mark(name=words("whole"), at=numbers["whole"]),
-                    Mark(name=words("chance"), at=numbers["chance"]),
+                    Mark(name=texts("whole"), at=numbers["whole"]),
+                    Mark(name=texts("chance"), at=numbers["chance"]),
                 ),
             ),
             Bars(
-                title=words("roles"),
-                y=Axis(label=words("score")),
+                title=texts("roles"),
+                y=Axis(label=texts("score")),
                 names=names,
                 series=tuple(
-                    Series(name=words(role), values=tuple(max(0.0, head[role]) for head in shown))
+                    Series(name=texts(role), values=tuple(max(0.0, head[role]) for head in shown))
                     for role in ("positional", "induction")
                 ),
             ),

@@ -8,9 +8,9 @@ from torch import nn
 from glassformer.fromscratch import map_each_token, map_flattened, map_whole
 from glassformer.render.chart import Axis, Chart, Lines, Series
 from glassformer.school.lab.experiment import Check, Experiment, Numbers, Verdict
-from glassformer.school.lab.measurement import largest_difference, seconds_of
-from glassformer.school.lab.progress import Progress, each
-from glassformer.school.lab.texts import Words
+from glassformer.school.lab.measurement import largest_difference, measure_seconds
+from glassformer.school.lab.progress import ProgressCallback, iterate_with_progress
+from glassformer.school.lab.texts import ExperimentTexts
 
 
 class _Size(NamedTuple):
@@ -27,7 +27,7 @@ _SIZES = {
 _DTYPES = ("float32", "float64")
 
 
-def measure(size: str, seed: int, progress: Progress) -> Numbers:
+def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
     """Differences in units of the last place, whether all bits agree, and times."""
     del seed
     widths, B, L, repeats = _SIZES[size]
@@ -36,7 +36,7 @@ def measure(size: str, seed: int, progress: Progress) -> Numbers:
         found[f"token_{dtype}"], found[f"flattened_{dtype}"] = [], []
     times: dict[str, list[float]] = {"whole": [], "flattened": [], "token": []}
     leaks = []
-    for width, _ in each(widths, progress):
+    for width, _ in iterate_with_progress(widths, progress):
         for name in _DTYPES:
             dtype = getattr(torch, name)
             layer = nn.Linear(width, width, dtype=dtype)
@@ -53,7 +53,7 @@ def measure(size: str, seed: int, progress: Progress) -> Numbers:
                 leaks.append(_leak(layer, x))
         layer, x = nn.Linear(width, width), torch.randn(B, L, width)
         with torch.no_grad():
-            taken = seconds_of(
+            taken = measure_seconds(
                 {
                     "whole": lambda layer=layer, x=x: map_whole(layer, x),
                     "flattened": lambda layer=layer, x=x: map_flattened(layer, x),
@@ -95,31 +95,31 @@ def judge(numbers: Numbers) -> Verdict:
     )
 
 
-def draw(numbers: Numbers, words: Words) -> Chart:
-    width = Axis(label=words("width"), log=True)
+def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
+    width = Axis(label=texts("width"), log=True)
     # Room above and below: a line along 0 must be seen.
     most = 1.1 * max(1, *(max(numbers[f"token_{dtype}"]) for dtype in _DTYPES))
     return Chart(
         (
             Lines(
-                title=words("apart"),
+                title=texts("apart"),
                 x=width,
-                y=Axis(label=words("units"), least=0.0, most=most),
+                y=Axis(label=texts("units"), least=0.0, most=most),
                 places=tuple(numbers["widths"]),
                 series=tuple(
-                    Series(name=words(way, dtype=d), values=tuple(numbers[f"{way}_{d}"]))
+                    Series(name=texts(way, dtype=d), values=tuple(numbers[f"{way}_{d}"]))
                     for way in ("token", "flattened")
                     for d in _DTYPES
                 ),
             ),
             Lines(
-                title=words("time"),
+                title=texts("time"),
                 x=width,
-                y=Axis(label=words("milliseconds"), log=True),
+                y=Axis(label=texts("milliseconds"), log=True),
                 places=tuple(numbers["widths"]),
                 series=tuple(
                     Series(
-                        name=words(f"{way}_way"),
+                        name=texts(f"{way}_way"),
                         values=tuple(1000 * s for s in numbers["seconds"][way]),
                     )
                     for way in ("whole", "flattened", "token")

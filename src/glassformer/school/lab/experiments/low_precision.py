@@ -8,8 +8,8 @@ from torch import Tensor
 
 from glassformer.render.chart import Axis, Bars, Chart, Lines, Series
 from glassformer.school.lab.experiment import Check, Experiment, Numbers, Verdict
-from glassformer.school.lab.progress import Progress, each
-from glassformer.school.lab.texts import Words
+from glassformer.school.lab.progress import ProgressCallback, iterate_with_progress
+from glassformer.school.lab.texts import ExperimentTexts
 
 
 class _Size(NamedTuple):
@@ -38,7 +38,7 @@ def shifted_softmax(scores: Tensor) -> Tensor:
     return plain_softmax(scores - scores.amax(-1, keepdim=True))
 
 
-def measure(size: str, seed: int, progress: Progress) -> Numbers:
+def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
     """How many rows still sum to 1, and how far weights are from those in float64."""
     del seed
     largest, n = _SIZES[size]
@@ -48,7 +48,7 @@ def measure(size: str, seed: int, progress: Progress) -> Numbers:
     error: dict[str, float] = dict.fromkeys(
         (*_DTYPES, "bfloat16_by_float32", "float16_by_float32"), 0.0
     )
-    for most, _ in each(largest, progress):
+    for most, _ in iterate_with_progress(largest, progress):
         # Rows whose largest score is `most`, the others at random below it.
         exact = most - torch.rand(n, _KEYS, dtype=torch.float64) * 8
         exact[:, 0] = most
@@ -63,7 +63,7 @@ def measure(size: str, seed: int, progress: Progress) -> Numbers:
                 by = shifted_softmax(scores.float()).to(scores.dtype)
                 key = f"{name}_by_float32"
                 error[key] = max(error[key], _relative(by, wanted))
-    return {**found, "error": error, "filled": {name: _filled(name) for name in _DTYPES}}
+    return {**found, "error": error, "filled": {name: _probe_fill(name) for name in _DTYPES}}
 
 
 def _share_broken(weights: Tensor) -> float:
@@ -77,7 +77,7 @@ def _relative(weights: Tensor, wanted: Tensor) -> float:
     return float(((weights.double() - wanted).abs() / wanted)[large].max())
 
 
-def _filled(name: str) -> Numbers:
+def _probe_fill(name: str) -> Numbers:
     """What −1e9 is in a dtype, and what a row becomes in which all scores are hidden by it."""
     dtype = getattr(torch, name)
     scores, hidden = torch.randn(4).to(dtype), torch.ones(4, dtype=torch.bool)
@@ -135,25 +135,25 @@ def judge(numbers: Numbers) -> Verdict:
     )
 
 
-def draw(numbers: Numbers, words: Words) -> Chart:
+def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
     error = numbers["error"]
     return Chart(
         (
             Lines(
-                title=words("broken"),
-                x=Axis(label=words("largest"), log=True),
-                y=Axis(label=words("share"), least=0.0, most=1.0),
+                title=texts("broken"),
+                x=Axis(label=texts("largest"), log=True),
+                y=Axis(label=texts("share"), least=0.0, most=1.0),
                 places=tuple(numbers["largest"]),
                 series=(
                     *(
                         Series(
-                            name=words("plain", dtype=name),
+                            name=texts("plain", dtype=name),
                             values=tuple(numbers[f"plain_{name}"]),
                         )
                         for name in _DTYPES
                     ),
                     Series(
-                        name=words("shifted"),
+                        name=texts("shifted"),
                         values=tuple(
                             max(shares)
                             for shares in zip(
@@ -164,18 +164,18 @@ def draw(numbers: Numbers, words: Words) -> Chart:
                 ),
             ),
             Bars(
-                title=words("error"),
-                y=Axis(label=words("relative"), log=True),
+                title=texts("error"),
+                y=Axis(label=texts("relative"), log=True),
                 names=(
                     "bfloat16",
-                    words("by", dtype="bfloat16"),
+                    texts("by", dtype="bfloat16"),
                     "float16",
-                    words("by", dtype="float16"),
+                    texts("by", dtype="float16"),
                     "float32",
                 ),
                 series=(
                     Series(
-                        name=words("error"),
+                        name=texts("error"),
                         values=(
                             error["bfloat16"],
                             error["bfloat16_by_float32"],

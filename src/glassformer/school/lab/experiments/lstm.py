@@ -12,10 +12,10 @@ from glassformer.models.parameters import count_parameters, matched_dim
 from glassformer.models.recurrent import LSTMLanguageModel, LSTMSeq2Seq
 from glassformer.render.chart import Axis, Chart, Lines, Mark, Series
 from glassformer.school.lab.experiment import Check, Experiment, Numbers, Verdict
-from glassformer.school.lab.measurement import exponent, seconds_of
-from glassformer.school.lab.progress import Progress, each, part
-from glassformer.school.lab.texts import Words
-from glassformer.school.lab.toy_training import learn, warmed
+from glassformer.school.lab.measurement import fit_exponent, measure_seconds
+from glassformer.school.lab.progress import ProgressCallback, iterate_with_progress, sub_progress
+from glassformer.school.lab.texts import ExperimentTexts
+from glassformer.school.lab.toy_training import train_toy, warmup_cosine
 from glassformer.training.loss import IGNORED
 
 
@@ -35,7 +35,7 @@ _VALUES, _ASKED, _FILLERS, _BATCH, _BINS = 8, 12, 4, 16, 6
 MODELS = ("transformer", "lstm", "lstm_attention")
 
 
-class Task(NamedTuple):
+class RecallTask(NamedTuple):
     """Pairs of a key and a value, lost among fillers; at the end keys ask for their values.
 
     A pair is one token: what is tested is memory over distance, not how tokens are joined.
@@ -66,7 +66,9 @@ class Task(NamedTuple):
         return tokens, targets, here - places.gather(1, asked)
 
 
-def _build(name: str, task: Task, max_len: int) -> tuple[nn.Module, Callable[[Tensor], Tensor]]:
+def _build(
+    name: str, task: RecallTask, max_len: int
+) -> tuple[nn.Module, Callable[[Tensor], Tensor]]:
     """A model, and how it gives logits for every token; the LSTMs as large as the Transformer."""
     V = task.vocab_size
     config = Config(
@@ -100,22 +102,22 @@ def _build(name: str, task: Task, max_len: int) -> tuple[nn.Module, Callable[[Te
     return seq2seq, read_then_answer
 
 
-def measure(size: str, seed: int, progress: Progress) -> Numbers:
+def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
     """Train all three on the same texts; then time a step of training at every length."""
     length, keys, steps, lengths, repeats = _SIZES[size]
-    task = Task(length, keys)
+    task = RecallTask(length, keys)
     edges = [length * i // _BINS for i in range(_BINS + 1)]
     right: dict[str, list[float | None]] = {}
     parameters: dict[str, int] = {}
     losses: dict[str, list[float]] = {}
-    for name, own in each(MODELS, part(progress, 0, 0.9)):
+    for name, own in iterate_with_progress(MODELS, sub_progress(progress, 0, 0.9)):
         torch.manual_seed(seed)
         model, predict = _build(name, task, length + _ASKED)
-        losses[name] = learn(
+        losses[name] = train_toy(
             model,
             lambda generator: task.draw(generator)[:2],
             steps=steps,
-            schedule=warmed(4e-3, steps),
+            schedule=warmup_cosine(4e-3, steps),
             seed=seed,
             progress=own,
             predict=predict,
@@ -131,8 +133,8 @@ def measure(size: str, seed: int, progress: Progress) -> Numbers:
             for a, b in itertools.pairwise(edges)
         ]
     times: dict[str, list[float]] = {name: [] for name in MODELS}
-    for L, _ in each(lengths, part(progress, 0.9, 1)):
-        taken = seconds_of(_steps(task, L), repeats=repeats)
+    for L, _ in iterate_with_progress(lengths, sub_progress(progress, 0.9, 1)):
+        taken = measure_seconds(_steps(task, L), repeats=repeats)
         for name in MODELS:
             times[name].append(taken[name])
     return {
@@ -146,7 +148,7 @@ def measure(size: str, seed: int, progress: Progress) -> Numbers:
     }
 
 
-def _steps(task: Task, length: int) -> dict[str, Callable[[], Any]]:
+def _steps(task: RecallTask, length: int) -> dict[str, Callable[[], Any]]:
     """Forwards and backwards over four texts of a length, by each model."""
 
     def step(name: str) -> Callable[[], Any]:
@@ -185,35 +187,35 @@ def judge(numbers: Numbers) -> Verdict:
                 "length": last,
                 "transformer": 1e3 * seconds["transformer"][-1],
                 "lstm": 1e3 * seconds["lstm"][-1],
-                "growth": exponent(numbers["lengths"], seconds["transformer"]),
-                "lstm_growth": exponent(numbers["lengths"], seconds["lstm"]),
+                "growth": fit_exponent(numbers["lengths"], seconds["transformer"]),
+                "lstm_growth": fit_exponent(numbers["lengths"], seconds["lstm"]),
             },
         ),
     )
 
 
-def draw(numbers: Numbers, words: Words) -> Chart:
+def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
     return Chart(
         (
             Lines(
-                title=words("recall"),
-                x=Axis(label=words("distance")),
-                y=Axis(label=words("right"), least=0.0, most=1.0),
+                title=texts("recall"),
+                x=Axis(label=texts("distance")),
+                y=Axis(label=texts("right"), least=0.0, most=1.0),
                 places=tuple(numbers["distances"]),
                 series=tuple(
-                    Series(name=words(name), values=tuple(numbers["right"][name]))
+                    Series(name=texts(name), values=tuple(numbers["right"][name]))
                     for name in MODELS
                 ),
-                marks=(Mark(name=words("chance"), at=numbers["chance"]),),
+                marks=(Mark(name=texts("chance"), at=numbers["chance"]),),
             ),
             Lines(
-                title=words("time"),
-                x=Axis(label=words("length"), log=True),
-                y=Axis(label=words("milliseconds"), log=True),
+                title=texts("time"),
+                x=Axis(label=texts("length"), log=True),
+                y=Axis(label=texts("milliseconds"), log=True),
                 places=tuple(numbers["lengths"]),
                 series=tuple(
                     Series(
-                        name=words(name), values=tuple(1e3 * s for s in numbers["seconds"][name])
+                        name=texts(name), values=tuple(1e3 * s for s in numbers["seconds"][name])
                     )
                     for name in MODELS
                 ),

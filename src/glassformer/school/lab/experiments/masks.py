@@ -12,8 +12,8 @@ from glassformer.functional import Causal, attention
 from glassformer.render.chart import Axis, Bars, Cells, Chart, Series
 from glassformer.school.lab.experiment import Check, Experiment, Numbers, Verdict
 from glassformer.school.lab.measurement import largest_difference
-from glassformer.school.lab.progress import Progress, each
-from glassformer.school.lab.texts import Words
+from glassformer.school.lab.progress import ProgressCallback, iterate_with_progress
+from glassformer.school.lab.texts import ExperimentTexts
 
 
 class _Size(NamedTuple):
@@ -25,7 +25,7 @@ _SIZES = {"quick": _Size(8, 8), "full": _Size(16, 16)}
 _WAYS = ("library", "infinity", "billion", "none", "shifted", "after")
 
 
-def _hide(scores: Tensor, way: str) -> Tensor:
+def _masked_weights(scores: Tensor, way: str) -> Tensor:
     """Weights under a mask that is written in one of the ways, right and wrong."""
     L = scores.shape[-1]
     if way == "infinity":
@@ -39,7 +39,7 @@ def _hide(scores: Tensor, way: str) -> Tensor:
     return scores.softmax(-1)
 
 
-def measure(size: str, seed: int, progress: Progress) -> Numbers:
+def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
     """|∂ output at i / ∂ input at j| for every pair of places, for six ways to mask."""
     del seed
     L, width = _SIZES[size]
@@ -51,23 +51,29 @@ def measure(size: str, seed: int, progress: Progress) -> Numbers:
             q, k, v = (x @ w for w in maps)
             if way == "library":
                 return attention(q[None, None], k[None, None], v[None, None], mask=Causal())[0, 0]
-            return _hide(q @ k.T / math.sqrt(width), way) @ v
+            return _masked_weights(q @ k.T / math.sqrt(width), way) @ v
 
         return function
 
     jacobians: dict[str, list[list[float]]] = {}
     leaks: dict[str, float] = {}
-    for way, _ in each(_WAYS, progress):
+    for way, _ in iterate_with_progress(_WAYS, progress):
         found: Tensor = torch.autograd.functional.jacobian(attend(way), x)  # type: ignore[assignment]
         sizes = found.square().sum((1, 3)).sqrt()  # (L, C, L, C) → (L, L)
         jacobians[way] = sizes.tolist()
         leaks[way] = float(sizes.triu(1).max())
     with torch.no_grad():
         apart = largest_difference(attend("infinity")(x), attend("billion")(x))
-    return {"length": L, "jacobians": jacobians, "leaks": leaks, "apart": apart, "empty": _empty()}
+    return {
+        "length": L,
+        "jacobians": jacobians,
+        "leaks": leaks,
+        "apart": apart,
+        "empty": _probe_empty_row(),
+    }
 
 
-def _empty() -> Numbers:
+def _probe_empty_row() -> Numbers:
     """A row in which nothing is allowed: out and gradient, by −∞, by −1e9 and by us."""
     L, D = 4, 3
     found = {}
@@ -123,20 +129,20 @@ def judge(numbers: Numbers) -> Verdict:
     )
 
 
-def draw(numbers: Numbers, words: Words) -> Chart:
+def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
     def cells(way: str) -> Cells:
         return Cells(
-            title=words(f"{way}_map"),
-            rows=words("output"),
-            columns=words("input"),
+            title=texts(f"{way}_map"),
+            rows=texts("output"),
+            columns=texts("input"),
             values=tuple(tuple(row) for row in numbers["jacobians"][way]),
         )
 
     leaks = Bars(
-        title=words("leaks"),
-        y=Axis(label=words("leak")),
-        names=tuple(words(way) for way in _WAYS),
-        series=(Series(name=words("leak"), values=tuple(numbers["leaks"][way] for way in _WAYS)),),
+        title=texts("leaks"),
+        y=Axis(label=texts("leak")),
+        names=tuple(texts(way) for way in _WAYS),
+        series=(Series(name=texts("leak"), values=tuple(numbers["leaks"][way] for way in _WAYS)),),
     )
     return Chart((cells("infinity"), cells("after"), leaks))
 

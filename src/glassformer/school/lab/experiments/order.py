@@ -9,9 +9,9 @@ from glassformer.models.config import PositionKind
 from glassformer.render.chart import Axis, Bars, Chart, Lines, Mark, Series
 from glassformer.school.lab.experiment import Check, Experiment, Numbers, Verdict
 from glassformer.school.lab.measurement import largest_difference
-from glassformer.school.lab.progress import Progress, each
-from glassformer.school.lab.texts import Words
-from glassformer.school.lab.toy_training import Batch, learn, share_right, warmed
+from glassformer.school.lab.progress import ProgressCallback, iterate_with_progress
+from glassformer.school.lab.texts import ExperimentTexts
+from glassformer.school.lab.toy_training import Batch, accuracy, train_toy, warmup_cosine
 from glassformer.training.loss import IGNORED
 
 
@@ -33,24 +33,24 @@ def draw_previous(generator: torch.Generator, length: int = _TRAINED) -> Batch:
     return tokens, targets
 
 
-def measure(size: str, seed: int, progress: Progress) -> Numbers:
+def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
     """Shuffled inputs first; then training at one length and testing at others."""
     steps, lengths = _SIZES[size]
     right: dict[str, list[float]] = {}
-    shuffled = {kind: _shuffled(kind) for kind in KINDS}
-    for kind, own in each(KINDS, progress):
+    shuffled = {kind: _shuffling_error(kind) for kind in KINDS}
+    for kind, own in iterate_with_progress(KINDS, progress):
         torch.manual_seed(seed)
         config = _config("decoder", kind, max(lengths))
         model = Decoder(config)
-        learn(
+        train_toy(
             model,
             draw_previous,
             steps=steps,
-            schedule=warmed(4e-3, steps),
+            schedule=warmup_cosine(4e-3, steps),
             seed=seed,
             progress=own,
         )
-        right[kind] = [_right(model, length, seed) for length in lengths]
+        right[kind] = [_accuracy_at(model, length, seed) for length in lengths]
     return {
         "lengths": list(lengths),
         "trained": _TRAINED,
@@ -74,7 +74,7 @@ def _config(family: str, kind: PositionKind, max_len: int) -> Config:
     )
 
 
-def _shuffled(kind: PositionKind) -> float:
+def _shuffling_error(kind: PositionKind) -> float:
     """How far encode(shuffled tokens) is from shuffled encode(tokens)."""
     model = Encoder(_config("encoder", kind, 16)).double().eval()
     tokens = torch.randint(0, _VOCABULARY, (1, 16))
@@ -83,7 +83,7 @@ def _shuffled(kind: PositionKind) -> float:
         return largest_difference(model(tokens[:, order]), model(tokens)[:, order])
 
 
-def _right(model: Decoder, length: int, seed: int) -> float:
+def _accuracy_at(model: Decoder, length: int, seed: int) -> float:
     """Accuracy at the last places of texts of a length."""
     generator = torch.Generator().manual_seed(seed + 1)
     results = []
@@ -91,7 +91,7 @@ def _right(model: Decoder, length: int, seed: int) -> float:
         for _ in range(4):
             tokens, targets = draw_previous(generator, length)
             targets[:, :-_ASKED] = IGNORED
-            results.append(share_right(model(tokens), targets))
+            results.append(accuracy(model(tokens), targets))
     return sum(results) / len(results)
 
 
@@ -132,31 +132,31 @@ def judge(numbers: Numbers) -> Verdict:
     )
 
 
-def draw(numbers: Numbers, words: Words) -> Chart:
+def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
     return Chart(
         (
             Bars(
-                title=words("shuffled"),
-                y=Axis(label=words("apart")),
-                names=tuple(words(kind) for kind in KINDS),
+                title=texts("shuffled"),
+                y=Axis(label=texts("apart")),
+                names=tuple(texts(kind) for kind in KINDS),
                 series=(
                     Series(
-                        name=words("apart"),
+                        name=texts("apart"),
                         values=tuple(numbers["shuffled"][kind] for kind in KINDS),
                     ),
                 ),
             ),
             Lines(
-                title=words("lengths"),
-                x=Axis(label=words("length"), log=True),
-                y=Axis(label=words("right"), least=0.0, most=1.0),
+                title=texts("lengths"),
+                x=Axis(label=texts("length"), log=True),
+                y=Axis(label=texts("right"), least=0.0, most=1.0),
                 places=tuple(numbers["lengths"]),
                 series=tuple(
-                    Series(name=words(kind), values=tuple(numbers["right"][kind])) for kind in KINDS
+                    Series(name=texts(kind), values=tuple(numbers["right"][kind])) for kind in KINDS
                 ),
                 marks=(
-                    Mark(name=words("trained"), at=numbers["trained"], side="x"),
-                    Mark(name=words("chance"), at=numbers["chance"]),
+                    Mark(name=texts("trained"), at=numbers["trained"], side="x"),
+                    Mark(name=texts("chance"), at=numbers["chance"]),
                 ),
             ),
         )

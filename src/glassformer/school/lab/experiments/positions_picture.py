@@ -7,8 +7,8 @@ import torch
 from glassformer.functional import sinusoidal
 from glassformer.render.chart import Axis, Cells, Chart, Lines, Series
 from glassformer.school.lab.experiment import Check, Experiment, Numbers, Verdict
-from glassformer.school.lab.progress import Progress, each
-from glassformer.school.lab.texts import Words
+from glassformer.school.lab.progress import ProgressCallback, iterate_with_progress
+from glassformer.school.lab.texts import ExperimentTexts
 
 
 class _Size(NamedTuple):
@@ -21,7 +21,7 @@ _SIZES = {"quick": _Size(32, 64, 2_000), "full": _Size(128, 128, 100_000)}
 _SHIFTS = (1, 5, 40)
 
 
-def measure(size: str, seed: int, progress: Progress) -> Numbers:
+def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
     """Dot products by distance, from near and far; and a matrix fitted to each shift."""
     del seed
     dim, n, far = _SIZES[size]
@@ -42,7 +42,7 @@ def measure(size: str, seed: int, progress: Progress) -> Numbers:
         "distinct": float((similarity - torch.eye(n)).max()),
         "shift_errors": {},
     }
-    for shift, _ in each(_SHIFTS, progress):
+    for shift, _ in iterate_with_progress(_SHIFTS, progress):
         # Fitted on the first places alone, used on places a thousand times further on.
         turned = sinusoidal(n + shift, dim, dtype=torch.float64)[shift:]
         matrix = torch.linalg.lstsq(table, turned, driver="gelsd").solution
@@ -85,22 +85,22 @@ def judge(numbers: Numbers) -> Verdict:
     )
 
 
-def draw(numbers: Numbers, words: Words) -> Chart:
+def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
     n = numbers["places"]
     return Chart(
         (
             Cells(
-                title=words("table"),
-                rows=words("coordinate"),
-                columns=words("place"),
+                title=texts("table"),
+                rows=texts("coordinate"),
+                columns=texts("place"),
                 values=tuple(tuple(row) for row in numbers["table"]),
             ),
             Lines(
-                title=words("similarity"),
-                x=Axis(label=words("distance")),
-                y=Axis(label=words("dot")),
+                title=texts("similarity"),
+                x=Axis(label=texts("distance")),
+                y=Axis(label=texts("dot")),
                 places=tuple(float(i) for i in range(n)),
-                series=(Series(name=words("dot"), values=tuple(numbers["similarity"])),),
+                series=(Series(name=texts("dot"), values=tuple(numbers["similarity"])),),
             ),
         )
     )

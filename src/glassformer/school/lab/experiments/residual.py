@@ -11,9 +11,9 @@ from glassformer.functional import Causal
 from glassformer.layers import FeedForward, LearnedPositions, SelfAttention
 from glassformer.render.chart import Axis, Chart, Lines, Mark, Series
 from glassformer.school.lab.experiment import Check, Experiment, Numbers, Verdict
-from glassformer.school.lab.progress import Progress, each
-from glassformer.school.lab.texts import Words
-from glassformer.school.lab.toy_training import Batch, learn, mean_loss, warmed
+from glassformer.school.lab.progress import ProgressCallback, iterate_with_progress
+from glassformer.school.lab.texts import ExperimentTexts
+from glassformer.school.lab.toy_training import Batch, mean_loss, train_toy, warmup_cosine
 from glassformer.training.loss import IGNORED
 
 Arrangement = Callable[[Tensor, Callable[[Tensor], Tensor], nn.Module], Tensor]
@@ -76,12 +76,12 @@ def draw_previous(generator: torch.Generator) -> Batch:
     return tokens, targets
 
 
-def measure(size: str, seed: int, progress: Progress) -> Numbers:
+def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
     """Gradients by depth before training, and the loss while training."""
     depth, steps = _SIZES[size]
     gradients: dict[str, list[float]] = {}
     losses: dict[str, list[float]] = {}
-    for way, own in each(tuple(ARRANGEMENTS), progress):
+    for way, own in iterate_with_progress(tuple(ARRANGEMENTS), progress):
         torch.manual_seed(seed)  # all five start from the same weights
         model = Deep(way, depth)
         tokens, targets = draw_previous(torch.Generator().manual_seed(seed))
@@ -89,11 +89,11 @@ def measure(size: str, seed: int, progress: Progress) -> Numbers:
         sizes = torch.autograd.grad(loss, model.hidden)
         # Behind each block of two sublayers; the last is where the gradient comes from.
         gradients[way] = [float(g.norm()) for g in sizes[::2]]
-        losses[way] = learn(
+        losses[way] = train_toy(
             model,
             draw_previous,
             steps=steps,
-            schedule=warmed(2e-3, steps),
+            schedule=warmup_cosine(2e-3, steps),
             seed=seed,
             progress=own,
         )
@@ -139,35 +139,35 @@ def _late(losses: list[float]) -> float:
     return sum(some) / len(some)
 
 
-def draw(numbers: Numbers, words: Words) -> Chart:
+def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
     depth, steps = numbers["depth"], numbers["steps"]
     points = sorted({round(i * (steps - 1) / 20) for i in range(21)})
     return Chart(
         (
             Lines(
-                title=words("gradients"),
-                x=Axis(label=words("depth")),
-                y=Axis(label=words("size"), log=True),
+                title=texts("gradients"),
+                x=Axis(label=texts("depth")),
+                y=Axis(label=texts("size"), log=True),
                 places=tuple(float(i) for i in range(depth + 1)),
                 series=tuple(
-                    Series(name=words(way), values=tuple(numbers["gradients"][way]))
+                    Series(name=texts(way), values=tuple(numbers["gradients"][way]))
                     for way in ARRANGEMENTS
                 ),
             ),
             Lines(
-                title=words("learning"),
-                x=Axis(label=words("step")),
-                y=Axis(label=words("loss"), least=0.0),
+                title=texts("learning"),
+                x=Axis(label=texts("step")),
+                y=Axis(label=texts("loss"), least=0.0),
                 places=tuple(float(i) for i in points),
                 series=tuple(
                     Series(
-                        name=words(way),
+                        name=texts(way),
                         values=tuple(numbers["losses"][way][i] for i in points),
                     )
                     for way in ARRANGEMENTS
                 ),
                 marks=(
-                    Mark(name=words("guessing"), at=float(torch.tensor(float(_VOCABULARY)).log())),
+                    Mark(name=texts("guessing"), at=float(torch.tensor(float(_VOCABULARY)).log())),
                 ),
             ),
         )

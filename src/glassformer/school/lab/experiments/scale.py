@@ -8,9 +8,9 @@ import torch
 from glassformer.functional import attention_weights
 from glassformer.render.chart import Axis, Chart, Lines, Mark, Series
 from glassformer.school.lab.experiment import Check, Experiment, Numbers, Verdict
-from glassformer.school.lab.measurement import exponent
-from glassformer.school.lab.progress import Progress, each
-from glassformer.school.lab.texts import Words
+from glassformer.school.lab.measurement import fit_exponent
+from glassformer.school.lab.progress import ProgressCallback, iterate_with_progress
+from glassformer.school.lab.texts import ExperimentTexts
 
 
 class _Size(NamedTuple):
@@ -25,7 +25,7 @@ _SIZES = {
 _SETS, _KEYS = 8, 64  # of keys, each with queries of its own; and how many keys a set has
 
 
-def measure(size: str, seed: int, progress: Progress) -> Numbers:
+def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
     """Random queries and keys of every width, with and without the division."""
     del seed  # already set: whatever torch draws follows it
     widths, n = _SIZES[size]
@@ -34,7 +34,7 @@ def measure(size: str, seed: int, progress: Progress) -> Numbers:
         for what in ("variance", "largest", "gradient")
         for how in ("plain", "scaled")
     }
-    for width, _ in each(widths, progress):
+    for width, _ in iterate_with_progress(widths, progress):
         q, k = torch.randn(_SETS, 1, n, width), torch.randn(_SETS, 1, _KEYS, width)
         wanted = torch.randn(_KEYS)  # some direction in which the weights should change
         for how, factor in (("plain", 1.0), ("scaled", 1 / math.sqrt(width))):
@@ -51,7 +51,7 @@ def measure(size: str, seed: int, progress: Progress) -> Numbers:
 
 def judge(numbers: Numbers) -> Verdict:
     widths = numbers["widths"]
-    slope = exponent(widths, numbers["variance_plain"])
+    slope = fit_exponent(widths, numbers["variance_plain"])
     scaled = numbers["variance_scaled"]
     plain_left = numbers["gradient_plain"][-1] / numbers["gradient_plain"][0]
     scaled_left = numbers["gradient_scaled"][-1] / numbers["gradient_scaled"][0]
@@ -84,18 +84,18 @@ def judge(numbers: Numbers) -> Verdict:
     )
 
 
-def draw(numbers: Numbers, words: Words) -> Chart:
+def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
     def panel(what: str, **options: float) -> Lines:
         return Lines(
-            title=words(what),
-            x=Axis(label=words("width"), log=True),
-            y=Axis(label=words(f"{what}_axis"), log=what != "largest", **options),
+            title=texts(what),
+            x=Axis(label=texts("width"), log=True),
+            y=Axis(label=texts(f"{what}_axis"), log=what != "largest", **options),
             places=tuple(numbers["widths"]),
             series=tuple(
-                Series(name=words(how), values=tuple(numbers[f"{what}_{how}"]))
+                Series(name=texts(how), values=tuple(numbers[f"{what}_{how}"]))
                 for how in ("plain", "scaled")
             ),
-            marks=(Mark(name=words("even"), at=1 / numbers["keys"]),) if what == "largest" else (),
+            marks=(Mark(name=texts("even"), at=1 / numbers["keys"]),) if what == "largest" else (),
         )
 
     return Chart((panel("variance"), panel("largest", least=0.0, most=1.0), panel("gradient")))

@@ -9,9 +9,9 @@ from torch import Tensor
 from glassformer.models import Config, Decoder
 from glassformer.render.chart import Axis, Bars, Chart, Lines, Mark, Series
 from glassformer.school.lab.experiment import Check, Experiment, Numbers, Verdict
-from glassformer.school.lab.progress import Progress, each
-from glassformer.school.lab.texts import Words
-from glassformer.school.lab.toy_training import Batch, learn, mean_loss, warmed
+from glassformer.school.lab.progress import ProgressCallback, iterate_with_progress
+from glassformer.school.lab.texts import ExperimentTexts
+from glassformer.school.lab.toy_training import Batch, mean_loss, train_toy, warmup_cosine
 
 
 class _Size(NamedTuple):
@@ -24,7 +24,7 @@ _VOCABULARY, _LENGTH, _TEXTS, _BATCH = 12, 17, 48, 16
 _BINS = 10
 
 
-def measure(size: str, seed: int, progress: Progress) -> Numbers:
+def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
     """A small model learns a few texts by heart, then meets fresh ones from the same source.
 
     The source is a chain: each token has its own distribution of what follows, which is known, so
@@ -40,7 +40,7 @@ def measure(size: str, seed: int, progress: Progress) -> Numbers:
         name: [] for name in ("entropy", "confidence", "right", "calibration", "loss")
     }
     bins = []
-    for smoothing, own in each(smoothings, progress):
+    for smoothing, own in iterate_with_progress(smoothings, progress):
         torch.manual_seed(seed)
         config = Config(
             family="decoder",
@@ -51,11 +51,11 @@ def measure(size: str, seed: int, progress: Progress) -> Numbers:
             max_len=_LENGTH,
         )
         model = Decoder(config)
-        learn(
+        train_toy(
             model,
             lambda generator: _batch(texts, generator),
             steps=steps,
-            schedule=warmed(3e-3, steps),
+            schedule=warmup_cosine(3e-3, steps),
             seed=seed,
             progress=own,
             smoothing=smoothing,
@@ -149,27 +149,27 @@ def judge(numbers: Numbers) -> Verdict:
     )
 
 
-def draw(numbers: Numbers, words: Words) -> Chart:
-    names = tuple(words("smoothing", s=s) for s in numbers["smoothings"])
+def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
+    names = tuple(texts("smoothing", s=s) for s in numbers["smoothings"])
     return Chart(
         (
             Bars(
-                title=words("calibration"),
-                y=Axis(label=words("error")),
+                title=texts("calibration"),
+                y=Axis(label=texts("error")),
                 names=names,
-                series=(Series(name=words("error"), values=tuple(numbers["calibration"])),),
+                series=(Series(name=texts("error"), values=tuple(numbers["calibration"])),),
             ),
             Bars(
-                title=words("entropy"),
-                y=Axis(label=words("nats")),
+                title=texts("entropy"),
+                y=Axis(label=texts("nats")),
                 names=names,
-                series=(Series(name=words("nats"), values=tuple(numbers["entropy"])),),
-                marks=(Mark(name=words("true"), at=numbers["true_entropy"]),),
+                series=(Series(name=texts("nats"), values=tuple(numbers["entropy"])),),
+                marks=(Mark(name=texts("true"), at=numbers["true_entropy"]),),
             ),
             Lines(
-                title=words("reliability"),
-                x=Axis(label=words("sure"), least=0.0, most=1.0),
-                y=Axis(label=words("right"), least=0.0, most=1.0),
+                title=texts("reliability"),
+                x=Axis(label=texts("sure"), least=0.0, most=1.0),
+                y=Axis(label=texts("right"), least=0.0, most=1.0),
                 places=tuple((i + 0.5) / _BINS for i in range(_BINS)),
                 series=(
                     *(
@@ -177,7 +177,7 @@ def draw(numbers: Numbers, words: Words) -> Chart:
                         for name, shares in zip(names, numbers["bins"], strict=True)
                     ),
                     Series(
-                        name=words("honest"), values=tuple((i + 0.5) / _BINS for i in range(_BINS))
+                        name=texts("honest"), values=tuple((i + 0.5) / _BINS for i in range(_BINS))
                     ),
                 ),
             ),

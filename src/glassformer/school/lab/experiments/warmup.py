@@ -8,9 +8,9 @@ from glassformer.layers.block import NormPlace
 from glassformer.models import Config, Decoder, Norms
 from glassformer.render.chart import Axis, Chart, Lines, Mark, Series
 from glassformer.school.lab.experiment import Check, Experiment, Numbers, Verdict
-from glassformer.school.lab.progress import Progress, each
-from glassformer.school.lab.texts import Words
-from glassformer.school.lab.toy_training import Batch, learn
+from glassformer.school.lab.progress import ProgressCallback, iterate_with_progress
+from glassformer.school.lab.texts import ExperimentTexts
+from glassformer.school.lab.toy_training import Batch, train_toy
 from glassformer.training import Schedule
 from glassformer.training.loss import IGNORED
 
@@ -39,14 +39,14 @@ def draw_previous(generator: torch.Generator) -> Batch:
     return tokens, targets
 
 
-def measure(size: str, seed: int, progress: Progress) -> Numbers:
+def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
     """The same models, data and highest rate; only the way up differs."""
     depth, steps, n_seeds = _SIZES[size]
     runs: list[tuple[NormPlace, bool, int]] = [
         (place, warm, seed + i) for place, warm in _CASES for i in range(n_seeds)
     ]
     curves: dict[str, list[list[float]]] = {_name(*case): [] for case in _CASES}
-    for (place, warm, own_seed), own in each(runs, progress):
+    for (place, warm, own_seed), own in iterate_with_progress(runs, progress):
         torch.manual_seed(own_seed)
         config = Config(
             family="decoder",
@@ -59,7 +59,7 @@ def measure(size: str, seed: int, progress: Progress) -> Numbers:
             norms=Norms(place=place, final=place == "pre"),
             scaled_embedding=True,
         )
-        losses = learn(
+        losses = train_toy(
             Decoder(config),
             draw_previous,
             steps=steps,
@@ -106,18 +106,18 @@ def judge(numbers: Numbers) -> Verdict:
     )
 
 
-def draw(numbers: Numbers, words: Words) -> Chart:
+def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
     points = sorted({round(i * (numbers["steps"] - 1) / 20) for i in range(21)})
     return Chart(
         (
             Lines(
-                title=words("learning", depth=numbers["depth"]),
-                x=Axis(label=words("step")),
-                y=Axis(label=words("loss"), least=0.0),
+                title=texts("learning", depth=numbers["depth"]),
+                x=Axis(label=texts("step")),
+                y=Axis(label=texts("loss"), least=0.0),
                 places=tuple(float(i) for i in points),
                 series=tuple(
                     Series(
-                        name=words(name),
+                        name=texts(name),
                         values=tuple(
                             min(4.0, sum(curve[i] for curve in curves) / len(curves))
                             for i in points
@@ -126,7 +126,7 @@ def draw(numbers: Numbers, words: Words) -> Chart:
                     for name, curves in numbers["curves"].items()
                 ),
                 marks=(
-                    Mark(name=words("guessing"), at=float(torch.tensor(float(_VOCABULARY)).log())),
+                    Mark(name=texts("guessing"), at=float(torch.tensor(float(_VOCABULARY)).log())),
                 ),
             ),
         )
