@@ -238,7 +238,7 @@ def _make_learn(folder: Path) -> None:
 
 
 def _load_learn(folder: Path) -> Any:
-    from glassformer.school.learn.progress import load_progress
+    from glassformer.school.progress import load_progress
 
     found = load_progress(folder / "learning.json")
     found.save()
@@ -252,10 +252,10 @@ def _make_practice(folder: Path) -> None:
 
 
 def _load_practice(folder: Path) -> Any:
-    from glassformer.school.practice.progress import load as load_practice
+    from glassformer.school.progress import FILE, load_progress
 
-    found, _ = load_practice(folder)
-    found.save(folder)
+    found = load_progress(folder / FILE)
+    found.save()
     return found.current, sorted(found.passed), found.hints
 
 

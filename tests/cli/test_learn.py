@@ -125,12 +125,12 @@ def test_a_chapter_is_shown_even_if_nothing_can_be_kept(run, tmp_path):
     (tmp_path / "file").write_text("")
     code, out, err = run("learn", "why", XDG_DATA_HOME=tmp_path / "file", HOME=tmp_path)
     assert code == 0 and "Words that do not look around" in out
-    assert "learning.json could not be written: " in err and err.count("\n") == 1
+    assert "progress.json could not be written: " in err and err.count("\n") == 1
     err = run("learn", "why", "--lang", "zh")[2]
-    assert "learning.json 写不进去：" in err and err.count("\n") == 1
+    assert "progress.json 写不进去：" in err and err.count("\n") == 1
 
 
 def test_progress_lies_where_the_platform_has_it(run, tmp_path, monkeypatch):
     monkeypatch.setattr("sys.platform", "linux")
     run("learn", "why", XDG_DATA_HOME=tmp_path)
-    assert (tmp_path / "glassformer" / "learning.json").exists()
+    assert (tmp_path / "glassformer" / "progress.json").exists()

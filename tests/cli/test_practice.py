@@ -111,7 +111,7 @@ def test_a_progress_file_with_too_many_hints_is_no_obstacle(run, folder):
     run("practice")
     path = folder / "progress.json"
     data = json.loads(path.read_text("utf-8"))
-    data["hints"] = {FIRST.name: 999}
+    data["exercises"]["hints"] = {FIRST.name: 999}
     path.write_text(json.dumps(data), "utf-8")
     hints = FIRST.brief("en").hints
     code, out, err = run("practice", "hint", FIRST.name)
@@ -170,8 +170,8 @@ def test_a_damaged_progress_file_is_told_and_kept(run, folder):
     run("practice")
     (folder / "progress.json").write_text("{", "utf-8")
     code, _, err = run("practice", "list")
-    assert code == 0 and "it is kept as progress.kept-1.json" in err
-    assert (folder / "progress.kept-1.json").read_text("utf-8") == "{"
+    assert code == 0 and "it is kept as progress.json.damaged-1" in err
+    assert (folder / "progress.json.damaged-1").read_text("utf-8") == "{"
 
 
 def test_a_deleted_file_is_told(run, folder):

@@ -38,12 +38,12 @@ def test_a_round_through_a_pipe(quiz, tmp_path, lang):
     assert (code, err) == (0, "")
     assert "4 / 4" in out and "\x1b" not in out
     found = cards(tmp_path)
-    assert [found[n]["ease"] for n in ("why-static", "why-bottleneck", "why-parallel")] == [
-        2.5,
-        2.6,
-        2.36,
-    ]
-    assert found["why-cost"]["interval"] == 1
+    good, easy, hard, typed = (
+        found[name] for name in ("why-static", "why-bottleneck", "why-parallel", "why-cost")
+    )
+    assert easy["due"] > good["due"] > hard["due"] > date.today().isoformat()
+    assert easy["difficulty"] < good["difficulty"] < hard["difficulty"]
+    assert typed == good  # a right number counts as a good answer
     assert {"en": "Right.", "zh": "答对了。"}[lang] in out
 
 
@@ -51,7 +51,9 @@ def test_a_wrong_number_is_asked_again(quiz, tmp_path):
     code, out, _ = quiz("--topic", "mistakes", lines=["1", "", "3", "", "3", "", "3", "0"])
     assert code == 0
     assert "Not right." in out and out.count("floor-divided by 8 with //") == 2
-    assert cards(tmp_path)["mistakes-floor"]["in_a_row"] == 0
+    found = cards(tmp_path)
+    assert found["mistakes-floor"]["answered"] == 1
+    assert found["mistakes-floor"]["stability"] < found["mistakes-nan"]["stability"]
 
 
 def test_what_cannot_be_read_is_asked_once_more(quiz):
@@ -74,9 +76,9 @@ def test_nothing_answered_leaves_no_file(quiz, tmp_path):
 
 def test_q_ends_and_grades_may_be_words(quiz, tmp_path):
     quiz(lines=["", "easy", "q"])
-    assert cards(tmp_path)["why-static"]["ease"] == 2.6
     quiz("--lang", "zh", lines=["", "困难", "q"])
-    assert cards(tmp_path)["why-bottleneck"]["ease"] == 2.36
+    found = cards(tmp_path)
+    assert found["why-static"]["difficulty"] == 1.0 < found["why-bottleneck"]["difficulty"]
 
 
 def test_nothing_is_asked_twice_on_one_day(quiz):

@@ -17,7 +17,7 @@ from glassformer.paths import user_path
 from glassformer.render.paragraph import Paragraph
 
 if TYPE_CHECKING:
-    from glassformer.school.learn.progress import Progress
+    from glassformer.school.progress import ProgressStore
 
 _NARROW = 60  # columns, below which a table has none to give away
 
@@ -57,12 +57,12 @@ def add(app: typer.Typer, language: Language) -> None:
             _list(kept, terminal(), language)
 
 
-def open_progress(path: str | None, language: Language) -> "Progress":
+def open_progress(path: str | None, language: Language) -> "ProgressStore":
     """The learner's progress; a file that could not be used is kept, and named."""
-    from glassformer.school.learn.progress import NotProgress, default_path, load_progress
+    from glassformer.school.progress import NotProgress, load_progress
 
     try:
-        found = load_progress(default_path() if path is None else user_path(path))
+        found = load_progress(None if path is None else user_path(path))
     except NotProgress as error:
         key = "learn.error.special" if error.is_special else "learn.error.foreign"
         raise ConfigError(language.say(key, path=error.path)) from None
@@ -71,9 +71,9 @@ def open_progress(path: str | None, language: Language) -> "Progress":
     return found
 
 
-def save_progress(progress: "Progress", language: Language) -> bool:
+def save_progress(progress: "ProgressStore", language: Language) -> bool:
     """Keep the progress; where that cannot be, say so."""
-    from glassformer.school.learn.progress import Unsaved
+    from glassformer.school.progress import Unsaved
 
     try:
         progress.save()
@@ -91,7 +91,7 @@ def known_names() -> "tuple[set[str], set[str]]":
     return experiment_names(), exercise_names()
 
 
-def _show(name: str, progress: "Progress", language: Language) -> None:
+def _show(name: str, progress: "ProgressStore", language: Language) -> None:
     from glassformer.school.learn import Known, read_chapter
     from glassformer.school.learn.terminal import draw_chapter
 
@@ -113,7 +113,7 @@ def _print_paged(drawing: RenderableType, console: Console) -> None:
         console.print(drawing)
 
 
-def _find_next(progress: "Progress", name: str | None) -> str | None:
+def _find_next(progress: "ProgressStore", name: str | None) -> str | None:
     """The chapter after this one, or the first that was not read yet."""
     from glassformer.school.learn import chapter_names
 
@@ -123,7 +123,7 @@ def _find_next(progress: "Progress", name: str | None) -> str | None:
     return next((each for each in names if each not in progress.read), None)
 
 
-def _as_list(progress: "Progress", language: Language) -> list[dict[str, object]]:
+def _as_list(progress: "ProgressStore", language: Language) -> list[dict[str, object]]:
     from glassformer.school.learn import read_chapters, read_questions
     from glassformer.school.learn.blocks import plain_text
 
@@ -143,7 +143,7 @@ def _as_list(progress: "Progress", language: Language) -> list[dict[str, object]
     return found
 
 
-def _list(progress: "Progress", console: Console, language: Language) -> None:
+def _list(progress: "ProgressStore", console: Console, language: Language) -> None:
     say, chapters = language.say, _as_list(progress, language)
     gap = 1 if console.width < _NARROW else 2
     table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="dim")

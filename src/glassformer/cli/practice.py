@@ -16,8 +16,8 @@ from glassformer.languages import Language
 
 if TYPE_CHECKING:
     from glassformer.school.practice import Exercise
-    from glassformer.school.practice.progress import Progress
     from glassformer.school.practice.workspace import Workspace
+    from glassformer.school.progress import ProgressStore
 
 _FAILED = 1
 
@@ -134,16 +134,16 @@ def _practise(name: str | None, folder: Path, language: Language) -> None:
     typer.echo(f"\n{language.say('practice.bye', **values)}")
 
 
-def _load_progress(folder: Path, language: Language) -> tuple["Progress", str]:
-    from glassformer.school.practice.progress import NotProgress, load
+def _load_progress(folder: Path, language: Language) -> tuple["ProgressStore", str]:
+    from glassformer.school.progress import FILE, NotProgress, load_progress
 
     try:
-        progress, aside = load(folder)
+        progress = load_progress(folder / FILE)
     except NotProgress as error:
         raise ConfigError(language.say("practice.error.progress", path=error.path)) from None
-    if aside is None:
+    if progress.kept_aside is None:
         return progress, ""
-    return progress, language.say("practice.notice.aside", file=aside.name)
+    return progress, language.say("practice.notice.aside", file=progress.kept_aside.name)
 
 
 def _list(folder: Path, plain: bool, language: Language) -> None:
@@ -162,7 +162,7 @@ def _list(folder: Path, plain: bool, language: Language) -> None:
     typer.echo(f"\n{language.say('practice.progress', n=n_passed, total=len(exercises))}")
 
 
-def _row(exercise: "Exercise", progress: "Progress", language: Language) -> dict[str, Any]:
+def _row(exercise: "Exercise", progress: "ProgressStore", language: Language) -> dict[str, Any]:
     from glassformer.school.practice.session import count_hints_read
 
     brief = exercise.brief(language.code)
@@ -189,7 +189,7 @@ def _run(name: str, folder: Path, plain: bool, language: Language) -> None:
 def _grade_once(
     exercise: "Exercise",
     workspace: "Workspace",
-    progress: "Progress",
+    progress: "ProgressStore",
     language: Language,
     *,
     plain: bool = False,

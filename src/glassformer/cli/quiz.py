@@ -21,7 +21,7 @@ from glassformer.languages import Language
 
 if TYPE_CHECKING:
     from glassformer.school.learn import Question
-    from glassformer.school.learn.progress import Progress
+    from glassformer.school.progress import ProgressStore
 
 _MOST = 10  # questions of a round
 _GRADES = {  # what may be typed, in the order of 1 … 4, and how it reads
@@ -89,7 +89,7 @@ class _Round:
     """One round at the terminal, or through a pipe: a line is read for everything asked."""
 
     def __init__(
-        self, asked: "list[Question]", progress: "Progress", most: int, language: Language
+        self, asked: "list[Question]", progress: "ProgressStore", most: int, language: Language
     ) -> None:
         from glassformer.school.learn import Known
         from glassformer.school.learn.session import QuizSession
@@ -127,8 +127,8 @@ class _Round:
             self.is_kept = save_progress(self.progress, self.language)
 
     def _ask(self, question: "Question") -> None:
-        from glassformer.school.learn.spaced_repetition import QUALITIES
         from glassformer.school.learn.terminal import draw_line
+        from glassformer.school.spaced_repetition import GRADES
 
         say = self.language.say
         number = min(len(self.session.done) + 1, self.session.total)
@@ -139,11 +139,11 @@ class _Round:
             right = self._ask_typed(question)
             self._print(say("quiz.right" if right else "quiz.wrong"), "green" if right else "red")
             self._answer(question)
-            self.session.grade(QUALITIES["good" if right else "again"])
+            self.session.grade(GRADES["good" if right else "again"])
             return
         self._read(say("quiz.reveal"))
         self._answer(question)
-        self.session.grade(QUALITIES[self._grade()])
+        self.session.grade(GRADES[self._grade()])
 
     def _ask_typed(self, question: "Question") -> bool:
         assert question.answer is not None
@@ -200,7 +200,7 @@ class _Round:
         return min(card.due for card in self.session.cards.values())
 
 
-def _as_dict(question: "Question", progress: "Progress", language: Language) -> dict[str, Any]:
+def _as_dict(question: "Question", progress: "ProgressStore", language: Language) -> dict[str, Any]:
     card = progress.cards.get(question.name)
     code = language.code
     return {
@@ -216,7 +216,7 @@ def _as_dict(question: "Question", progress: "Progress", language: Language) -> 
 
 
 def _list(
-    asked: "list[Question]", progress: "Progress", console: Console, language: Language
+    asked: "list[Question]", progress: "ProgressStore", console: Console, language: Language
 ) -> None:
     from glassformer.school.learn.terminal import draw_line
 

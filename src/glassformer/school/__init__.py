@@ -1,4 +1,5 @@
 """The programs one learns with: the lab, practice, chapters and the quiz.
 
-Their content is in course. Imports render and what lies below it.
+Their content is in course. progress stores what a learner has read, answered and passed;
+spaced_repetition says when a question is due. Imports render and what lies below it.
 """

@@ -1,7 +1,5 @@
 """A sitting without a terminal: keys, saves and reports go in, screens come out."""
 
-import json
-import os
 import re
 import shutil
 from pathlib import Path
@@ -12,7 +10,6 @@ from rich.console import Console
 from glassformer.errors import ConfigError
 from glassformer.languages import Language
 from glassformer.school.practice import GradingReport, find_exercise
-from glassformer.school.practice.progress import NotProgress, Progress, load
 from glassformer.school.practice.report import CheckResult, Finding
 from glassformer.school.practice.session import (
     Graded,
@@ -23,6 +20,7 @@ from glassformer.school.practice.session import (
 )
 from glassformer.school.practice.terminal import draw_screen
 from glassformer.school.practice.workspace import Workspace
+from glassformer.school.progress import load_progress
 
 EXERCISES = [find_exercise(name) for name in ("dot_product_scores", "scaling", "predict_width")]
 NAMES = [exercise.name for exercise in EXERCISES]
@@ -41,7 +39,7 @@ def session(tmp_path, language):
 def begin(folder, language):
     workspace = Workspace(folder, language)
     workspace.create(EXERCISES)
-    progress, _ = load(folder)
+    progress = load_progress(folder / "progress.json")
     return PracticeSession(
         exercises=EXERCISES, workspace=workspace, progress=progress, language=language
     )
@@ -271,71 +269,6 @@ def test_readme_is_in_the_language(session, tmp_path, language):
     text = (tmp_path / "README.md").read_text("utf-8")
     assert f"glassformer practice --dir {tmp_path}" in text
     assert ("练习" in text) == (language.code == "zh")
-
-
-OURS = '{\n  "format": "glassformer practice progress",\n'
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        "{",
-        OURS,
-        OURS + '"version": 2}',
-        OURS + '"version": 1, "current": 3, "passed": [], "hints": {}}',
-        OURS + '"version": 1, "current": null, "passed": [1], "hints": {}}',
-        OURS + '"version": 1, "current": null, "passed": [], "hints": {"a": -1}}',
-        OURS + '"version": 1, "current": null, "passed": "all", "hints": {}}',
-        OURS + '"version": ' + "[" * 100_000,
-        '{\n  "version": 1,\n  "current": "dot',
-    ],
-)
-def test_a_damaged_progress_file_is_kept_aside(tmp_path, content):
-    (tmp_path / "progress.json").write_text(content, "utf-8")
-    (tmp_path / "progress.kept-1.json").write_text("older", "utf-8")
-    progress, aside = load(tmp_path)
-    assert progress == Progress()
-    assert aside == tmp_path / "progress.kept-2.json"
-    assert aside.read_text("utf-8") == content
-    progress.save(tmp_path)
-    assert load(tmp_path) == (Progress(), None)
-
-
-@pytest.mark.parametrize(
-    "content", ["\x00", "[]", '{"done": 0.4}', '{"version": 2}', "folder", "pipe"]
-)
-def test_a_progress_file_of_somebody_else_is_left_alone(tmp_path, content):
-    path = tmp_path / "progress.json"
-    if content == "folder":
-        path.mkdir()
-    elif content == "pipe":
-        os.mkfifo(path)
-    else:
-        path.write_text(content, "utf-8")
-    with pytest.raises(NotProgress, match=r"progress.json, but that is no file of glassformer's"):
-        load(tmp_path)
-    assert [p.name for p in tmp_path.iterdir()] == ["progress.json"]
-    if path.is_file():
-        assert path.read_text("utf-8") == content
-
-
-def test_an_empty_progress_file_is_taken(tmp_path):
-    (tmp_path / "progress.json").touch()
-    assert load(tmp_path) == (Progress(), None)
-
-
-def test_progress_is_written_whole(tmp_path, monkeypatch):
-    Progress(current="a", passed={"a"}, hints={"a": 2}).save(tmp_path)
-    monkeypatch.setattr(json, "dumps", lambda *_, **__: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        Progress(current="b").save(tmp_path)
-    progress, aside = load(tmp_path)
-    assert (progress.current, progress.passed, progress.hints, aside) == (
-        "a",
-        {"a"},
-        {"a": 2},
-        None,
-    )
 
 
 def test_a_folder_that_cannot_be_written_is_told_and_lived_with(session, monkeypatch, language):

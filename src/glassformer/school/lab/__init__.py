@@ -1,9 +1,9 @@
 """The lab: claims about attention and the Transformer, each with an experiment that tests it here.
 
-Reading order: experiment (what one is: measure, judge, draw), words (its texts in both languages,
-in a file beside it), catalogue (which there are), running (from a name to a report); progress,
-measuring (times, bytes, exponents) and learning (training small models) are what experiments share;
-then experiments/, one file per claim. Imports render and what lies below; never another place.
+Reading order: experiment (what one is: measure, judge, draw), texts (what it says, in both
+languages), catalogue (all of them, by name), runner (from a name to a report). Experiments share
+progress, measurement (times, bytes, exponents), toy_training and panels; each claim is one file in
+experiments/. Imports render and what lies below it; never practice or learn.
 """
 
 from glassformer.school.lab.catalogue import NAMES, find_experiment

@@ -1,15 +1,15 @@
-"""A round of questions: what is due, then what is new; what went wrong comes once more."""
+"""A round of questions: those due, then new ones; wrong answers are asked once more."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping
 from datetime import date
 
 from glassformer.school.learn.questions import Question
-from glassformer.school.learn.spaced_repetition import Card, answered
+from glassformer.school.spaced_repetition import Card, Rating, review
 
 
 class QuizSession:
-    """Hands out questions one by one and turns answers into cards; it reads and prints nothing."""
+    """Hands out questions one by one and turns answers into cards, without any input or output."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class QuizSession:
         self.waiting = deque((due + new)[:most])
         self.again: deque[Question] = deque()
         self.total = len(self.waiting)
-        self.done: dict[str, int] = {}  # the first quality of each question of this round
+        self.done: dict[str, Rating] = {}  # the first rating of each question of this round
 
     def next(self) -> Question | None:
         """The question to ask now; the same until it is graded."""
@@ -37,12 +37,12 @@ class QuizSession:
             self.waiting, self.again = self.again, deque()
         return self.waiting[0] if self.waiting else None
 
-    def grade(self, quality: int) -> Card:
-        """Grade the question that was asked, and go on."""
+    def grade(self, rating: Rating) -> Card:
+        """Grade the question that was asked and move on to the next."""
         question = self.waiting.popleft()
         if question.name not in self.done:
-            self.done[question.name] = quality
-            self.cards[question.name] = answered(self.cards.get(question.name), quality, self.today)
-        if quality < 3:  # the thesis asks for repeating such items on the same day
+            self.done[question.name] = rating
+            self.cards[question.name] = review(self.cards.get(question.name), rating, self.today)
+        if rating == Rating.Again:  # until it is known, whatever the date of the next round
             self.again.append(question)
         return self.cards[question.name]

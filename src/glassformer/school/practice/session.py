@@ -13,9 +13,9 @@ from pathlib import Path
 
 from glassformer.languages import Language
 from glassformer.school.practice.exercise import Brief, Exercise
-from glassformer.school.practice.progress import Progress
 from glassformer.school.practice.report import GradingReport
 from glassformer.school.practice.workspace import Workspace
+from glassformer.school.progress import ProgressStore, Unsaved
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class PracticeSession:
 
     exercises: Sequence[Exercise]
     workspace: Workspace
-    progress: Progress
+    progress: ProgressStore
     language: Language
     notice: str = ""
     state: str = "work"
@@ -304,16 +304,17 @@ class PracticeSession:
 
     def _save(self) -> None:
         try:
-            self.progress.save(self.workspace.folder)
+            # A folder that was deleted stays deleted until the learner asks for it.
+            self.progress.save(create_folder=False)
             self.unsaved = ""
-        except OSError as error:
-            self.unsaved = error.strerror or str(error)
+        except Unsaved as error:
+            self.unsaved = error.reason
             self._say("practice.notice.progress", reason=self.unsaved)
 
     def _say(self, key: str, **values: object) -> None:
         self.notice = self.language.say(key, **values)
 
 
-def count_hints_read(progress: Progress, exercise: Exercise, brief: Brief) -> int:
+def count_hints_read(progress: ProgressStore, exercise: Exercise, brief: Brief) -> int:
     """How many hints were read; a file of progress may say more than there are."""
     return min(max(progress.hints.get(exercise.name, 0), 0), len(brief.hints))
