@@ -1,5 +1,6 @@
 """A sitting without a terminal: keys, saves and reports go in, screens come out."""
 
+import os
 import re
 import shutil
 from pathlib import Path
