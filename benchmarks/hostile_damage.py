@@ -63,7 +63,10 @@ def damage(files: Files, rng: random.Random) -> Damaged:
         content = found.files[name]
         kinds = _kinds(name)
         do = rng.choice(kinds)
-        changed, note, n = do(content, rng)
+        try:
+            changed, note, n = do(content, rng)
+        except (LookupError, TypeError, ValueError, RecursionError):
+            changed, note, n = noise(content, rng)  # what an earlier damage left is not of the form
         new = {**found.files, name: changed}
         if changed is None:
             del new[name]
@@ -349,7 +352,7 @@ def _sizes(content: bytes, rng: random.Random) -> tuple[bytes, str, None]:
 
 
 def _toml(content: bytes, rng: random.Random) -> tuple[bytes, str, None]:
-    lines = content.decode(errors="replace").splitlines()
+    lines = content.decode(errors="replace").splitlines() or [""]
     settings = [i for i, line in enumerate(lines) if "=" in line] or [0]
     i = rng.choice(settings)
     name = lines[i].split("=")[0].strip()
