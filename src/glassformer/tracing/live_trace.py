@@ -1,4 +1,4 @@
-"""A trace that grows while a model runs, and steps of generation put in the order of beams."""
+"""A trace that grows while a model runs, and the steps of generation in the order of its beams."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,11 +8,9 @@ from torch import Tensor
 
 from glassformer.tracing.trace import Run, Trace
 
-MOST_OPEN = 4  # runs that may still go on: guidance alternates between two caches
-
 
 class LiveTrace(Trace):
-    """A trace that is still growing: looking at it puts together what has come so far."""
+    """A trace that is still growing: reading it assembles what has been recorded so far."""
 
     def __init__(self, finish: Callable[[], None], model: dict[str, Any]) -> None:
         self._recorded: list[Run] = []
@@ -36,14 +34,14 @@ class LiveTrace(Trace):
         pass
 
 
-def in_order(chunks: Sequence[Tensor], order: Sequence[Tensor]) -> list[Tensor]:
-    """Steps as the beams that are alive now would have them: they may have changed places.
+def follow_beams(chunks: Sequence[Tensor], order: Sequence[Tensor]) -> list[Tensor]:
+    """The steps as the beams that are alive now took them: beams may have changed places.
 
-    `order` holds, for each step, which rows went on after it.
+    `order` holds, for each step, the rows that were continued after it.
 
     >>> first, second = torch.tensor([[1], [2]]), torch.tensor([[3], [4]])
     >>> after_first, after_second = torch.tensor([1, 1]), torch.tensor([0, 1])
-    >>> torch.cat(in_order([first, second], [after_first, after_second]), dim=1).tolist()
+    >>> torch.cat(follow_beams([first, second], [after_first, after_second]), dim=1).tolist()
     [[2, 3], [2, 4]]
     """
     if len(chunks) < 2:

@@ -16,7 +16,7 @@ from glassformer.tracing.views import views
 
 
 @dataclass(eq=False)
-class Words:
+class TracedText:
     """The tokens of one text for every sequence, and how they read."""
 
     tokens: Int[Tensor, "B L"]
@@ -30,7 +30,7 @@ class Run:
     """One pass of a model over a text, its generation included."""
 
     sites: dict[str, Site] = field(default_factory=dict)
-    texts: dict[str, Words] = field(default_factory=dict)  # "tokens", "source"
+    texts: dict[str, TracedText] = field(default_factory=dict)  # "tokens", "source"
     refusals: dict[str, str] = field(default_factory=dict)  # sites that could not be seen, and why
 
 
