@@ -31,7 +31,7 @@ MODULES = {
 RECORDERS = [
     "compilation",
     "layout",
-    "live_trace",
+    "beams",
     "mask_rules",
     "operand_store",
     "recorded_run",
@@ -54,7 +54,7 @@ RECORDERS = [
 BEFORE = {  # a user's wishes are checked before anything runs, and raise; or the context is made
     "selection.Selection.__init__", "selection.Selection.__post_init__",
     "operand_store.OperandStore.__init__", "operand_store.parse_bytes",
-    "live_trace.LiveTrace.__init__", "recorder.Recorder.__init__",
+    "recorder.Recorder.__init__",
     "sources.transformers._Calls.__init__", "sources.transformers.TransformersSource.__init__",
     "sources.ours.OurSource.__init__", "sources.torch_modules.TorchSource.__init__",
     "site_names.sounds_like_attention", "sources.transformers_interface._methods",

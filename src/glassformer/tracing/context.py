@@ -115,6 +115,7 @@ def _attach(recorder: Recorder, tree: ModuleTree) -> Iterator[Trace]:
                 each()
         with catch():
             recorder.finish()
+        recorder.trace.assemble = None  # a trace must not keep the model in memory
         _refuse_rest(recorder.trace.recorded, guard)
         guard.warn(is_failing=is_failing)
 

@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from glassformer.functional import Causal, Explicit, Mask, Padding, Prefix, Window
-from glassformer.tracing.live_trace import follow_beams
+from glassformer.tracing.beams import follow_beams
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import TraceError
+from glassformer.tracing.beams import follow_beams
 from glassformer.tracing.guard import Guard
 from glassformer.tracing.layout import Layout, Place
-from glassformer.tracing.live_trace import follow_beams
 from glassformer.tracing.operand_store import OperandStore
 from glassformer.tracing.site import Site
 from glassformer.tracing.site_assembly import drop_empty_sites, name_selected_rows
@@ -108,7 +108,7 @@ class RecordedRun:
         if len(self.tokens.get("tokens", ())) != len(self.order):
             raise TraceError("its cache was cropped, and which tokens are left is not known")
         for chunk in self.tokens["tokens"]:
-            kept.append(chunk[:, : stop - n])
+            kept.append(chunk[:, : max(0, stop - n)])
             n += chunk.shape[1]
         self.tokens["tokens"] = [chunk for chunk in kept if chunk.shape[1]]
         self.order = self.order[: len(self.tokens["tokens"])]

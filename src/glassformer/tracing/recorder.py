@@ -15,13 +15,12 @@ from torch import Tensor
 from glassformer.errors import GlassformerError
 from glassformer.tracing.guard import Guard
 from glassformer.tracing.layout import Layout, Place
-from glassformer.tracing.live_trace import LiveTrace
 from glassformer.tracing.operand_store import OperandStore
 from glassformer.tracing.patches import FAILED, Tap, listen
 from glassformer.tracing.recorded_run import RecordedRun
 from glassformer.tracing.selection import Selection
 from glassformer.tracing.site_steps import Step
-from glassformer.tracing.trace import Run
+from glassformer.tracing.trace import Run, Trace
 
 MOST_OPEN = 4  # runs that may still be continued: guidance alternates between two caches
 
@@ -59,11 +58,14 @@ class Recorder:
         self.name, self.source, self.guard = name, source, Guard("gf.watch")
         self.selection, self.store = selection, store
         self.tokenizer, self.outputs = tokenizer, outputs
-        self.trace = LiveTrace(self.finish, model={})
+        self.trace = Trace(assemble=self.finish)
         self.layout: Layout | None = None
         self.open: list[RecordedRun] = []  # those that may be continued; the last is the latest
         self.undo: list[Callable[[], None]] = []
-        self.begin_pass()
+        self.run: RecordedRun | None = None  # of the present pass, as soon as it is known
+        self.reader: Any = None  # the encoder, if the present pass only reads
+        self.start = 0  # how many tokens precede the present pass
+        self.is_counted = False  # whether the present pass is a step of its run
 
     def attach(self) -> None:
         self.source.attach(self, self.undo)
@@ -74,10 +76,7 @@ class Recorder:
 
     def begin_pass(self, reader: Any = None) -> None:
         """A pass of the model begins; which run it belongs to is not known yet."""
-        self.run: RecordedRun | None = None
-        self.reader = reader  # the encoder, if the pass only reads
-        self.start = 0  # how many tokens precede the pass
-        self.is_counted = False  # as a step of the run
+        self.run, self.reader, self.start, self.is_counted = None, reader, 0, False
 
     def read(self) -> RecordedRun:
         """The pass of `reader` belongs to a run that has yet to be written."""
@@ -128,7 +127,7 @@ class Recorder:
                 self.open.remove(old)
                 old.stop_following()
                 old.finish()
-        self.trace.add(run.run)
+        self.trace.recorded.append(run.run)
         self.open.append(run)
         self.run = run
         return run
@@ -194,7 +193,7 @@ class Recorder:
     def refuse_all(self, reason: str) -> None:
         """A fault that no site can be named for: nothing of the present run is trusted."""
         if self.layout is None:
-            self.trace.add(Run(refusals={self.name: reason}))
+            self.trace.recorded.append(Run(refusals={self.name: reason}))
             return
         run = self.begin_run() if self.run is None else self.run
         if self.reader is not None:  # what is written after it is spoilt as well

@@ -16,7 +16,7 @@ from torch import Tensor
 from glassformer.errors import TraceError
 from glassformer.functional import Bias, ExplicitBias
 from glassformer.functional.reference import attention
-from glassformer.tracing.live_trace import follow_beams
+from glassformer.tracing.beams import follow_beams
 from glassformer.tracing.mask_rules import MaskFormula, MaskRule, join_rows, join_rules
 from glassformer.tracing.operand_store import OperandStore
 from glassformer.tracing.selection import slice_operand

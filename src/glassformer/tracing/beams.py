@@ -1,37 +1,9 @@
-"""A trace that grows while a model runs, and the steps of generation in the order of its beams."""
+"""Beams: the steps of generation in the order of the sequences that are alive now."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-
-from glassformer.tracing.trace import Run, Trace
-
-
-class LiveTrace(Trace):
-    """A trace that is still growing: reading it assembles what has been recorded so far."""
-
-    def __init__(self, finish: Callable[[], None], model: dict[str, Any]) -> None:
-        self._recorded: list[Run] = []
-        self._finish = finish
-        super().__init__(self._recorded, model)
-
-    def add(self, run: Run) -> None:
-        self._recorded.append(run)
-
-    @property
-    def recorded(self) -> list[Run]:
-        return self._recorded
-
-    @property
-    def runs(self) -> list[Run]:  # type: ignore[override]
-        self._finish()
-        return self._recorded
-
-    @runs.setter
-    def runs(self, _runs: list[Run]) -> None:
-        pass
 
 
 def follow_beams(chunks: Sequence[Tensor], order: Sequence[Tensor]) -> list[Tensor]:
