@@ -38,6 +38,7 @@ class OurSource:
         self.tree, self.model = tree, tree.model
         self.tokens: Tensor | None = None  # that were embedded, and that no stack has read yet
         self.stop = 0  # the length of the text with the present pass
+        self.cache: ModelCache | None = None  # of the last run: it knows which tokens follow
         self.is_fixed = False  # whether keys and values lie in buffers that later steps fill
         self.lse: Overheard | None = None
 
@@ -96,7 +97,7 @@ class OurSource:
         """The stack whose text grows reads its next tokens."""
         recorder = self.recorder
         recorder.begin_pass()
-        cache: ModelCache | None = options.get("cache")
+        self.cache = cache = options.get("cache")
         start = 0 if cache is None else int(cache.length)
         run = recorder.write(cache, start, has_read=isinstance(self.model, EncoderDecoder))
         assert self.tokens is not None
