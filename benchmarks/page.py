@@ -20,7 +20,7 @@ from playwright.sync_api import sync_playwright
 import glassformer as gf
 from glassformer.languages import Language
 from glassformer.render.page.document import draw_page
-from glassformer.tracing import Run, Site, Trace, Words
+from glassformer.tracing import Run, Site, Trace, TracedText
 
 LISTEN = """
 window.tasks = [];
@@ -101,7 +101,7 @@ def decoder(args: argparse.Namespace) -> Trace:
         q, k, v = torch.randn(3, 1, args.heads, args.length, args.dim).unbind(0)
         name = f"decoder.{layer}.self"
         sites[name] = Site(name=name, q=2 * q, k=k, v=v, mask=gf.Causal())
-    words = Words(torch.arange(args.length)[None], [[f"t{i}" for i in range(args.length)]])
+    words = TracedText(torch.arange(args.length)[None], [[f"t{i}" for i in range(args.length)]])
     return Trace([Run(sites, {"tokens": words})])
 
 

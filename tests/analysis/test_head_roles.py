@@ -11,7 +11,7 @@ L = 40
 BIG = 40.0
 
 
-def site_of(scores: torch.Tensor, *, causal: bool = True):
+def build_site(scores: torch.Tensor, *, causal: bool = True):
     """A site whose scores are these: q picks rows of the identity, k is the matrix itself."""
     H = len(scores)
     q = torch.eye(L).expand(1, H, L, L)
@@ -56,14 +56,14 @@ def text() -> torch.Tensor:
 )
 def test_a_head_made_for_a_role_is_named_by_it(name: str) -> None:
     tokens = text()
-    (role,) = roles(site_of(pattern(name, tokens)[None]), tokens, delimiters=[7])
+    (role,) = roles(build_site(pattern(name, tokens)[None]), tokens, delimiters=[7])
     assert role.role == name, role
     assert role.score > 0.5
 
 
 def test_looking_ahead_needs_no_causal_mask() -> None:
     tokens = text()
-    (role,) = roles(site_of(pattern("next", tokens)[None], causal=False), tokens)
+    (role,) = roles(build_site(pattern("next", tokens)[None], causal=False), tokens)
     assert role.role == "next"
 
 
@@ -73,26 +73,26 @@ def test_a_sink_hides_no_role(name: str) -> None:
     tokens = text()
     scores = pattern(name, tokens)
     scores[:, 0] = BIG + 1.5
-    (role,) = roles(site_of(scores[None]), tokens, delimiters=[7])
+    (role,) = roles(build_site(scores[None]), tokens, delimiters=[7])
     assert role.sink > 0.6
     assert role.role == name, role
 
 
 def test_noise_has_no_role() -> None:
     torch.manual_seed(0)
-    (role,) = roles(site_of(3 * torch.randn(1, L, L)), text(), delimiters=[7])
+    (role,) = roles(build_site(3 * torch.randn(1, L, L)), text(), delimiters=[7])
     assert role.role == "mixed", role
 
 
 def test_every_head_gets_its_own() -> None:
     tokens = text()
     names = ["previous", "self", "duplicate"]
-    found = roles(site_of(torch.stack([pattern(n, tokens) for n in names])), tokens)
+    found = roles(build_site(torch.stack([pattern(n, tokens) for n in names])), tokens)
     assert [role.role for role in found] == names
     assert [role.layer_head for role in found] == [("attention", h) for h in range(3)]
 
 
 def test_without_tokens_nothing_is_said_of_words() -> None:
-    (role,) = roles(site_of(pattern("previous", text())[None]))
+    (role,) = roles(build_site(pattern("previous", text())[None]))
     assert role.role == "previous"
     assert not {"duplicate", "induction", "delimiter"} & set(role.scores)

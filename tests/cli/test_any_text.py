@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from safetensors.torch import save_file
 
 import glassformer as gf
-from glassformer.tracing import Run, Trace, Words, record
+from glassformer.tracing import Run, Trace, TracedText, record
 from letter_models import letter_model
 
 TOKENS = [
@@ -34,7 +34,7 @@ ODD_SITE = "decoder.0.\x1b[2Jself"
 def trace_of(tokens: list[str], *, name: str = "decoder.0.self") -> Trace:
     q, k, v = torch.randn(3, 1, 2, len(tokens), 4).unbind(0)
     site = record(q, k, v, mask=gf.Causal(), name=name)
-    words = Words(torch.arange(len(tokens))[None], [tokens])
+    words = TracedText(torch.arange(len(tokens))[None], [tokens])
     return Trace([Run({name: site}, {"tokens": words}, {"decoder.1.self": "\x1b[5m"})])
 
 

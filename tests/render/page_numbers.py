@@ -17,7 +17,7 @@ import glassformer as gf
 from glassformer.functional.biases import ExplicitBias, RelativeBuckets
 from glassformer.languages import Language
 from glassformer.render.page.document import page_html
-from glassformer.tracing import Run, Site, Trace, Words
+from glassformer.tracing import Run, Site, Trace, TracedText
 
 FILE = Path(__file__).parents[2] / "web" / "tests" / "numbers.json"
 B, H, K, L, S, D, E = 2, 4, 2, 3, 5, 7, 6
@@ -27,7 +27,7 @@ CELL = {"sequence": 1, "head": 3, "query": 2, "key": 1}
 def numbers() -> dict[str, Any]:
     """A trace as the page has it, its operands before packing, and what follows from it."""
     made = sites()
-    texts = {"tokens": Words(torch.arange(B * S).view(B, S), [])}
+    texts = {"tokens": TracedText(torch.arange(B * S).view(B, S), [])}
     html = page_html(Trace([Run(made, texts)]), Language("en"))
     sites_of_page = page_data(html)["runs"][0]["sites"]
     packed = {site["name"]: page_data(html, f"site-0-{n}") for n, site in enumerate(sites_of_page)}

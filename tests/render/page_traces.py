@@ -5,7 +5,7 @@ from itertools import pairwise
 import torch
 
 import glassformer as gf
-from glassformer.tracing import Run, Site, Trace, Words
+from glassformer.tracing import Run, Site, Trace, TracedText
 
 WORDS = ["<s>", "我", "␣cat", "עברית", "e\u0301", "x"]
 
@@ -18,7 +18,7 @@ def decoder(n: int, *, layers: int = 2, heads: int = 3, dim: int = 5, words=WORD
         sites[name] = Site(name=name, q=q, k=k, v=v, mask=gf.Causal())
     labels = [[words[i % len(words)] for i in range(n)]]
     model = {"library": "glassformer", "config": {"family": "decoder", "n_layers": layers}}
-    return Trace([Run(sites, {"tokens": Words(torch.arange(n)[None], labels)})], model)
+    return Trace([Run(sites, {"tokens": TracedText(torch.arange(n)[None], labels)})], model)
 
 
 def row_names(words: list[str]) -> list[str]:
@@ -44,8 +44,8 @@ def translator() -> Trace:
             ),
         }
         texts = {
-            "tokens": Words(torch.zeros(2, L, dtype=torch.long), [[*"abcdefg"[:L]]] * 2),
-            "source": Words(torch.zeros(2, S, dtype=torch.long), [[*"tuvwxyz"[:S]]] * 2),
+            "tokens": TracedText(torch.zeros(2, L, dtype=torch.long), [[*"abcdefg"[:L]]] * 2),
+            "source": TracedText(torch.zeros(2, S, dtype=torch.long), [[*"tuvwxyz"[:S]]] * 2),
         }
         runs.append(Run(sites, texts))
     return Trace(runs)

@@ -9,7 +9,7 @@ from glassformer.render.head_cells import Drawing, Scale, head_cells, scale_of
 from glassformer.tracing import record
 
 
-def site_of(n=50, mask=None, heads=2, seed=0):
+def build_site(n=50, mask=None, heads=2, seed=0):
     generator = torch.Generator().manual_seed(seed)
     q, k = (2 * torch.randn(2, 1, heads, n, 4, generator=generator)).unbind(0)
     return record(q, k, k, mask=mask, name="decoder.0.self")
@@ -23,7 +23,7 @@ def blocks(n, size):
 @pytest.mark.parametrize("first_key", [True, False])
 @pytest.mark.parametrize("mask", [None, gf.Causal(), gf.Causal() & gf.Window(9)])
 def test_blocks_are_the_largest_or_the_mean_of_what_may_be_seen(mask, first_key, pool):
-    site = site_of(mask=mask)
+    site = build_site(mask=mask)
     found = head_cells(site, 1, (7, 11), Drawing(pool=pool, first_key=first_key))
     weights, seen = site.weights(1), site.allowed(1).clone()
     seen[:, 0] &= first_key
@@ -47,7 +47,7 @@ def test_a_single_strong_cell_stays():
 
 
 def test_short_texts_are_shown_as_they_are():
-    site = site_of(6, gf.Causal())
+    site = build_site(6, gf.Causal())
     found = head_cells(site, 0, (6, 6), Drawing())
     assert torch.equal(found.isnan(), ~site.allowed(0))
     assert torch.equal(found.nan_to_num(0), site.weights(0))
@@ -58,7 +58,7 @@ def test_short_texts_are_shown_as_they_are():
 
 
 def test_rows_by_their_own_largest():
-    site = site_of(6, gf.Causal())
+    site = build_site(6, gf.Causal())
     found = head_cells(site, 0, (6, 6), Drawing(scale="row"))
     assert torch.allclose(found.nan_to_num(0).amax(-1), torch.ones(6))
     assert scale_of([found], site, Drawing(scale="row")) == Scale(1.0, False)

@@ -8,7 +8,7 @@ from glassformer.cli.trace_options import trace_text
 from glassformer.render.focus import choose
 from glassformer.render.informative_heads import most_telling
 from glassformer.render.tokens import names_of, next_tokens
-from glassformer.tracing import Run, Trace, Words, record
+from glassformer.tracing import Run, Trace, TracedText, record
 
 
 def attending(*heads, words, keys=None, name="decoder.0.cross") -> Trace:
@@ -19,9 +19,9 @@ def attending(*heads, words, keys=None, name="decoder.0.cross") -> Trace:
         torch.zeros(1, H, L, 2), torch.zeros(1, H, S, 2), torch.zeros(1, H, S, 2), bias=bias
     )
     site.name, site.keys = name, "source" if keys else "tokens"
-    texts = {"tokens": Words(torch.arange(L)[None], [words])}
+    texts = {"tokens": TracedText(torch.arange(L)[None], [words])}
     if keys:
-        texts["source"] = Words(torch.arange(S)[None], [keys])
+        texts["source"] = TracedText(torch.arange(S)[None], [keys])
     return Trace([Run({name: site}, texts)])
 
 

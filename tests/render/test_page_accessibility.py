@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import glassformer as gf
-from glassformer.tracing import Run, Site, Trace, Words
+from glassformer.tracing import Run, Site, Trace, TracedText
 from render.conftest import settled
 from render.page_traces import decoder, translator
 
@@ -20,7 +20,7 @@ def grouped(n: int = 40, heads: int = 32) -> Trace:
         f"decoder.{layer}.self": Site(name=f"decoder.{layer}.self", q=q, k=k, v=k, mask=gf.Causal())
         for layer in range(2)
     }
-    words = Words(torch.arange(n)[None] + 3, [[f"␣word{i}" for i in range(n)]])
+    words = TracedText(torch.arange(n)[None] + 3, [[f"␣word{i}" for i in range(n)]])
     refusals = {"decoder.2.self": "its weights are computed elsewhere"}
     return Trace([Run(sites, {"tokens": words}, refusals)], {"name": "grouped"})
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import glassformer as gf
-from glassformer.tracing import Run, Site, Trace, Words
+from glassformer.tracing import Run, Site, Trace, TracedText
 from render.conftest import settled
 from render.page_traces import decoder
 
@@ -27,7 +27,7 @@ def one_strong_cell(n: int = 1024, query: int = 700, key: int = 300) -> Trace:
     k = torch.zeros(1, 1, n, 4)
     q[0, 0, query, 0] = k[0, 0, key, 0] = 6.0
     site = Site(name="decoder.0.self", q=q, k=k, v=k, mask=gf.Causal())
-    words = Words(torch.arange(n)[None] + 3, [[f"t{i}" for i in range(n)]])
+    words = TracedText(torch.arange(n)[None] + 3, [[f"t{i}" for i in range(n)]])
     return Trace([Run({site.name: site}, {"tokens": words})])
 
 

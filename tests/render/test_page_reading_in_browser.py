@@ -7,7 +7,7 @@ import torch
 
 import glassformer as gf
 from glassformer.languages import Language
-from glassformer.tracing import Run, Site, Trace, Words
+from glassformer.tracing import Run, Site, Trace, TracedText
 from render.conftest import settled
 from render.page_traces import decoder, row_names
 
@@ -35,8 +35,8 @@ def translation() -> Trace:
         Site(name="decoder.1.cross", **attending([1, 2, 3, 3], 4), keys="source"),
     ]
     texts = {
-        "tokens": Words(torch.arange(4)[None] + 7, [WRITTEN], ["</s>"]),
-        "source": Words(torch.arange(4)[None] + 9, [SOURCE]),
+        "tokens": TracedText(torch.arange(4)[None] + 7, [WRITTEN], ["</s>"]),
+        "source": TracedText(torch.arange(4)[None] + 9, [SOURCE]),
     }
     model = {"name": "translator", "config": {"family": "encoder_decoder"}}
     return Trace([Run({site.name: site for site in sites}, texts)], model)

@@ -11,7 +11,7 @@ from glassformer.render.focus import choose
 from glassformer.render.sampled_queries import evenly, n_queries, sampled
 from glassformer.render.terminal.picture import draw_picture
 from glassformer.render.tokens import crosses, names_of
-from glassformer.tracing import Run, Trace, Words, record
+from glassformer.tracing import Run, Trace, TracedText, record
 from render.page_traces import decoder
 from render.paper import lines
 
@@ -73,7 +73,7 @@ def test_places_where_there_is_no_text(monkeypatch) -> None:
     monkeypatch.setattr(module, "_MOST_CELLS", 1000)
     q, k, v = torch.randn(3, 2, 1, 200, 4).unbind(0)
     trace = Trace(
-        [Run({"attention": record(q, k, v)}, {"other": Words(torch.arange(1)[None], [])})]
+        [Run({"attention": record(q, k, v)}, {"other": TracedText(torch.arange(1)[None], [])})]
     )
     part = sampled(trace)
     assert names_of(part, part["attention"], 1)[0] == [str(n) for n in part["attention"].rows]

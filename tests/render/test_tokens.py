@@ -10,14 +10,14 @@ from glassformer.cli.trace_options import trace_text
 from glassformer.languages import Language
 from glassformer.render.sampled_queries import evenly, sampled
 from glassformer.render.tokens import crosses, next_tokens, predicts_next, row_labels, row_title
-from glassformer.tracing import Run, Trace, Words, record, watch
+from glassformer.tracing import Run, Trace, TracedText, record, watch
 from letter_models import letter_model
 
 
 def read_by(mask, *, n=4, name="decoder.0.self", labels=True, following=()) -> Trace:
     q, k, v = torch.randn(3, 1, 2, n, 4).unbind(0)
     site = record(q, k, v, mask=mask, name=name)
-    words = Words(torch.arange(9, 9 + n)[None], [[*"abcdefgh"[:n]]] if labels else [])
+    words = TracedText(torch.arange(9, 9 + n)[None], [[*"abcdefgh"[:n]]] if labels else [])
     words.following = list(following)
     return Trace([Run({name: site}, {"tokens": words})])
 

@@ -10,7 +10,7 @@ from glassformer.languages import Language
 from glassformer.render.terminal.heat_map import draw_heat, widest_heat
 from glassformer.render.terminal.overview import draw_heads, draw_overview
 from glassformer.render.terminal.top_tokens import draw_attended
-from glassformer.tracing import Run, Trace, Words, record
+from glassformer.tracing import Run, Trace, TracedText, record
 
 LABELS = ["<s>", "我", "␣cat", "…", "\u202ex"]
 
@@ -22,7 +22,7 @@ def trace(n: int = 5, heads: int = 3) -> Trace:
     for name in ("decoder.0.self", "decoder.1.self"):
         sites[name] = record(q, k, v, mask=gf.Causal(), name=name)
     labels = [(LABELS * n)[:n]]
-    return Trace([Run(sites, {"tokens": Words(torch.arange(n)[None], labels)})])
+    return Trace([Run(sites, {"tokens": TracedText(torch.arange(n)[None], labels)})])
 
 
 def printed(drawing, width: int = 80) -> str:

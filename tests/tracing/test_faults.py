@@ -29,42 +29,42 @@ MODULES = {
     for each in pkgutil.walk_packages(package.__path__, "glassformer.tracing.")
 }
 RECORDERS = [
-    "sources.transformers_call",
-    "selection",
-    "sources.operand_recovery",
-    "sources.operation_graph",
-    "sources.transformers_run",
-    "sources.transformers_text",
-    "sources.transformers",
-    "sources.transformers_interface",
-    "operand_store",
-    "sources.transformers_layout",
+    "compilation",
+    "layout",
+    "beams",
     "mask_rules",
-    "sources.custom_attention",
-    "sources.ours_run",
+    "operand_store",
+    "recorded_run",
+    "recorder",
+    "selection",
     "site_assembly",
     "site_names",
+    "site_steps",
+    "text_labels",
+    "sources.custom_attention",
+    "sources.operand_recovery",
+    "sources.operation_graph",
     "sources.ours",
-    "live_trace",
-    "sources.site_steps",
     "sources.torch_modules",
-    "compilation",
+    "sources.transformers",
+    "sources.transformers_call",
+    "sources.transformers_interface",
+    "sources.transformers_layout",
 ]
 BEFORE = {  # a user's wishes are checked before anything runs, and raise; or the context is made
-    "selection.Choice.__init__", "selection.Choice.__post_init__", "selection.Choice.check",
-    "operand_store.Keeper.__init__",
-    "operand_store.as_bytes", "live_trace.LiveTrace.__init__",
-    "sources.transformers.Watcher.__init__",
-    "sources.transformers._Pass.__init__",
-    "sources.ours.record_ours", "sources.ours._Recorder.__init__",
+    "selection.Selection.__init__", "selection.Selection.__post_init__",
+    "operand_store.OperandStore.__init__", "operand_store.parse_bytes",
+    "recorder.Recorder.__init__",
+    "sources.transformers._Calls.__init__", "sources.transformers.TransformersSource.__init__",
+    "sources.ours.OurSource.__init__", "sources.torch_modules.TorchSource.__init__",
     "site_names.sounds_like_attention", "sources.transformers_interface._methods",
-    "sources.torch_modules.record_torch", "sources.torch_modules._Recorder.__init__",
 }  # fmt: skip
 NET = {  # what hands a call to the model's own function
-    "sources.transformers_interface._Reporting.__init__",
-    "sources.transformers_interface._Reporting.__call__", "sources.ours._stop_listening",
-    "sources.operation_graph.Follower.__torch_dispatch__",
-    "operand_store.Keeper._forget",  # called by the garbage collector, which raises nothing
+    "sources.transformers_interface._ReportingFunction.__init__",
+    "sources.transformers_interface._ReportingFunction.__call__",
+    "sources.ours.OurSource._stop_listening",
+    "sources.operation_graph.OperationGraph.__torch_dispatch__",
+    "operand_store.OperandStore._forget",  # called by the garbage collector, which raises nothing
 }  # fmt: skip
 
 

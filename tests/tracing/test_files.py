@@ -218,7 +218,7 @@ def changed(path: Path, change) -> None:
     save_file(tensors, path, metadata={"glassformer.trace": json.dumps(header)})
 
 
-def site_of(header: dict) -> dict:
+def site_header(header: dict) -> dict:
     return header["runs"][0]["sites"][0]
 
 
@@ -227,22 +227,27 @@ def site_of(header: dict) -> dict:
     ("change", "sentence"),
     [
         (lambda h, t: h.update(runs=3), r"runs\.0 must be a table of settings; got 3"),
-        (lambda h, t: site_of(h).update(scale="x"), r"scale must be a number; got 'x'"),
-        (lambda h, t: site_of(h).update(scale=float("nan")), r"scale must be a finite number"),
-        (lambda h, t: site_of(h).update(name=3), r"sites\.0\.name must be a text; got 3"),
-        (lambda h, t: site_of(h).update(heads=[0, 0]), r"heads of .* must name 2 of them, each"),
+        (lambda h, t: site_header(h).update(scale="x"), r"scale must be a number; got 'x'"),
+        (lambda h, t: site_header(h).update(scale=float("nan")), r"scale must be a finite number"),
+        (lambda h, t: site_header(h).update(name=3), r"sites\.0\.name must be a text; got 3"),
         (
-            lambda h, t: site_of(h).update(rows=[10**9, 1, 2, 3, 4]),
+            lambda h, t: site_header(h).update(heads=[0, 0]),
+            r"heads of .* must name 2 of them, each",
+        ),
+        (
+            lambda h, t: site_header(h).update(rows=[10**9, 1, 2, 3, 4]),
             r"rows of .* must lie among the",
         ),
-        (lambda h, t: site_of(h).update(colour=1), r"has no setting runs\.0\.sites\.0\.colour"),
-        (lambda h, t: site_of(h).update(mask={"kind": "Tea"}), r"'Tea' is no kind of mask"),
+        (lambda h, t: site_header(h).update(colour=1), r"has no setting runs\.0\.sites\.0\.colour"),
+        (lambda h, t: site_header(h).update(mask={"kind": "Tea"}), r"'Tea' is no kind of mask"),
         (
-            lambda h, t: site_of(h).update(mask={"kind": "Causal", "offset": "x"}),
+            lambda h, t: site_header(h).update(mask={"kind": "Causal", "offset": "x"}),
             r"Causal\.offset cannot be 'x'",
         ),
         (
-            lambda h, t: site_of(h).update(mask={"kind": "Explicit", "tensor": {"tensor": "no"}}),
+            lambda h, t: site_header(h).update(
+                mask={"kind": "Explicit", "tensor": {"tensor": "no"}}
+            ),
             r"Explicit\.tensor names the tensor 'no', which is missing",
         ),
         (lambda h, t: t.update({first(t, "/v"): torch.zeros(2, 2, 1, 4)}), r"k and v must have"),

@@ -7,6 +7,7 @@ import transformers
 import glassformer as gf
 from closeness import assert_close
 from glassformer.tracing import Trace, watch
+from letter_models import letter_model
 from tiny_models import tiny
 
 V = 37
@@ -74,8 +75,6 @@ def test_guidance_is_two_runs() -> None:
 
 
 def test_our_models_alternate_between_caches_too() -> None:
-    from letter_models import letter_model
-
     model = letter_model("decoder")
     texts = [torch.tensor([[4, 5, 6, 7]]), torch.tensor([[8, 9, 10, 11]])]
     with torch.no_grad():
@@ -90,6 +89,25 @@ def test_our_models_alternate_between_caches_too() -> None:
         with gf.watch(model) as whole, torch.no_grad():
             model(text)
         assert_alike(trace.only(i), whole)
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_our_models_with_a_cropped_cache(fixed: bool) -> None:
+    """What was tried and thrown away is not part of the text."""
+    model = letter_model("decoder")
+    text = torch.tensor([[4, 5, 6, 7, 8, 9]])
+    with torch.no_grad():
+        cache = model.new_cache(batch=1, max_len=9) if fixed else model.new_cache()
+        with gf.watch(model) as trace:
+            model(text[:, :3], cache=cache)
+            model(torch.tensor([[10, 11, 12]]), cache=cache)
+            cache.crop(2)
+            model(text[:, 2:5], cache=cache)
+            model(text[:, 5:], cache=cache)
+        with gf.watch(model) as whole:
+            model(text)
+    assert len(trace.runs) == 1 and trace.labels() == whole.labels()
+    assert_alike(trace, whole)
 
 
 SMALL = {

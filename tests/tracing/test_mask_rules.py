@@ -9,7 +9,7 @@ import glassformer as gf
 from closeness import assert_same
 from glassformer.functional import ExplicitBias
 from glassformer.functional.reference import attention_weights
-from glassformer.tracing.mask_rules import opening_and_bias, opening_of, openings_joined
+from glassformer.tracing.mask_rules import find_rule, join_rules, read_mask
 
 B, H, L, S = 2, 1, 4, 7
 causal = torch.ones(L, S, dtype=torch.bool).tril(S - L)
@@ -28,7 +28,7 @@ KNOWN = {
 
 @pytest.mark.parametrize("rule", KNOWN)
 def test_rules_are_recognised(rule: str) -> None:
-    found = opening_of(KNOWN[rule])
+    found = find_rule(KNOWN[rule])
     assert repr(found.mask(B=B)) == rule
     assert found.cells is None
     assert_same(found.dense().expand_as(KNOWN[rule]), KNOWN[rule])
@@ -41,16 +41,16 @@ def drawn_cells(numbers: list[int], L: int, S: int) -> torch.Tensor:
 @given(st.lists(st.integers(0, 1), min_size=60, max_size=60), st.integers(1, 5), st.integers(1, 6))
 def test_whatever_is_open_stays_so(numbers: list[int], L: int, S: int) -> None:
     cells = drawn_cells(numbers, L, S)
-    found = opening_of(cells)
+    found = find_rule(cells)
     assert_same(found.dense().expand_as(cells), cells)
     q, k = torch.randn(B, 3, L, 2), torch.randn(B, 3, S, 2)
     assert_same(attention_weights(q, k, mask=found.mask(B=B)), attention_weights(q, k, mask=cells))
     if not cells[..., S - 1 :].any():
-        shorter = found.until(S - 1)
+        shorter = found.drop_keys(S - 1)
         assert shorter is not None
         assert_same(shorter.dense().expand(B, 1, L, S - 1), cells[..., : S - 1])
     else:
-        assert found.until(S - 1) is None
+        assert found.drop_keys(S - 1) is None
     with_sink = found.mask(B=B, has_sink=True)
     wide = torch.nn.functional.pad(cells, (1, 0), value=True)
     sunk = torch.nn.functional.pad(k, (0, 0, 1, 0))
@@ -66,13 +66,13 @@ def test_steps_joined_are_the_matrix(numbers: list[int], first: int) -> None:
     order = [torch.arange(B)] * 2
     for start in (0, 1) if not cells[:, :, first:, :1].any() else (0,):
         steps = [
-            opening_of(cells[:, :, :first, :first]),
-            opening_of(cells[:, :, first:, start:]),
+            find_rule(cells[:, :, :first, :first]),
+            find_rule(cells[:, :, first:, start:]),
         ]
-        joined = openings_joined(steps, order, [0, start], 5)
+        joined = join_rules(steps, order, [0, start], 5)
         assert (joined.L, joined.S) == (5, 5)
         assert_same(joined.dense().expand_as(cells), cells)
-        swapped = openings_joined(steps, [torch.tensor([1, 1]), order[0]], [0, start], 5)
+        swapped = join_rules(steps, [torch.tensor([1, 1]), order[0]], [0, start], 5)
         assert_same(swapped.dense().expand_as(cells)[:, :, :first], cells[[1, 1], :, :first])
 
 
@@ -81,18 +81,18 @@ def test_numbers_are_masks_where_they_are_least_and_biases_elsewhere() -> None:
     least = torch.finfo(torch.float32).min
     for hidden in (least, -torch.inf):
         added = torch.where(causal, torch.randn(B, 3, L, S), hidden)
-        opening, bias = opening_and_bias(added, L, S, is_added=True)
-        assert repr(opening.mask(B=B)) == "Causal()"
+        rule, bias = read_mask(added, L, S, is_added=True)
+        assert repr(rule.mask(B=B)) == "Causal()"
         assert bias is not None
-        ours = attention_weights(q, k, mask=opening.mask(B=B), bias=ExplicitBias(bias))
+        ours = attention_weights(q, k, mask=rule.mask(B=B), bias=ExplicitBias(bias))
         assert_same(ours, attention_weights(q, k, bias=added))
-    opening, bias = opening_and_bias(torch.where(causal, 0.0, least), L, S, is_added=True)
-    assert bias is None and repr(opening.mask(B=B)) == "Causal()"
+    rule, bias = read_mask(torch.where(causal, 0.0, least), L, S, is_added=True)
+    assert bias is None and repr(rule.mask(B=B)) == "Causal()"
 
 
 def test_booleans_that_are_added_count_as_numbers() -> None:
-    opening, bias = opening_and_bias(causal, L, S, is_added=True)
-    assert opening.mask(B=B) is None and bias is not None
+    rule, bias = read_mask(causal, L, S, is_added=True)
+    assert rule.mask(B=B) is None and bias is not None
     assert_same(bias, causal.float()[None, None])
-    opening, bias = opening_and_bias(causal[None], L, S, is_added=False)
-    assert isinstance(opening.mask(B=B), gf.Causal) and bias is None
+    rule, bias = read_mask(causal[None], L, S, is_added=False)
+    assert isinstance(rule.mask(B=B), gf.Causal) and bias is None

@@ -10,7 +10,7 @@ from closeness import assert_same
 from glassformer.errors import TraceError
 from glassformer.generation import generate_tokens
 from glassformer.tracing import watch
-from glassformer.tracing.operand_store import Keeper, as_bytes
+from glassformer.tracing.operand_store import OperandStore, parse_bytes
 from letter_models import letter_model
 
 
@@ -31,47 +31,47 @@ def test_a_budget_changes_where_and_nothing_else(budget: int | str | None, tmp_p
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.int64])
 def test_what_is_on_disk_reads_back(dtype: torch.dtype, tmp_path: Path) -> None:
-    keeper = Keeper(budget=0, folder=tmp_path)
+    store = OperandStore(budget=0, folder=tmp_path)
     tensor = torch.randn(3, 0, 5).to(dtype), torch.randn(2, 7, 5).transpose(0, 1).to(dtype)
     for each in tensor:
-        assert_same(keeper.keep(each), each)
+        assert_same(store.keep(each), each)
     parts = [torch.randn(2, n, 5).to(dtype) for n in (1, 4, 2)]
-    assert_same(keeper.joined(parts, dim=1), torch.cat(parts, dim=1))
-    assert keeper.in_memory == 0
+    assert_same(store.concatenate(parts, dim=1), torch.cat(parts, dim=1))
+    assert store.in_memory == 0
 
 
 def test_memory_that_is_free_again_is_used_again() -> None:
-    keeper = Keeper(budget=1000)
-    first = keeper.keep(torch.zeros(200))
-    second = keeper.keep(torch.zeros(200))
-    assert (keeper.in_memory, keeper.on_disk) == (800, 800)
+    store = OperandStore(budget=1000)
+    first = store.keep(torch.zeros(200))
+    second = store.keep(torch.zeros(200))
+    assert (store.in_memory, store.on_disk) == (800, 800)
     del first
     gc.collect()
-    third = keeper.keep(torch.zeros(200))
-    assert (keeper.in_memory, keeper.on_disk) == (800, 800)
+    third = store.keep(torch.zeros(200))
+    assert (store.in_memory, store.on_disk) == (800, 800)
     assert float(second.sum() + third.sum()) == 0
 
 
 @pytest.mark.plain
 def test_budgets_as_people_write_them() -> None:
-    assert as_bytes("4 GiB") == 4 << 30
-    assert as_bytes("1.5m") == 3 << 19
-    assert as_bytes("12") == 12
+    assert parse_bytes("4 GiB") == 4 << 30
+    assert parse_bytes("1.5m") == 3 << 19
+    assert parse_bytes("12") == 12
     for wrong in ("much", -1, "3 parsecs"):
         with pytest.raises(TraceError, match="A budget must be bytes, or written as"):
-            as_bytes(wrong)
+            parse_bytes(wrong)
 
 
 @pytest.mark.plain
 def test_folders_that_do_not_serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TraceError, match="folder must be there to keep operands in"):
-        Keeper(folder=tmp_path / "nowhere")
-    full = Keeper(budget=0, folder="/dev/full" if Path("/dev/full").is_dir() else tmp_path)
+        OperandStore(folder=tmp_path / "nowhere")
+    full = OperandStore(budget=0, folder="/dev/full" if Path("/dev/full").is_dir() else tmp_path)
 
     def no_room(*_args: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.posix_fallocate", no_room)
     with pytest.raises(TraceError, match="that failed: No space left on device"):
-        full.joined([torch.zeros(2), torch.zeros(3)], dim=0)
+        full.concatenate([torch.zeros(2), torch.zeros(3)], dim=0)
     assert list(tmp_path.iterdir()) == []

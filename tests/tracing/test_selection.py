@@ -14,7 +14,7 @@ from glassformer.generation import beam_search, generate_tokens
 from glassformer.layers import Core
 from glassformer.models import Config, Positions, build
 from glassformer.tracing import Site, watch
-from glassformer.tracing.selection import of_heads, of_rows
+from glassformer.tracing.selection import select_heads, select_rows
 from letter_models import letter_model
 from tiny_models import tiny
 
@@ -201,13 +201,13 @@ def test_masks_of_some_heads_and_rows(name: str, rows: list[int]) -> None:
     extent = Extent(B, H, L, S)
     mask = MASKS[name].fitted(extent, torch.device("cpu"))
     whole = mask.dense(L, S, batch=B, n_heads=H).expand(B, H, L, S)
-    part = of_heads(of_rows(mask, torch.tensor(rows), extent), (0, 3))
+    part = select_heads(select_rows(mask, torch.tensor(rows), extent), (0, 3))
     dense = part.dense(len(rows), S, batch=B, n_heads=2).expand(B, 2, len(rows), S)
     assert_same(dense, whole[:, [0, 3]][:, :, rows])
 
 
 def test_formulas_stay_formulas_where_rows_lie_side_by_side() -> None:
-    part = of_rows(gf.Causal() & gf.Window(left=3), torch.tensor([6, 7, 8]), Extent(B, H, L, S))
+    part = select_rows(gf.Causal() & gf.Window(left=3), torch.tensor([6, 7, 8]), Extent(B, H, L, S))
     assert repr(part) == "Causal() & Window(left=3)"
 
 

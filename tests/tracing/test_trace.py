@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from glassformer.errors import TraceError
-from glassformer.tracing import Run, Trace, Words, record
+from glassformer.tracing import Run, Trace, TracedText, record
 
 ODD = "\x1b[31mred"
 
@@ -14,7 +14,7 @@ def trace() -> Trace:
     runs = []
     for n in (3, 5):
         q, k, v = torch.randn(3, 1, 2, n, 4).unbind(0)
-        words = Words(torch.arange(n)[None], [])
+        words = TracedText(torch.arange(n)[None], [])
         runs.append(Run({ODD: record(q, k, v, name=ODD)}, {"tokens": words}, {"odd\x9b": "\x07"}))
     return Trace(runs, {"library": "mine"})
 

@@ -1,8 +1,10 @@
 """Models inside of something: compiled, copied, adapted, or of PyTorch's and our own making."""
 
 import copy
+import gc
 import io
 import pickle
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -249,6 +251,17 @@ def test_watch_takes_our_models() -> None:
         model(TOKENS)
     assert ours.names == same_ones.names and ours.labels() == same_ones.labels()
     assert all(site.difference_from_output() < 1e-5 for site in ours)
+
+
+def test_a_trace_does_not_keep_its_model() -> None:
+    for make in (lambda: tiny("llama"), lambda: letter_model("decoder")):
+        model = make()
+        with watch(model) as trace, torch.no_grad():
+            model(TOKENS)
+        alive = weakref.ref(model)
+        del model
+        gc.collect()
+        assert alive() is None and trace["decoder.1.self"].shape[2:] == (4, 4)
 
 
 def without_attention() -> Iterator[Any]:

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from glassformer.functional.cells import Extent
 from glassformer.render.tokens import names_of
-from glassformer.tracing import Site, Trace, Words
-from glassformer.tracing.selection import of_rows
+from glassformer.tracing import Site, Trace, TracedText
+from glassformer.tracing.selection import select_rows
 
 _MOST_CELLS = 1 << 29  # weights that a picture computes: some seconds on a CPU
 _LEAST_QUERIES = 16
@@ -38,10 +38,11 @@ def thinned(trace: Trace, n: Callable[[Site], int]) -> Trace:
     return Trace([run], trace.model)
 
 
-def _named(trace: Trace, site: Site, n: int) -> Words:
+def _named(trace: Trace, site: Site, n: int) -> TracedText:
     rows = places(site.shape[2], n)
     names = [names_of(trace, site, sequence)[0] for sequence in range(site.shape[0])]
-    return Words(rows.expand(len(names), -1), [[row[i] for i in rows.tolist()] for row in names])
+    labels = [[row[i] for i in rows.tolist()] for row in names]
+    return TracedText(rows.expand(len(names), -1), labels)
 
 
 def places(length: int, n: int) -> Int[Tensor, " n"]:
@@ -57,7 +58,7 @@ def evenly(site: Site, n: int) -> Site:
         return site
     rows = places(L, n)
     which = rows.to(site.q.device)
-    mask, bias = (of_rows(part, which, Extent(B, H, L, S)) for part in (site.mask, site.bias))
+    mask, bias = (select_rows(part, which, Extent(B, H, L, S)) for part in (site.mask, site.bias))
     of_all = range(L) if site.rows is None else site.rows
     return replace(
         site,

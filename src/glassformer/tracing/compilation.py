@@ -1,4 +1,4 @@
-"""Compiled models run uncompiled while they are recorded: in compiled code nothing is seen."""
+"""Compiled models run uncompiled while they are recorded: compiled code reports nothing."""
 
 import threading
 from collections.abc import Callable
@@ -7,22 +7,32 @@ from typing import Any
 import torch
 from torch import nn
 
+from glassformer.tracing.model_lookup import ModuleTree
+
 _lock = threading.Lock()
-_switches: list[Any] = []  # PyTorch's switch, once for everybody who wants it off
+_switches: list[Any] = []  # PyTorch's switch, entered once, however many want it off
 
 
-def compiled_parts(model: nn.Module) -> list[str]:
+def find_compiled(tree: ModuleTree) -> list[str]:
     """The paths of modules that torch.compile has wrapped: whole, in place, or by `forward`.
 
     >>> layers = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 2))
     >>> layers[1].compile()
-    >>> compiled_parts(layers)
+    >>> find_compiled(ModuleTree(layers))
     ['1']
     """
-    found = [path for path, part in model.named_modules() if _is_compiled(part)]
-    paths = [path.replace("_orig_mod.", "").removesuffix("_orig_mod") for path in found]
-    own = type(getattr(model, "_orig_mod", model)).__name__
+    paths = [strip_wrappers(path) for part, path in tree.paths.items() if _is_compiled(part)]
+    own = type(getattr(tree.model, "_orig_mod", tree.model)).__name__
     return list(dict.fromkeys(path or own for path in paths))
+
+
+def strip_wrappers(path: str) -> str:
+    """The path of a module as it would be without torch.compile.
+
+    >>> strip_wrappers("layers.0._orig_mod.core")
+    'layers.0.core'
+    """
+    return path.replace("_orig_mod.", "").removesuffix("_orig_mod").removesuffix(".")
 
 
 def _is_compiled(part: nn.Module) -> bool:
@@ -34,7 +44,7 @@ def _is_compiled(part: nn.Module) -> bool:
 
 
 def switch_compiling_off() -> Callable[[], None]:
-    """For the whole process, as PyTorch's switch does; the last one to undo it turns it back."""
+    """For the whole process, as PyTorch's switch works; the last to undo it switches it back."""
     with _lock:
         if not _switches:
             off = torch.compiler.set_stance("force_eager")

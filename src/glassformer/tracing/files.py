@@ -16,9 +16,9 @@ from glassformer.functional.checks import check_scoring, check_values
 from glassformer.parsing import parse_json
 from glassformer.settings import Count, Whole, read_settings, said, shown
 from glassformer.storage import whole_file
-from glassformer.tracing.mask_codec import put_together, taken_apart
+from glassformer.tracing.mask_codec import decode_mask, encode_mask
 from glassformer.tracing.site import Site
-from glassformer.tracing.trace import Run, Trace, Words
+from glassformer.tracing.trace import Run, Trace, TracedText
 
 VERSION = 1
 OPERANDS = ("q", "k", "v", "out")
@@ -160,8 +160,8 @@ def _described(run: Run, where: str, tensors: dict[str, Tensor]) -> dict[str, An
                 "scale": site.scale,
                 "softcap": site.softcap,
                 **{name: getattr(site, name) for name in CHOSEN},
-                "mask": taken_apart(site.mask, f"{prefix}/mask", tensors),
-                "bias": taken_apart(site.bias, f"{prefix}/bias", tensors),
+                "mask": encode_mask(site.mask, f"{prefix}/mask", tensors),
+                "bias": encode_mask(site.bias, f"{prefix}/bias", tensors),
             }
         )
     for name, words in run.texts.items():
@@ -189,7 +189,7 @@ def _run(header: _RunHeader, where: str, tensors: dict[str, Tensor]) -> Run:
 
 
 def _site(
-    header: _SiteHeader, prefix: str, tensors: dict[str, Tensor], texts: dict[str, Words]
+    header: _SiteHeader, prefix: str, tensors: dict[str, Tensor], texts: dict[str, TracedText]
 ) -> Site:
     q, k, v = (_tensor(tensors, f"{prefix}/{name}") for name in ("q", "k", "v"))
     out = tensors.get(f"{prefix}/out")
@@ -217,8 +217,8 @@ def _site(
         k=k,
         v=v,
         out=out,
-        mask=put_together(header.mask, tensors),
-        bias=put_together(header.bias, tensors),
+        mask=decode_mask(header.mask, tensors),
+        bias=decode_mask(header.bias, tensors),
     )
 
 
@@ -228,7 +228,7 @@ def _tensor(tensors: dict[str, Tensor], name: str) -> Tensor:
     return tensors[name]
 
 
-def _words(tokens: Tensor, labels: Any, following: Any, name: str) -> Words:
+def _words(tokens: Tensor, labels: Any, following: Any, name: str) -> TracedText:
     if tokens.ndim != 2 or tokens.is_floating_point() or tokens.dtype == torch.bool:
         raise TraceError(f"the tokens of {shown(name)} must be whole numbers in rows")
     if not isinstance(labels, list) or not all(isinstance(row, list) for row in labels):
@@ -243,4 +243,4 @@ def _words(tokens: Tensor, labels: Any, following: Any, name: str) -> Words:
             f"{shown(name)} must have one following label for each sequence, or none; it has "
             f"{shown(following)}"
         )
-    return Words(tokens, labels, following)
+    return TracedText(tokens, labels, following)

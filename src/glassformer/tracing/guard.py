@@ -1,6 +1,6 @@
 """Faults of the recorder stay here: the model goes on, the site is refused, one warning is shown.
 
-Everything that a recorder does while a model runs happens inside `Guard.catching`. A fault there is
+Everything that a recorder does while a model runs happens inside `Guard.catch`. A fault there is
 kept as a sentence, handed to whoever refuses the site, and shown once, on leaving the context.
 Only `Exception` is caught: an interrupt from the keyboard ends the run as always.
 """
@@ -18,7 +18,7 @@ class Guard:
     """Catches what goes wrong while recording.
 
     >>> guard, refused = Guard("gf.watch"), {}
-    >>> with guard.catching("decoder.0.self", lambda reason: refused.update(why=reason)):
+    >>> with guard.catch("decoder.0.self", lambda reason: refused.update(why=reason)):
     ...     _ = {}["absent"]
     >>> refused["why"].partition(" (")[0]
     "an internal error, KeyError: 'absent'"
@@ -29,7 +29,7 @@ class Guard:
         self.faults: dict[str, str] = {}  # why, by the name of what was not recorded
 
     @contextmanager
-    def catching(
+    def catch(
         self,
         name: str,
         refuse: Callable[[str], None] | None = None,
@@ -47,7 +47,7 @@ class Guard:
                 with suppress(Exception):
                     refuse(reason)
 
-    def show(self, *, is_failing: bool, stacklevel: int = 6) -> None:
+    def warn(self, *, is_failing: bool, stacklevel: int = 6) -> None:
         """One warning for all faults; none of it may hide the error of a body that is failing."""
         if not self.faults:
             return

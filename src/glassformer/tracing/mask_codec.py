@@ -44,7 +44,7 @@ KINDS: dict[str, type] = {
 }
 
 
-def taken_apart(part: Mask | Bias | None, name: str, tensors: dict[str, Tensor]) -> Any:
+def encode_mask(part: Mask | Bias | None, name: str, tensors: dict[str, Tensor]) -> Any:
     """A mask or a bias as plain values; its tensors are put into `tensors`, under names below."""
     if part is None:
         return None
@@ -59,7 +59,7 @@ def taken_apart(part: Mask | Bias | None, name: str, tensors: dict[str, Tensor])
         value = getattr(part, each.name)
         where = f"{name}.{each.name}"
         if isinstance(value, Mask | Bias):
-            value = taken_apart(value, where, tensors)
+            value = encode_mask(value, where, tensors)
         elif isinstance(value, Tensor):
             where = next((n for n, t in tensors.items() if _is_same(t, value)), where)
             tensors.setdefault(where, value)
@@ -74,8 +74,8 @@ def _is_same(a: Tensor, b: Tensor) -> bool:
     return looks[0] == looks[1] and a.numel() > 0
 
 
-def put_together(plain: Any, tensors: dict[str, Tensor]) -> Any:
-    """What `taken_apart` took apart; a field that does not fit its kind is named."""
+def decode_mask(plain: Any, tensors: dict[str, Tensor]) -> Any:
+    """What `encode_mask` took apart; a field that does not fit its kind is named."""
     if plain is None:
         return None
     values = dict(plain) if isinstance(plain, dict) else {}
@@ -87,7 +87,7 @@ def put_together(plain: Any, tensors: dict[str, Tensor]) -> Any:
         if name not in known:
             raise TraceError(f"{kind} has no field {shown(name)}")
         if isinstance(value, dict) and "kind" in value:
-            values[name] = put_together(value, tensors)
+            values[name] = decode_mask(value, tensors)
         elif isinstance(value, dict):
             where = value.get("tensor")
             if not isinstance(where, str) or where not in tensors:

@@ -1,46 +1,93 @@
-"""Which model is meant: the one that torch.compile, PEFT or a module of one's own wraps."""
+"""Which model is meant: the one that torch.compile, PEFT or a module of one's own wraps.
 
-from typing import Any
+The modules are walked once; everything that asks about them shares the `ModuleTree`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 
 from torch import nn
 
 from glassformer.errors import TraceError
 from glassformer.models import Decoder, Encoder, EncoderDecoder
 
+OURS = (Encoder, Decoder, EncoderDecoder)
 
-def find_model(given: Any) -> Any:
+
+class ModuleTree:
+    """The modules of a model, parents before their children, by path.
+
+    >>> tree = ModuleTree(nn.Sequential(nn.Linear(2, 3), nn.Sequential(nn.ReLU())))
+    >>> list(tree.paths.values())
+    ['', '0', '1', '1.0']
+    >>> [tree.paths[module] for module in tree.above([tree.model[1][0]])]
+    ['1.0', '1', '']
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+        self.paths = {module: path for path, module in model.named_modules()}
+        self._children = {module: tuple(module.children()) for module in self.paths}
+        self._parents: dict[nn.Module, list[nn.Module]] = {module: [] for module in self.paths}
+        for module, children in self._children.items():
+            for child in children:
+                self._parents[child].append(module)
+
+    def below(self, modules: Iterable[nn.Module]) -> dict[nn.Module, None]:
+        """These modules and all of their parts."""
+        return _reach(modules, self._children)
+
+    def above(self, modules: Iterable[nn.Module]) -> dict[nn.Module, None]:
+        """These modules and everything that they are a part of."""
+        return _reach(modules, self._parents)
+
+    def of(self, model: nn.Module) -> "ModuleTree":
+        """The tree of a part; paths are relative to it."""
+        return self if model is self.model else ModuleTree(model)
+
+
+def _reach(
+    modules: Iterable[nn.Module], edges: Mapping[nn.Module, Sequence[nn.Module]]
+) -> dict[nn.Module, None]:
+    reached = dict.fromkeys(modules)
+    waiting = list(reached)
+    while waiting:
+        for module in edges[waiting.pop()]:
+            if module not in reached:
+                reached[module] = None
+                waiting.append(module)
+    return reached
+
+
+def find_model(tree: ModuleTree) -> nn.Module | None:
     """The outermost model of ours or of transformers; None for nn.MultiheadAttention alone."""
-    if not isinstance(given, nn.Module):
-        raise TraceError(f"watch takes a model, a torch.nn.Module; got {type(given).__name__}.")
-    modules = list(given.modules())
-    kinds: tuple[type, ...] = (Encoder, Decoder, EncoderDecoder, *_foreign_kinds(modules))
+    given = type(tree.model).__name__
+    foreign = _foreign_kinds(tree.paths)
     outermost: list[nn.Module] = []
-    inside: set[nn.Module] = set()
-    for module in modules:  # parents come before their children
-        if isinstance(module, kinds) and module not in inside:
+    inside: dict[nn.Module, None] = {}
+    for module in tree.paths:
+        if isinstance(module, (*OURS, *foreign)) and module not in inside:
             outermost.append(module)
-            inside.update(module.modules())
+            inside |= tree.below([module])
     if len(outermost) > 1:
         raise TraceError(
-            f"watch takes one model; {type(given).__name__} holds {len(outermost)}: "
+            f"watch takes one model; {given} holds {len(outermost)}: "
             f"{', '.join(sorted(type(module).__name__ for module in outermost))}. Watch each by "
             "itself: contexts can be nested."
         )
-    has_torch = any(isinstance(module, nn.MultiheadAttention) for module in modules)
-    if outermost and not isinstance(outermost[0], kinds[3:]):
+    has_torch = any(isinstance(module, nn.MultiheadAttention) for module in tree.paths)
+    if outermost and not isinstance(outermost[0], foreign):
         return outermost[0]
     if outermost:
-        return _with_attention(outermost[0], has_torch)
+        return _check_attention(outermost[0], inside, has_torch)
     if has_torch:
         return None
     raise TraceError(
         f"watch takes a model of glassformer or transformers, or a module with "
-        f"nn.MultiheadAttention; {type(given).__name__} is none of these. Use record for operands "
-        "of your own."
+        f"nn.MultiheadAttention; {given} is none of these. Use record for operands of your own."
     )
 
 
-def _foreign_kinds(modules: list[nn.Module]) -> tuple[type, ...]:
+def _foreign_kinds(modules: Iterable[nn.Module]) -> tuple[type, ...]:
     """PreTrainedModel, if a part comes from transformers or is built on it."""
     parents = {parent for kind in {type(module) for module in modules} for parent in kind.__mro__}
     if not any(kind.__module__.partition(".")[0] == "transformers" for kind in parents):
@@ -50,12 +97,14 @@ def _foreign_kinds(modules: list[nn.Module]) -> tuple[type, ...]:
     return (PreTrainedModel,)
 
 
-def _with_attention(model: nn.Module, has_torch: bool) -> nn.Module | None:
+def _check_attention(
+    model: nn.Module, parts: Iterable[nn.Module], has_torch: bool
+) -> nn.Module | None:
     """A model of transformers; None where its only attention is PyTorch's module."""
     from glassformer.tracing.site_names import sounds_like_attention
     from glassformer.tracing.sources.transformers_interface import uses_interface
 
-    kinds = {type(module) for module in model.modules()}
+    kinds = {type(part) for part in parts}
     if any(map(uses_interface, kinds)):
         return model
     if any(sounds_like_attention(k) and k is not nn.MultiheadAttention for k in kinds):

@@ -19,12 +19,12 @@ from glassformer.errors import TraceError
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
-class Keeper:
+class OperandStore:
     """Keeps tensors, up to a budget in memory.
 
-    >>> keeper = Keeper(budget="1 KiB")
-    >>> kept = [keeper.keep(torch.full((100,), i)) for i in range(3)]
-    >>> keeper.in_memory, keeper.on_disk, int(kept[2][99])
+    >>> store = OperandStore(budget="1 KiB")
+    >>> kept = [store.keep(torch.full((100,), i)) for i in range(3)]
+    >>> store.in_memory, store.on_disk, int(kept[2][99])
     (800, 1600, 2)
     """
 
@@ -35,7 +35,7 @@ class Keeper:
         folder: str | Path | None = None,
     ) -> None:
         self.device = device
-        self.budget = None if budget is None else as_bytes(budget)
+        self.budget = None if budget is None else parse_bytes(budget)
         self.folder = None if folder is None else Path(folder)
         if self.folder is not None and not self.folder.is_dir():
             raise TraceError(f"folder must be there to keep operands in; {self.folder} is not.")
@@ -44,11 +44,11 @@ class Keeper:
     def keep(self, tensor: Tensor) -> Tensor:
         """The tensor itself, or a copy of it where it is to be kept."""
         if self.budget is not None and self.in_memory + tensor.nbytes > self.budget:
-            return self._written(tensor)
+            return self._write(tensor)
         kept = tensor if self.device is None else tensor.to(self.device)
-        return self._counted(kept)
+        return self._count(kept)
 
-    def joined(self, parts: Sequence[Tensor], dim: int) -> Tensor:
+    def concatenate(self, parts: Sequence[Tensor], dim: int) -> Tensor:
         """Tensors behind each other, as one that is kept like all the others."""
         if len(parts) == 1:
             return parts[0]
@@ -56,17 +56,17 @@ class Keeper:
             parts = [part.cpu() for part in parts]
         size = sum(part.nbytes for part in parts)
         if self.budget is None or self.in_memory + size <= self.budget:
-            return self._counted(torch.cat(list(parts), dim=dim))
+            return self._count(torch.cat(list(parts), dim=dim))
         shape = list(parts[0].shape)
         shape[dim] = sum(part.shape[dim] for part in parts)
-        whole = self._mapped(tuple(shape), parts[0].dtype, None)
+        whole = self._map_file(tuple(shape), parts[0].dtype, None)
         start = 0
         for part in parts:
             whole.narrow(dim, start, part.shape[dim]).copy_(part)
             start += part.shape[dim]
         return whole
 
-    def _counted(self, tensor: Tensor) -> Tensor:
+    def _count(self, tensor: Tensor) -> Tensor:
         kept = tensor.view_as(tensor)  # one that lives as long as we keep it
         self.in_memory += kept.nbytes
         weakref.finalize(kept, self._forget, kept.nbytes)
@@ -75,11 +75,13 @@ class Keeper:
     def _forget(self, n_bytes: int) -> None:
         self.in_memory -= n_bytes
 
-    def _written(self, tensor: Tensor) -> Tensor:
+    def _write(self, tensor: Tensor) -> Tensor:
         plain = tensor.detach().cpu().contiguous()
-        return self._mapped(tuple(plain.shape), plain.dtype, plain)
+        return self._map_file(tuple(plain.shape), plain.dtype, plain)
 
-    def _mapped(self, shape: tuple[int, ...], dtype: torch.dtype, content: Tensor | None) -> Tensor:
+    def _map_file(
+        self, shape: tuple[int, ...], dtype: torch.dtype, content: Tensor | None
+    ) -> Tensor:
         n = max(torch.Size(shape).numel() * dtype.itemsize, 1)
         try:
             handle, name = tempfile.mkstemp(prefix="glassformer-", dir=self.folder)
@@ -103,7 +105,7 @@ class Keeper:
         return mapped[: torch.Size(shape).numel() * dtype.itemsize].view(dtype).view(shape)
 
 
-def as_bytes(amount: int | str) -> int:
+def parse_bytes(amount: int | str) -> int:
     """A number of bytes from how people write it: 2_000_000, "500 MiB", "4G"."""
     if isinstance(amount, int) and amount >= 0:
         return amount

@@ -33,9 +33,9 @@ class Tap(NamedTuple):
     after: Callable[[Any, tuple, dict[str, Any], Any], None] | None = None
     thread: int | None = None
 
-    def tell(self, callback: Callable[..., None] | None, *arguments: Any) -> None:
+    def notify(self, callback: Callable[..., None] | None, *arguments: Any) -> None:
         if callback is not None:
-            with self.guard.catching(self.name, self.refuse):
+            with self.guard.catch(self.name, self.refuse):
                 callback(*arguments)
 
 
@@ -99,7 +99,7 @@ def _present(thing: Any, name: str) -> tuple[Tap, ...]:
     return present if known is not None and known() is thing else ()
 
 
-def heard_by(thing: Any, name: str) -> list[Tap]:
+def find_taps(thing: Any, name: str) -> list[Tap]:
     """Who listens to a method of this object in the present thread."""
     present = _present(thing, name)
     return [tap for tap in present if tap.thread == threading.get_ident()] if present else []
@@ -117,7 +117,7 @@ def _report_calls(thing: Any, name: str) -> Callable[[], None]:
 def _reporting(name: str, original: Any) -> Any:
     @wraps(original)
     def method(self: Any, *args: Any, **options: Any) -> Any:
-        taps = heard_by(self, name)
+        taps = find_taps(self, name)
         if not taps:
             return original(self, *args, **options)
         return _reported(self, name, taps, partial(original, self), args, options)
@@ -134,7 +134,7 @@ class _OwnMethod:
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         thing = self.thing()
-        taps = heard_by(thing, self.name)
+        taps = find_taps(thing, self.name)
         if not taps:
             return self.original(*args, **options)
         return _reported(thing, self.name, taps, self.original, args, options)
@@ -158,10 +158,10 @@ def _reported(
     try:
         for tap in taps:
             told.insert(0, tap)
-            tap.tell(tap.before, thing, args, options)
+            tap.notify(tap.before, thing, args, options)
         out = call(*args, **options)
     finally:
         active.discard(key)
         for tap in told:
-            tap.tell(tap.after, thing, args, options, out)
+            tap.notify(tap.after, thing, args, options, out)
     return out

@@ -1,83 +1,206 @@
-"""The frame of every recording: attach, let the model run, undo, put together, warn once.
+"""The recorder: one bookkeeping of runs, passes and steps for every kind of model.
 
-Whatever a recorder does in here is guarded. The model is as it was when the context is left, also
-if the body has failed; the body's own error goes on unchanged.
+A source (sources/) listens to a model and says what it hears: a pass begins, attention was
+computed. The recorder finds the run that a pass continues, keeps what was selected, follows the
+caches' beams, and refuses what could not be followed.
 """
 
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
-from torch import nn
+import torch
+from torch import Tensor
 
-from glassformer.errors import RecordingWarning
-from glassformer.tracing.compilation import compiled_parts, switch_compiling_off
-from glassformer.tracing.guard import Guard, enumerate_some
+from glassformer.errors import GlassformerError
+from glassformer.tracing.guard import Guard
+from glassformer.tracing.layout import Layout, Place
+from glassformer.tracing.operand_store import OperandStore
+from glassformer.tracing.patches import FAILED, Tap, listen
+from glassformer.tracing.recorded_run import RecordedRun
+from glassformer.tracing.selection import Selection
+from glassformer.tracing.site_steps import Step
 from glassformer.tracing.trace import Run, Trace
+
+MOST_OPEN = 4  # runs that may still be continued: guidance alternates between two caches
+
+MakeStep = Callable[[], tuple[Step, Tensor | None]]  # the step, and how far it is from the model's
 
 
 @runtime_checkable
-class Recorder(Protocol):
-    """What `recording` asks of those who record."""
+class Source(Protocol):
+    """What a recorder asks of those who know a kind of model."""
 
-    name: str  # of the model
-    guard: Guard
+    reorders: tuple[str, str]  # the method by which its caches move beams, and the argument's name
 
-    @property
-    def trace(self) -> Trace:
-        """What has been recorded so far."""
+    def check(self, recorder: "Recorder") -> None:
+        """Raise for options that this model cannot fulfil, before anything runs."""
         ...
 
-    def attach(self, undo: list[Callable[[], None]]) -> None:
-        """Listen to the model; what is put into `undo` ends it."""
+    def attach(self, recorder: "Recorder", undo: list[Callable[[], None]]) -> None:
+        """Set the recorder's layout and listen to the model; `undo` ends the listening."""
         ...
+
+
+class Recorder:
+    """What is known while a model is recorded; sources call it, a trace shows it."""
+
+    def __init__(
+        self,
+        name: str,
+        source: Source,
+        selection: Selection,
+        store: OperandStore,
+        *,
+        tokenizer: Any = None,
+        outputs: bool = False,
+    ) -> None:
+        self.name, self.source, self.guard = name, source, Guard("gf.watch")
+        self.selection, self.store = selection, store
+        self.tokenizer, self.outputs = tokenizer, outputs
+        self.trace = Trace(assemble=self.finish)
+        self.layout: Layout | None = None
+        self.open: list[RecordedRun] = []  # those that may be continued; the last is the latest
+        self.undo: list[Callable[[], None]] = []
+        self.run: RecordedRun | None = None  # of the present pass, as soon as it is known
+        self.reader: Any = None  # the encoder, if the present pass only reads
+        self.start = 0  # how many tokens precede the present pass
+        self.is_counted = False  # whether the present pass is a step of its run
+
+    def attach(self) -> None:
+        self.source.attach(self, self.undo)
+
+    def tap(self, **callbacks: Any) -> Tap:
+        """Someone who listens; a fault in a callback concerns the whole run."""
+        return Tap(self.name, self.guard, self.refuse_all, **callbacks)
+
+    def begin_pass(self, reader: Any = None) -> None:
+        """A pass of the model begins; which run it belongs to is not known yet."""
+        self.run, self.reader, self.start, self.is_counted = None, reader, 0, False
+
+    def read(self) -> RecordedRun:
+        """The pass of `reader` belongs to a run that has yet to be written."""
+        last = self.open[-1] if self.open else None
+        if last is None or not last.is_awaiting_writer or self.reader in last.read:
+            last = self.begin_run()
+        last.read.add(self.reader)
+        self.run = last
+        return last
+
+    def write(self, cache: Any, start: int, *, has_read: bool) -> RecordedRun:
+        """The pass continues the run of its cache, completes one that was read, or begins one."""
+        assert self.layout is not None
+        self.start = start
+        last = self.open[-1] if self.open else None
+        is_awaiting = last is not None and last.is_awaiting_writer
+        run = self._find_continued(cache, start)
+        if run is not None:
+            self.run = run
+            self.open.remove(run)
+            self.open.append(run)
+            if start < run.stop:
+                run.shorten(start)
+        elif last is not None and is_awaiting and (has_read or not self.layout.has_source):
+            run = last
+        else:
+            run = self.begin_run(keeping_source=has_read and last is not None)
+        self.run = run
+        run.stop = start
+        self.follow_cache(run, cache)
+        return run
+
+    def _find_continued(self, cache: Any, start: int) -> RecordedRun | None:
+        """The run that this cache belongs to, if it holds what was seen."""
+        if cache is None or not start:
+            return None
+        found = [run for run in self.open if run.cache is cache and start <= run.stop]
+        return found[0] if found else None
+
+    def begin_run(self, *, keeping_source: bool = False) -> RecordedRun:
+        if self.open:
+            run = self.open[-1].next_run(keeping_source=keeping_source)
+        else:
+            assert self.layout is not None
+            run = RecordedRun(self.layout, self.guard, self.store, self.tokenizer)
+        for old in list(self.open):
+            if old.cache is None or len(self.open) >= MOST_OPEN:
+                self.open.remove(old)
+                old.stop_following()
+                old.finish()
+        self.trace.recorded.append(run.run)
+        self.open.append(run)
+        self.run = run
+        return run
+
+    def follow_cache(self, run: RecordedRun, cache: Any) -> None:
+        """Listen to beams that change places in the cache of a run."""
+        if cache is run.cache:
+            return
+        run.stop_following()
+        run.cache = cache
+        method, argument = self.source.reorders
+        if not hasattr(cache, method):
+            return
+
+        def reorder(_cache: Any, args: tuple, options: dict[str, Any], out: Any) -> None:
+            if out is not FAILED:
+                run.reorder(args[0] if args else options[argument])
+
+        tap = Tap(self.name, self.guard, run.spoil, after=reorder)
+        run.stop_following = listen(cache, method, tap)
+        self.undo.append(run.stop_following)
+
+    def count_step(self, n_sequences: int) -> None:
+        """The pass is one more step of its run, with this many sequences."""
+        if self.run is not None and not self.is_counted:
+            self.run.order.append(torch.arange(n_sequences))
+            self.is_counted = True
+
+    def record(self, place: Place, make_step: MakeStep, *, n_sequences: int | None = None) -> None:
+        """Keep one call of attention; `make_step` is only called where it is selected."""
+        run, layout = self.run, self.layout
+        if run is None or layout is None or run.fault is not None:
+            return
+        is_written = place.stack == layout.writer
+        if is_written and n_sequences is not None:
+            self.count_step(n_sequences)
+        if not self.selection.has_layer(place.layer):
+            return
+        steps = run.open_site(place)
+        if place.name in run.refusals:
+            return
+        with self.guard.catch(place.name, partial(run.refuse, place.name)), torch.no_grad():
+            try:
+                step, difference = make_step()
+                heads = self.selection.head_numbers(step.q.shape[1], place.name)
+            except GlassformerError as error:  # the model does what cannot be shown
+                run.refuse(place.name, str(error).rstrip("."))
+                return
+            if is_written:
+                self.count_step(len(step.q))
+            step = step if self.outputs else step.without_output()
+            rows = self.selection.row_positions(
+                steps.n_rows, step.L, step=len(steps.steps), device=step.q.device
+            )
+            run.add(place, step.select(heads, rows), difference)
+
+    def refuse(self, place: Place, reason: str) -> None:
+        """A call of attention that cannot be shown."""
+        if self.run is not None and self.selection.has_layer(place.layer):
+            self.run.places.setdefault(place.name, place)
+            self.run.refuse(place.name, reason)
 
     def refuse_all(self, reason: str) -> None:
-        """Show nothing of the present run: a fault does not concern one site alone."""
-        ...
+        """A fault that no site can be named for: nothing of the present run is trusted."""
+        if self.layout is None:
+            self.trace.recorded.append(Run(refusals={self.name: reason}))
+            return
+        run = self.begin_run() if self.run is None else self.run
+        if self.reader is not None:  # what is written after it is spoilt as well
+            run.read.add(self.reader)
+        run.spoil(reason)
 
-    def close(self) -> None:
-        """Put together what was recorded."""
-        ...
-
-
-@contextmanager
-def recording(recorder: Recorder, model: nn.Module) -> Iterator[Trace]:
-    """Record until the context is left; then undo everything and warn once of what failed."""
-    guard, undo = recorder.guard, []
-    catching = partial(guard.catching, recorder.name, recorder.refuse_all)
-    is_failing = True
-    try:
-        parts: list[str] = []
-        with catching():
-            parts = compiled_parts(model)
-        if parts:
-            note = f"{enumerate_some(parts)} compiled, but run uncompiled while recorded"
-            recorder.trace.model["note"] = note
-            warnings.warn(f"{guard.verb}: {note}.", RecordingWarning, stacklevel=5)
-        with catching():
-            if parts:
-                undo.append(switch_compiling_off())
-            recorder.attach(undo)
-        yield recorder.trace
-        is_failing = False
-    finally:
-        for each in reversed(undo):
-            with catching():
-                each()
-        with catching():
-            recorder.close()
-        _refuse_rest(recorder.trace.recorded, guard)
-        guard.show(is_failing=is_failing)
-
-
-def _refuse_rest(runs: list[Run], guard: Guard) -> None:
-    """What the recorder could not refuse any more is refused here: each fault has its reason."""
-    reasons = {reason for run in runs for reason in run.refusals.values()}
-    rest = {name: why for name, why in guard.faults.items() if why not in reasons}
-    if rest and not runs:
-        runs.append(Run())
-    if rest:
-        runs[-1].refusals |= rest
+    def finish(self) -> None:
+        """Assemble what has been recorded so far."""
+        for run in self.open:
+            run.finish()

@@ -25,7 +25,7 @@ Rows = slice | Collection[int] | Literal["last"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class Selection:
     """None keeps all. `rows` are places in the text; "last" is the last row of each call, the one
     that predicts the next token. Of generation, steps 0, every, 2 · every … are kept."""
 
@@ -78,7 +78,7 @@ class Choice:
             raise TraceError(f"{name} has heads 0 … {n_heads - 1}; got heads={list(chosen)}.")
         return chosen
 
-    def row_places(
+    def row_positions(
         self, start: int, n_rows: int, *, step: int, device: torch.device
     ) -> Int[Tensor, " R"] | None:
         """Which of the rows `start` … of one call are kept, counted from 0; None for all."""
@@ -99,7 +99,7 @@ class Choice:
         return torch.tensor(inside, dtype=torch.long, device=device)
 
 
-def taken(
+def slice_operand(
     operand: Tensor, heads: tuple[int, ...] | None, rows: Int[Tensor, " R"] | None = None
 ) -> Tensor:
     """Some heads and rows of an operand, (B, H, L, …), in memory of their own."""
@@ -108,7 +108,7 @@ def taken(
     return operand if rows is None else operand.index_select(2, rows)
 
 
-def of_heads(part: Any, heads: tuple[int, ...] | None) -> Any:
+def select_heads(part: Any, heads: tuple[int, ...] | None) -> Any:
     """A mask or a bias for some of the heads."""
     if part is None or heads is None:
         return part
@@ -121,10 +121,10 @@ def of_heads(part: Any, heads: tuple[int, ...] | None) -> Any:
         case Explicit() | ExplicitBias():
             tensor = four(part.tensor)
             return replace(part, tensor=tensor[:, chosen]) if tensor.shape[1] > 1 else part
-    return _inside(part, lambda inner: of_heads(inner, heads))
+    return _inside(part, lambda inner: select_heads(inner, heads))
 
 
-def of_rows(part: Any, rows: Int[Tensor, " R"] | None, extent: Extent) -> Any:
+def select_rows(part: Any, rows: Int[Tensor, " R"] | None, extent: Extent) -> Any:
     """A mask or a bias for some of the rows: a formula where rows lie side by side, else cells."""
     if part is None or rows is None or not len(rows):
         return part

@@ -1,4 +1,4 @@
-"""A site from what was kept of it, and the texts of its rows."""
+"""A site from the operands that were kept, and the texts of its rows."""
 
 from typing import Any
 
@@ -6,14 +6,47 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from glassformer.functional import Bias, Mask
+from glassformer.functional.biases import as_bias
 from glassformer.functional.cells import Extent
-from glassformer.tracing.operand_store import Keeper
-from glassformer.tracing.selection import Choice, of_heads, of_rows, taken
+from glassformer.functional.masks import as_mask
+from glassformer.tracing.selection import select_heads, select_rows
 from glassformer.tracing.site import Site
-from glassformer.tracing.trace import Run, Words
+from glassformer.tracing.trace import Run, TracedText
 
 
-def site_of(
+def record(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    mask: Mask | Tensor | None = None,
+    bias: Bias | Tensor | None = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+    out: Tensor | None = None,
+    name: str = "attention",
+) -> Site:
+    """A site from operands of your own: any attention can be looked at.
+
+    >>> q, k, v = torch.randn(3, 1, 2, 5, 4).unbind(0)
+    >>> record(q, k, v).entropy(head=1).shape
+    torch.Size([5])
+    """
+    return Site(
+        name=name,
+        q=q.detach(),
+        k=k.detach(),
+        v=v.detach(),
+        mask=None if mask is None else as_mask(mask),
+        bias=None if bias is None else as_bias(bias),
+        scale=scale,
+        softcap=softcap,
+        out=None if out is None else out.detach(),
+    )
+
+
+def build_site(
     *,
     q: Tensor,
     k: Tensor,
@@ -28,7 +61,7 @@ def site_of(
     lse: Tensor | None,
     **rest: Any,
 ) -> Site:
-    """The site of chosen heads and rows; mask and bias are those of all of them.
+    """The site of the selected heads and rows; mask and bias are those of all of them.
 
     Operands that were kept in different places meet on the CPU.
     """
@@ -37,8 +70,8 @@ def site_of(
     extent = Extent(len(q), n_heads, n_rows, k.shape[2])
     if rows is not None:
         of_all = (part if part is None else part.to(rows.device) for part in (mask, bias))
-        mask, bias = (of_rows(part, rows, extent) for part in of_all)
-    mask, bias = (of_heads(part, heads) for part in (mask, bias))
+        mask, bias = (select_rows(part, rows, extent) for part in of_all)
+    mask, bias = (select_heads(part, heads) for part in (mask, bias))
     return Site(
         q=q.to(on),
         k=k.to(on),
@@ -54,31 +87,8 @@ def site_of(
     )
 
 
-def part_of(site: Site, choice: Choice, keeper: Keeper) -> Site:
-    """What is to be kept of a site of one call."""
-    H, K = site.q.shape[1], site.k.shape[1]
-    heads = choice.head_numbers(H, site.name)
-    rows = choice.row_places(0, site.q.shape[2], step=0, device=site.q.device)
-    read = None if heads is None else tuple(h * K // H for h in heads)
-    return site_of(
-        name=site.name,
-        q=keeper.keep(taken(site.q, heads, rows)),
-        k=keeper.keep(taken(site.k, read)),
-        v=keeper.keep(taken(site.v, read)),
-        out=None if site.out is None else keeper.keep(taken(site.out, heads, rows)),
-        heads=heads,
-        rows=rows,
-        n_heads=H,
-        n_rows=site.q.shape[2],
-        lse=None,
-        queries=site.queries,
-        keys=site.keys,
-        **site.options,
-    )
-
-
-def name_rows(run: Run) -> None:
-    """Sites without some of their rows have a text of those that are left."""
+def name_selected_rows(run: Run) -> None:
+    """Give sites of selected rows a text of those rows."""
     for site in run.sites.values():
         words = run.texts.get(site.queries)
         if site.rows is None or words is None:
@@ -87,12 +97,12 @@ def name_rows(run: Run) -> None:
         labels = [[row[i] for i in rows] for row in words.labels]
         if not labels:
             labels = [[str(i) for i in row] for row in words.tokens[:, rows].tolist()]
-        run.texts[name] = Words(words.tokens[:, rows], labels)
+        run.texts[name] = TracedText(words.tokens[:, rows], labels)
         site.queries = name
 
 
-def without_empty(run: Run) -> None:
-    """A site of which no row was kept is none; that is told where one asks for it."""
+def drop_empty_sites(run: Run) -> None:
+    """Refuse sites of which no row was kept."""
     for name, site in list(run.sites.items()):
         if site.rows == ():
             del run.sites[name]

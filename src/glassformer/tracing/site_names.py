@@ -1,4 +1,4 @@
-"""What the places of attention in a foreign model are called.
+"""The names of attention sites in models of transformers.
 
 model.layers.3.self_attn                    decoder.3.self
 bert.encoder.layer.0.attention.self         encoder.0.self
@@ -8,44 +8,20 @@ vision_model.encoder.layers.1.self_attn     vision.1.self
 
 import re
 from collections import Counter
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any
 
 from torch import nn
+
+from glassformer.tracing.layout import Place
+from glassformer.tracing.model_lookup import ModuleTree
 
 _CROSS = re.compile(r"cross|enc_?dec|encoder_(decoder_)?att", re.IGNORECASE)
 _STACKS = (("vision", r"vision|visual|image"), ("audio", r"audio|speech"))
 _SIDES = (("decoder", "decoder"), ("encoder", "encoder"))
 
 
-class Place(NamedTuple):
-    """Where a module stands: its stack, its layer, and what its queries meet."""
-
-    name: str
-    stack: str
-    layer: int | None
-    is_cross: bool
-
-    @property
-    def kind(self) -> str:
-        """Its name without the layer."""
-        return self.name.replace(f".{self.layer}.", ".*.", 1)
-
-    def shifted(self, by: int) -> "Place":
-        """The same module passed again: layers may share one."""
-        if not by or self.layer is None:
-            return self
-        name = self.name.replace(f".{self.layer}.", f".{self.layer + by}.", 1)
-        return self._replace(name=name, layer=self.layer + by)
-
-    def part(self, number: int) -> "Place":
-        """The same module, asking for attention once more: by parts of a text, or by differences.
-
-        decoder.2.self, decoder.2.self.part2, decoder.2.self.part3 …
-        """
-        return self if number == 1 else self._replace(name=f"{self.name}.part{number}")
-
-
-def places(modules: list[tuple[str, nn.Module]], config: Any) -> dict[nn.Module, Place]:
+def name_places(modules: list[tuple[str, nn.Module]], config: Any) -> dict[nn.Module, Place]:
     """A name for every module; those that would share one keep their paths."""
     found = {module: _place(path, module, config) for path, module in modules}
     paths = {module: path for path, module in modules}
@@ -60,20 +36,22 @@ def sounds_like_attention(kind: type) -> bool:
     return "attention" in kind.__name__.lower()
 
 
-def own_attention(model: nn.Module, using: list[nn.Module]) -> dict[nn.Module, str]:
-    """Modules that are called attention and do not go through the interface, nor their parts."""
-    inside = {part for module in using for part in module.modules()}
+def find_custom_attention(tree: ModuleTree, using: Iterable[nn.Module]) -> dict[nn.Module, str]:
+    """Modules whose class is called attention, apart from those that use the interface.
+
+    Neither a part of a module that does, nor a module that contains one.
+    """
+    inside = tree.below(using)
+    around = tree.above(inside)
     return {
         module: path
-        for path, module in model.named_modules()
-        if sounds_like_attention(type(module))
-        and module not in inside
-        and inside.isdisjoint(module.modules())
+        for module, path in tree.paths.items()
+        if sounds_like_attention(type(module)) and module not in around
     }
 
 
-def inmost(modules: dict[nn.Module, str]) -> list[tuple[str, nn.Module]]:
-    """Those that none of the others is a part of."""
+def find_innermost(modules: dict[nn.Module, str]) -> list[tuple[str, nn.Module]]:
+    """Modules that contain none of the others."""
     paths = sorted(modules.values())
     return [
         (path, module)
@@ -94,7 +72,7 @@ def _place(path: str, module: nn.Module, config: Any) -> Place:
 
 
 def _stack(before: list[str], module: nn.Module, config: Any) -> str:
-    """What the path says; without a word from it, those who see the future are encoders."""
+    """What the path says; if it says nothing, modules that see the future are encoders."""
     for part in before:
         for stack, words in _STACKS:
             if re.search(words, part):

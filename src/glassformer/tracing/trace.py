@@ -1,8 +1,9 @@
 """What was seen of a model: runs, each with its sites and its texts."""
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,11 +13,10 @@ from torch import Tensor
 
 from glassformer.errors import TraceError
 from glassformer.tracing.site import Site
-from glassformer.tracing.views import views
 
 
 @dataclass(eq=False)
-class Words:
+class TracedText:
     """The tokens of one text for every sequence, and how they read."""
 
     tokens: Int[Tensor, "B L"]
@@ -30,7 +30,7 @@ class Run:
     """One pass of a model over a text, its generation included."""
 
     sites: dict[str, Site] = field(default_factory=dict)
-    texts: dict[str, Words] = field(default_factory=dict)  # "tokens", "source"
+    texts: dict[str, TracedText] = field(default_factory=dict)  # "tokens", "source"
     refusals: dict[str, str] = field(default_factory=dict)  # sites that could not be seen, and why
 
 
@@ -45,14 +45,23 @@ class Trace:
         trace.show(); trace.figure("cat.png"); trace.page("cat.html")
     """
 
-    def __init__(self, runs: list[Run] | None = None, model: dict[str, Any] | None = None) -> None:
-        self.runs = [] if runs is None else runs
+    def __init__(
+        self,
+        runs: list[Run] | None = None,
+        model: dict[str, Any] | None = None,
+        *,
+        assemble: Callable[[], None] | None = None,
+    ) -> None:
+        self.recorded = [] if runs is None else runs  # as they were last assembled
         self.model = {} if model is None else model
+        self.assemble = assemble  # the recorder's, while the trace is still growing
 
     @property
-    def recorded(self) -> list[Run]:
-        """The runs so far, as they are."""
-        return self.runs
+    def runs(self) -> list[Run]:
+        """The runs, with everything that has been recorded so far."""
+        if self.assemble is not None:
+            self.assemble()
+        return self.recorded
 
     @property
     def run(self) -> Run:
@@ -143,7 +152,7 @@ class Trace:
         `pool`, `scale` and `first_key` are those of `figure`.
         """
         how: Any = {"pool": pool, "scale": scale, "first_key": first_key}
-        views().show(self._chosen(run), site=site, head=head, sequence=sequence, **how)
+        _views().show(self._chosen(run), site=site, head=head, sequence=sequence, **how)
 
     def figure(
         self,
@@ -165,17 +174,17 @@ class Trace:
         of each row. first_key=False leaves out the first key, on which many heads rest.
         """
         how: Any = {"pool": pool, "scale": scale, "first_key": first_key}
-        views().figure(
+        _views().figure(
             self._chosen(run), path, kind=kind, site=site, head=head, sequence=sequence, **how
         )
 
     def page(self, path: str | Path, *, run: int | None = None) -> None:
         """Write one HTML file with every head of every run, or of one; it needs no network."""
-        views().page(self._chosen(run), path)
+        _views().page(self._chosen(run), path)
 
     def _repr_html_(self) -> str:
         """The page inside a notebook; where there can be none, a sentence and a list of sites."""
-        return views().inline(self)
+        return _views().inline(self)
 
     def _chosen(self, run: int | None) -> "Trace":
         return self if run is None else self.only(run)
@@ -213,6 +222,11 @@ class Trace:
             mean = site.weights(sequence=sequence).float().mean(0)
             through = (0.5 * mean + 0.5 * torch.eye(L, device=mean.device)) @ through
         return through
+
+
+def _views() -> Any:
+    """The module that draws; it lies above this folder, and needs more than torch."""
+    return import_module("glassformer.render.views")
 
 
 def _listed(names: list[str], most: int = 6) -> str:

@@ -10,7 +10,7 @@ import torch
 import glassformer as gf
 from glassformer.errors import TraceError
 from glassformer.languages import Language
-from glassformer.tracing import Run, Trace, Words, record
+from glassformer.tracing import Run, Trace, TracedText, record
 from render.page_traces import decoder, translator
 
 pytest.importorskip("matplotlib")
@@ -158,14 +158,14 @@ def test_recorded_heads_keep_their_numbers() -> None:
     q, k, v = torch.randn(3, 1, 2, 5, 4).unbind(0)
     site = record(q, k, v, name="decoder.0.self")
     site.heads = (3, 7)
-    trace = Trace([Run({site.name: site}, {"tokens": Words(torch.arange(5)[None], [])})])
+    trace = Trace([Run({site.name: site}, {"tokens": TracedText(torch.arange(5)[None], [])})])
     titles = [each.get_title() for each in drawn(trace, "heads").axes if each.images]
     assert titles == ["head 3", "head 7"]
 
 
 def test_recorded_rows_stand_beside_their_names() -> None:
     site = evenly(decoder(40)["decoder.0.self"], 16)
-    words = Words(torch.arange(16)[None], [[f"row{row}" for row in site.rows]])
+    words = TracedText(torch.arange(16)[None], [[f"row{row}" for row in site.rows]])
     site.queries = "tokens, chosen rows"
     trace = Trace([Run({site.name: site}, {site.queries: words})])
     (axes, _) = drawn(trace, "head").axes

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from closeness import assert_close, assert_same
 from glassformer.errors import TraceError
 from glassformer.functional import attention_weights
-from glassformer.tracing.sources.custom_attention import OwnAttention
+from glassformer.tracing.site_steps import Step
+from glassformer.tracing.sources.custom_attention import CustomAttention
 from glassformer.tracing.sources.operand_recovery import explain_product
-from glassformer.tracing.sources.operation_graph import Follower, Node
-from glassformer.tracing.sources.site_steps import Step
+from glassformer.tracing.sources.operation_graph import Node, OperationGraph
 
 B, H, L, S, D, E = 2, 3, 5, 7, 4, 6
 Attention = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]  # → weights, out
@@ -96,16 +96,16 @@ def fused(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
 WAYS = [by_matmul, by_bmm, by_baddbmm, by_einsum, turned, with_a_scale_per_head, capped, in_place]
 
 
-def followed(attend: Callable[[], Any]) -> tuple[Any, list[Step], Follower]:
+def followed(attend: Callable[[], Any]) -> tuple[Any, list[Step], OperationGraph]:
     steps: list[Step] = []
 
     def see(node: Node) -> None:
         with torch.no_grad():
             steps.append(explain_product(node, start=0, n_heads=H))
 
-    with Follower(see, lambda: "owner") as follower:
+    with OperationGraph(see, lambda: "owner") as graph:
         out = attend()
-    return out, steps, follower
+    return out, steps, graph
 
 
 @pytest.mark.parametrize("attend", [*WAYS, fused], ids=lambda way: way.__name__)
@@ -113,9 +113,9 @@ def followed(attend: Callable[[], Any]) -> tuple[Any, list[Step], Follower]:
 def test_every_way_of_writing_it_is_found(attend: Attention, with_gradients: bool) -> None:
     q, k, v = (t.requires_grad_(with_gradients) for t in operands())
     plain = attend(q, k, v)
-    (weights, out), (step,), follower = followed(lambda: attend(q, k, v))
+    (weights, out), (step,), graph = followed(lambda: attend(q, k, v))
     assert_same(out.detach(), plain[1].detach())
-    assert not follower.pending
+    assert not graph.pending
     assert step.k is not None
     derived = attention_weights(step.q, step.k, **step.options())
     assert_close(derived, weights.detach(), 1e-6)
@@ -127,12 +127,12 @@ def test_masks_and_biases_are_told_apart() -> None:
     steps = {way.__name__: followed(lambda way=way: way(*operands()))[1][0] for way in WAYS}
     for name in ("by_matmul", "by_bmm", "in_place"):
         assert steps[name].bias is None
-        assert_same(steps[name].opening.dense().expand(B, H, L, S), ~hidden().expand(B, H, L, S))
+        assert_same(steps[name].rule.dense().expand(B, H, L, S), ~hidden().expand(B, H, L, S))
     assert steps["by_matmul"].scale == pytest.approx(1 / math.sqrt(D))
     assert steps["by_baddbmm"].bias is not None
     assert steps["by_baddbmm"].scale == pytest.approx(0.4)
     assert steps["capped"].bias is not None
-    assert steps["by_einsum"].opening.is_whole
+    assert steps["by_einsum"].rule.is_whole
 
 
 @pytest.mark.parametrize("with_gradients", [False, True], ids=["", "with gradients"])
@@ -165,22 +165,22 @@ def joined(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def test_scores_that_are_not_one_product_are_kept_as_they_are() -> None:
-    (weights, _), (step,), follower = followed(lambda: joined(*operands()))
+    (weights, _), (step,), graph = followed(lambda: joined(*operands()))
     assert step.k is not None
     assert step.bias is not None
-    assert not follower.pending
+    assert not graph.pending
     assert_close(attention_weights(step.q, step.k, **step.options()), weights, 1e-6)
 
 
 def test_a_softmax_that_meets_no_values_is_pending() -> None:
     """Bands, as Longformer has them, are cut and moved; mixtures without queries are no matter."""
     q, k, v = operands()
-    _, steps, follower = followed(lambda: (q @ k.mT).softmax(-1).roll(1, -1) @ v)
+    _, steps, graph = followed(lambda: (q @ k.mT).softmax(-1).roll(1, -1) @ v)
     assert not steps
-    assert list(follower.pending.values()) == ["owner"]
-    _, steps, follower = followed(lambda: v.softmax(-1) @ v.mT)
+    assert list(graph.pending.values()) == ["owner"]
+    _, steps, graph = followed(lambda: v.softmax(-1) @ v.mT)
     assert not steps
-    assert not follower.pending
+    assert not graph.pending
 
 
 class Output(nn.Module):
@@ -206,13 +206,13 @@ def test_modules_without_any_are_reported(is_linear: bool) -> None:
     module, x = Hand(is_linear), torch.randn(B, H, L, D)
     found: list[nn.Module] = []
     missed: dict[nn.Module, str] = {}
-    own = OwnAttention({module.output}, lambda m, _: found.append(m), missed.__setitem__)
-    own.before(module)
+    own = CustomAttention({module.output}, lambda m, _: found.append(m), missed.__setitem__)
+    own.enter(module)
     module(x)
-    own.before(module.output)
+    own.enter(module.output)
     out = module.output(x)
-    own.after(module.output, out)
-    own.after(module, out)
-    assert own.follower is None
+    own.leave(module.output, out)
+    own.leave(module, out)
+    assert own.graph is None
     assert found == ([] if is_linear else [module])
     assert missed == ({module.output: "Hand computes no softmax"} if is_linear else {})

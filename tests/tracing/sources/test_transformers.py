@@ -13,9 +13,9 @@ import glassformer as gf
 from closeness import assert_close, assert_same
 from glassformer.errors import RecordingWarning, TraceError
 from glassformer.tracing import Site, Trace, patches, watch
-from glassformer.tracing.mask_rules import Opening
-from glassformer.tracing.sources.site_steps import Step
-from glassformer.tracing.sources.transformers_text import foreign_labels
+from glassformer.tracing.mask_rules import MaskRule
+from glassformer.tracing.site_steps import Step
+from glassformer.tracing.text_labels import label_tokens
 from tiny_models import DECODER, tiny
 from tracing.watched_architectures import (
     ARCHITECTURES,
@@ -390,8 +390,8 @@ def test_labels_come_from_the_tokenizer() -> None:
     class Processor:
         tokenizer = Slow()
 
-    assert foreign_labels(Processor(), [3, 4]) == ["␣3", "␣4"]
-    assert foreign_labels(gf_tokenizer(), [1, 0]) == ["cat", "the"]
+    assert label_tokens(Processor(), [3, 4]) == ["␣3", "␣4"]
+    assert label_tokens(gf_tokenizer(), [1, 0]) == ["cat", "the"]
 
 
 def gf_tokenizer() -> Any:
@@ -474,7 +474,7 @@ def test_eager_attention_of_another_kind_is_refused(monkeypatch: pytest.MonkeyPa
         trace["decoder.1.self"]
 
 
-def test_a_branch_around_the_interface_is_taken_and_told() -> None:
+def test_a_branch_around_the_interface_is_reported() -> None:
     """GPT-2 asks for "eager" by its name; the answer must be the same, or outputs would change."""
     config = transformers.GPT2Config(
         n_embd=12, n_layer=2, n_head=3, vocab_size=V, reorder_and_upcast_attn=True
@@ -483,7 +483,7 @@ def test_a_branch_around_the_interface_is_taken_and_told() -> None:
     model, tokens = transformers.GPT2LMHeadModel(config).eval(), torch.randint(3, V, (1, 5))
     with torch.no_grad():
         plain = model(tokens)
-        warned = pytest.warns(RecordingWarning, match=r"was passed 1 time\(s\), but no att")
+        warned = pytest.warns(RecordingWarning, match=r"it ran 1 time\(s\), but no att")
         with warned as shown, watch(model) as trace:
             seen = model(tokens)
     assert same(seen, plain) and len(shown) == 1
@@ -519,13 +519,13 @@ def test_refusals() -> None:
 
 
 @pytest.mark.plain
-def test_what_cannot_be_put_together() -> None:
+def test_steps_that_cannot_be_joined() -> None:
     step = Step(
         q=torch.randn(1, 1, 1, 2),
         k=torch.randn(1, 1, 5, 2),
         v=torch.randn(1, 1, 5, 2),
-        opening=Opening(L=1, S=5),
+        rule=MaskRule(L=1, S=5),
         stop=3,
     )
     with pytest.raises(TraceError, match=r"must be hidden; of 5, some behind the first 3 are open"):
-        step.written()
+        step.drop_unwritten()

@@ -14,7 +14,7 @@ from glassformer.render.page.packing import as_packed, packed_rows, packed_tenso
 from glassformer.render.sampled_queries import evenly
 from glassformer.render.tokens import names_of, next_tokens, predicts_next
 from glassformer.tracing import Site, Trace
-from glassformer.tracing.mask_codec import taken_apart
+from glassformer.tracing.mask_codec import encode_mask
 
 _MOST_CHARACTERS = 200  # of a token's name
 
@@ -117,7 +117,7 @@ def _parts(part: Any, site: Site, tensors: Tensors) -> Any:
         a, b = (_parts(each, site, tensors) for each in (part.a, part.b))
         return {"kind": "BiasSum", "a": a, "b": b}
     found: dict[str, Tensor] = {}
-    plain = _plain(taken_apart(part, "", found), found, tensors)
+    plain = _plain(encode_mask(part, "", found), found, tensors)
     if isinstance(part, RelativeBuckets):
         _, _, L, S = site.shape
         stands = torch.as_tensor(S - L if part.offset is None else part.offset)

@@ -1,6 +1,5 @@
-"""Where operands come from: our own models, models of transformers, modules of PyTorch.
+"""Where operands come from: each source listens to one kind of model and calls the recorder.
 
-ours and ours_run; transformers, with its interface, call, layout, run and text; custom_attention,
-operation_graph and operand_recovery for modules that compute attention themselves; site_steps
-joins the calls of one site; torch_modules.
+ours; torch_modules; transformers, with its interface, call and layout; custom_attention,
+operation_graph and operand_recovery for attention that a model writes out by itself.
 """

@@ -1,7 +1,7 @@
-"""Modules that compute attention without the interface of transformers: which one, and when.
+"""Modules that compute attention without the interface of transformers.
 
-While such a module runs, a `Follower` looks at its operations. What it finds belongs to the
-innermost of them; one that ends without any is reported with what was seen instead.
+While such a module runs, an `OperationGraph` notes its operations. The attention it finds belongs
+to the innermost module; a module that computes none is reported with what was seen instead.
 """
 
 from collections.abc import Callable
@@ -11,62 +11,62 @@ from typing import Any
 from torch import nn
 
 from glassformer.tracing.patches import FAILED
-from glassformer.tracing.sources.operation_graph import Follower, Node
+from glassformer.tracing.sources.operation_graph import Node, OperationGraph
 
 _NAMES_OF_HEADS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "heads", "nhead")
 
 
-class OwnAttention:
-    """Follows modules from their `before` to their `after`."""
+class CustomAttention:
+    """Follows the operations of modules from `enter` to `leave`."""
 
     def __init__(
         self,
-        inmost: set[nn.Module],
+        innermost: set[nn.Module],
         found: Callable[[nn.Module, Node], None],
         missed: Callable[[nn.Module, str], None],
         guarded: Callable[[], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
-        self.inmost, self.found, self.missed, self.guarded = inmost, found, missed, guarded
+        self.innermost, self.found, self.missed, self.guarded = innermost, found, missed, guarded
         self.inside: list[nn.Module] = []  # the innermost last
-        self.follower: Follower | None = None
+        self.graph: OperationGraph | None = None
         self.explained: set[nn.Module] = set()
         self.silent: dict[nn.Module, bool] = {}  # and whether they ran products
         self.n_products: dict[nn.Module, int] = {}  # that were run before it began
 
-    def before(self, module: nn.Module) -> None:
-        if self.follower is None:
+    def enter(self, module: nn.Module) -> None:
+        if self.graph is None:
             self.explained.clear()
             self.silent.clear()
-            self.follower = Follower(self._saw, lambda: self.inside[-1], self.guarded)
-            self.follower.__enter__()
+            self.graph = OperationGraph(self._saw, lambda: self.inside[-1], self.guarded)
+            self.graph.__enter__()
         self.inside.append(module)
-        self.n_products[module] = self.follower.n_products
+        self.n_products[module] = self.graph.n_products
 
-    def after(self, module: nn.Module, out: Any) -> None:
-        follower = self.follower
-        if follower is None or module not in self.inside:
+    def leave(self, module: nn.Module, out: Any) -> None:
+        graph = self.graph
+        if graph is None or module not in self.inside:
             return
         del self.inside[self.inside.index(module) :]  # after a fault there may be more than one
         if not self.inside:
-            self.follower = None
-            follower.__exit__(None, None, None)
-        if module in self.inmost and module not in self.explained and out is not FAILED:
-            self.silent[module] = follower.n_products > self.n_products[module]
+            self.graph = None
+            graph.__exit__(None, None, None)
+        if module in self.innermost and module not in self.explained and out is not FAILED:
+            self.silent[module] = graph.n_products > self.n_products[module]
         if not self.inside:
-            self._report(module, follower)
+            self._report(module, graph)
 
     def close(self) -> None:
-        """Stop looking, where a fault kept `after` from it."""
-        follower, self.follower = self.follower, None
+        """Stop looking, where a fault kept `leave` from doing so."""
+        graph, self.graph = self.graph, None
         self.inside.clear()
-        if follower is not None:
-            follower.__exit__(None, None, None)
+        if graph is not None:
+            graph.__exit__(None, None, None)
 
-    def _report(self, module: nn.Module, follower: Follower) -> None:
+    def _report(self, module: nn.Module, graph: OperationGraph) -> None:
         """What ran inside of a module and showed nothing."""
-        for owner in follower.pending.values():
+        for owner in graph.pending.values():
             self.missed(owner, f"{type(owner).__name__} {_WITHOUT_VALUES}")
-        reason = _WITHOUT_VALUES if follower.n_softmax else _WITHOUT_SOFTMAX
+        reason = _WITHOUT_VALUES if graph.n_softmax else _WITHOUT_SOFTMAX
         for each, has_products in self.silent.items():
             is_part = any(each in known.modules() for known in self.explained)
             if not is_part and (has_products or not self.explained):

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import TraceError
-from glassformer.tracing.mask_rules import Opening, opening_and_bias, opening_of
+from glassformer.tracing.mask_rules import MaskRule, find_rule, read_mask
+from glassformer.tracing.site_steps import Step
 from glassformer.tracing.sources.operation_graph import (
     FUSED,
     KEEPS,
@@ -24,7 +25,6 @@ from glassformer.tracing.sources.operation_graph import (
     products_behind,
     softmax_behind,
 )
-from glassformer.tracing.sources.site_steps import Step
 
 _aten = torch.ops.aten
 HIDDEN = -1e3  # what is added to a score, is below this and leaves no weight, is a mask
@@ -75,7 +75,7 @@ class _Attention:
             q=split(q),
             k=split(k),
             v=split(self.v),
-            opening=opening_of(split(is_open)),
+            rule=find_rule(split(is_open)),
             bias=None if bias is None else split(bias),
             scale=scale,
             out=None if self._is_thinned() else split(self.out),
@@ -238,18 +238,18 @@ def _fused(node: Node) -> Step:
     mask = given.get("attn_mask", given.get("attn_bias"))
     bias = None
     if mask is not None:
-        opening, bias = opening_and_bias(mask, L, S, is_added=False)
+        rule, bias = read_mask(mask, L, S, is_added=False)
     elif given.get("is_causal"):
-        opening = opening_of(torch.ones(1, 1, L, S, dtype=torch.bool, device=q.device).tril())
+        rule = find_rule(torch.ones(1, 1, L, S, dtype=torch.bool, device=q.device).tril())
     else:
-        opening = Opening(L=L, S=S, device=q.device)
+        rule = MaskRule(L=L, S=S, device=q.device)
     scale = given.get("scale")
     out = node.tensor.detach()
     return Step(
         q=q,
         k=k,
         v=v,
-        opening=opening,
+        rule=rule,
         bias=bias,
         scale=None if scale is None else float(scale),
         out=None if given.get("dropout_p") or out.shape[:3] != q.shape[:3] else out,

@@ -4,9 +4,9 @@ Whoever writes attention out, with whatever masks and biases, ends in these oper
 
     raw = bmm(q, k)   scores = raw · scale + …   weights = softmax(scores)   out = bmm(weights, v)
 
-`Follower` notes which tensor came from which. A product with a softmax for a factor is taken back
-to q, k and v by `explaining`. Fused kernels that a module calls by itself are seen as well.
-Operations are only watched, never replaced: what is computed stays the same.
+`OperationGraph` notes which tensor results from which. `operand_recovery` traces a product with a
+softmax for a factor back to q, k and v. Fused kernels that a module calls by itself are seen as
+well. Operations are only watched, never replaced: what is computed stays the same.
 """
 
 from collections.abc import Callable, Iterator
@@ -61,7 +61,7 @@ class Node:
         return self.function(instead, *self.args[1:], **self.options)
 
 
-class Follower(TorchDispatchMode):
+class OperationGraph(TorchDispatchMode):
     """While this is entered, `see` is shown every product with a softmax and every fused kernel.
 
     `pending` are softmaxes of products that met no values in such a product, each with what `owner`

@@ -1,4 +1,4 @@
-"""Watching `torch.nn.MultiheadAttention`, wherever a module has one, and PyTorch's own layers.
+"""Recording `torch.nn.MultiheadAttention`, wherever a module has one, and PyTorch's own layers.
 
 PyTorch's encoder layers take a shortcut in eval mode that never calls their attention, and leave it
 as soon as a hook is attached. So nothing is hooked: while the context is open, `forward` of these
@@ -6,110 +6,95 @@ classes reports its calls. What is computed stays the same.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from glassformer.errors import GlassformerError, TraceError
+from glassformer.errors import TraceError
 from glassformer.functional import Causal, Explicit, Mask
 from glassformer.functional.biases import Bias, as_bias
-from glassformer.tracing.guard import Guard
-from glassformer.tracing.operand_store import Keeper
+from glassformer.tracing.compilation import strip_wrappers
+from glassformer.tracing.layout import Layout, Place
+from glassformer.tracing.mask_rules import MaskFormula
+from glassformer.tracing.model_lookup import ModuleTree
 from glassformer.tracing.patches import FAILED, Tap, listen
-from glassformer.tracing.recorder import recording
-from glassformer.tracing.selection import Choice, Rows
-from glassformer.tracing.site import Site
-from glassformer.tracing.site_assembly import part_of
-from glassformer.tracing.trace import Run, Trace
+from glassformer.tracing.recorder import Recorder
+from glassformer.tracing.site_steps import Step
 
 
-@contextmanager
-def record_torch(
-    module: nn.Module,
-    *,
-    layers: Collection[int] | None = None,
-    heads: Collection[int] | None = None,
-    rows: Rows | None = None,
-    device: torch.device | str | None = None,
-    budget: int | str | None = None,
-    folder: str | Path | None = None,
-) -> Iterator[Trace]:
-    """Record every `nn.MultiheadAttention` in a module; sites are named by their paths.
+class TorchSource:
+    """Listens to every `nn.MultiheadAttention` in a module; sites are named by their paths.
 
-    Each call begins a new run if its site has been passed already. A layer's number is the first
+    A call begins a new run if its site has been recorded already. A layer's number is the first
     one in its path.
     """
-    found = [m for m in module.modules() if isinstance(m, nn.MultiheadAttention)]
-    choice = Choice(layers=layers, heads=heads, rows=rows)
-    choice.check(None, max(part.num_heads for part in found))
-    recorder = _Recorder(module, choice, Keeper(device, budget, folder))
-    with recording(recorder, module) as trace:
-        yield trace
 
+    reorders: tuple[str, str] = ("", "")  # it has no caches
 
-class _Recorder:
-    def __init__(self, module: nn.Module, choice: Choice, keeper: Keeper) -> None:
-        self.name, self.guard, self.trace = type(module).__name__, Guard("gf.watch"), Trace()
-        self.module, self.choice, self.keeper = module, choice, keeper
-        self.inside: set[nn.Module] = set()  # attention that its layer has reported
+    def __init__(self, tree: ModuleTree) -> None:
+        self.tree = tree
+        self.reported: set[nn.Module] = set()  # attention whose layer reports for it
 
-    def attach(self, undo: list[Callable[[], None]]) -> None:
-        for path, part in self.module.named_modules():
-            name = path.replace("_orig_mod.", "").removesuffix("_orig_mod")
-            layer = re.search(r"\d+", name)
-            if not self.choice.has_layer(None if layer is None else int(layer[0])):
+    def check(self, recorder: Recorder) -> None:
+        if recorder.tokenizer is not None or recorder.outputs:
+            raise TraceError(
+                f"nn.MultiheadAttention in {recorder.name} neither reads tokens nor shows "
+                "its heads' outputs. Watch it without tokenizer= and outputs=."
+            )
+        parts = [m for m in self.tree.paths if isinstance(m, nn.MultiheadAttention)]
+        recorder.selection.check(None, max(part.num_heads for part in parts))
+
+    def attach(self, recorder: Recorder, undo: list[Callable[[], None]]) -> None:
+        self.recorder = recorder
+        recorder.layout = layout = Layout(name=recorder.name)
+        paths = {module: strip_wrappers(path) for module, path in self.tree.paths.items()}
+        for module, path in paths.items():
+            number = re.search(r"\d+", path)
+            layer = None if number is None else int(number[0])
+            if not recorder.selection.has_layer(layer):
                 continue
-            if isinstance(part, nn.MultiheadAttention):
-                see = partial(self._saw_attention, name or "attention")
-                undo.append(listen(part, "forward", self._tap(name, after=see)))
-            elif isinstance(part, nn.TransformerEncoderLayer):
-                name = f"{name}.self_attn".lstrip(".")
-                tap = self._tap(
-                    name, before=self._enter_layer, after=partial(self._saw_layer, name)
-                )
-                undo.append(listen(part, "forward", tap))
+            if isinstance(module, nn.MultiheadAttention):
+                place = Place(path or "attention", "", layer, is_cross=False)
+                layout.places[module] = place
+                tap = self._tap(place, after=partial(self._record_attention, place))
+            elif isinstance(module, nn.TransformerEncoderLayer):
+                place = Place(f"{path}.self_attn".lstrip("."), "", layer, is_cross=False)
+                after = partial(self._record_layer, place)
+                tap = self._tap(place, before=self._enter_layer, after=after)
+            else:
+                continue
+            undo.append(listen(module, "forward", tap))
 
-    def _tap(self, name: str, **callbacks: Any) -> Tap:
-        name = name or "attention"
-        return Tap(name, self.guard, partial(self._refuse, name), **callbacks)
+    def _tap(self, place: Place, **callbacks: Any) -> Tap:
+        return Tap(place.name, self.recorder.guard, partial(self._refuse, place), **callbacks)
 
-    def _refuse(self, name: str, reason: str) -> None:
-        run = self._run_without(name)
-        run.sites.pop(name, None)
-        run.refusals[name] = reason
+    def _refuse(self, place: Place, reason: str) -> None:
+        self._open_run(place)
+        self.recorder.refuse(place, reason)
 
-    def refuse_all(self, reason: str) -> None:
-        self.trace.runs.append(Run(refusals={self.name: reason}))
+    def _open_run(self, place: Place) -> None:
+        """Continue the present run, or begin one if it has this site already."""
+        run = self.recorder.run
+        if run is None or place.name in run.sites or place.name in run.refusals:
+            self.recorder.begin_run()
 
-    def close(self) -> None:
-        """Everything is put together when it is seen."""
-
-    def _run_without(self, name: str) -> Run:
-        """The present run, or a new one if it has this site already."""
-        runs = self.trace.runs
-        if not runs or name in runs[-1].sites or name in runs[-1].refusals:
-            runs.append(Run())
-        return runs[-1]
-
-    def _saw_attention(
-        self, name: str, part: Any, args: tuple, options: dict[str, Any], out: Any
+    def _record_attention(
+        self, place: Place, part: Any, args: tuple, options: dict[str, Any], out: Any
     ) -> None:
-        if part not in self.inside and out is not FAILED:
-            self._add(name, part, dict(zip(_ARGUMENTS, args, strict=False)) | options)
+        if part not in self.reported and out is not FAILED:
+            self._record(place, part, dict(zip(_ARGUMENTS, args, strict=False)) | options)
 
     def _enter_layer(self, layer: Any, _args: tuple, _options: dict[str, Any]) -> None:
-        self.inside.add(layer.self_attn)
+        self.reported.add(layer.self_attn)
 
-    def _saw_layer(
-        self, name: str, layer: Any, args: tuple, options: dict[str, Any], out: Any
+    def _record_layer(
+        self, place: Place, layer: Any, args: tuple, options: dict[str, Any], out: Any
     ) -> None:
-        self.inside.discard(layer.self_attn)
+        self.reported.discard(layer.self_attn)
         if out is FAILED:
             return
         given = dict(zip(_OF_LAYERS, args, strict=False)) | options
@@ -122,17 +107,11 @@ class _Recorder:
             x = layer.norm1(x) if layer.norm_first else x
         masks = {"key_padding_mask": hidden, "attn_mask": given.get("src_mask")}
         options = {"is_causal": given.get("is_causal", False), **masks}
-        self._add(name, layer.self_attn, {"query": x, "key": x, "value": x, **options})
+        self._record(place, layer.self_attn, {"query": x, "key": x, "value": x, **options})
 
-    def _add(self, name: str, part: nn.MultiheadAttention, given: dict[str, Any]) -> None:
-        try:
-            with torch.no_grad():
-                site = _site(name, part, **given)
-        except GlassformerError as error:  # the module does what cannot be shown
-            self._refuse(name, str(error).rstrip("."))
-            return
-        site = part_of(site, self.choice, self.keeper)
-        self._run_without(name).sites[name] = site
+    def _record(self, place: Place, part: nn.MultiheadAttention, given: dict[str, Any]) -> None:
+        self._open_run(place)
+        self.recorder.record(place, lambda: (_make_step(part, **given), None))
 
 
 _ARGUMENTS = (
@@ -148,8 +127,7 @@ _ARGUMENTS = (
 _OF_LAYERS = ("src", "src_mask", "src_key_padding_mask", "is_causal")
 
 
-def _site(
-    name: str,
+def _make_step(
     part: nn.MultiheadAttention,
     query: Tensor,
     key: Tensor,
@@ -159,7 +137,7 @@ def _site(
     attn_mask: Tensor | None = None,
     is_causal: bool = False,
     **_unused: Any,  # need_weights and average_attn_weights: what is returned, not what is computed
-) -> Site:
+) -> Step:
     if part.bias_k is not None or part.add_zero_attn:
         raise TraceError("it adds keys of its own, by add_bias_kv or add_zero_attn")
     if query.ndim == 2:
@@ -167,14 +145,15 @@ def _site(
         key_padding_mask = None if key_padding_mask is None else key_padding_mask[None]
     if not part.batch_first:
         query, key, value = (x.transpose(0, 1) for x in (query, key, value))
-    q, k, v = _projected(part, query.detach(), key.detach(), value.detach())
-    mask, bias = _masks(attn_mask, key_padding_mask, part.num_heads)
+    q, k, v = _project(part, query.detach(), key.detach(), value.detach())
+    mask, bias = _read_masks(attn_mask, key_padding_mask, part.num_heads)
     if mask is None and bias is None and is_causal:
         mask = Causal()
-    return Site(name=name, q=q, k=k, v=v, mask=mask, bias=bias)
+    L, S = q.shape[2], k.shape[2]
+    return Step(q=q, k=k, v=v, rule=MaskFormula(L=L, S=S, formula=mask), bias=bias, stop=S)
 
 
-def _projected(
+def _project(
     part: nn.MultiheadAttention, query: Tensor, key: Tensor, value: Tensor
 ) -> tuple[Tensor, ...]:
     if part.in_proj_weight is not None:
@@ -190,7 +169,7 @@ def _projected(
     )
 
 
-def _masks(
+def _read_masks(
     attn_mask: Tensor | None, padding: Tensor | None, n_heads: int
 ) -> tuple[Mask | None, Bias | None]:
     """PyTorch's way in ours: True hides, numbers are added, −∞ among them hides too."""

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import TraceError
-from glassformer.tracing.mask_rules import Opening, opening_and_bias, opening_of
-from glassformer.tracing.sources.site_steps import Step
-from glassformer.tracing.sources.transformers_interface import SEEN, Call, parameters
+from glassformer.tracing.mask_rules import MaskRule, find_rule, read_mask
+from glassformer.tracing.site_steps import Step
+from glassformer.tracing.sources.transformers_interface import KNOWN, Call, parameters
 
 READ = {"scaling", "dropout", "is_causal", "softcap", "position_bias", "s_aux"}
 # A sliding window is in the mask as well, and lengths of packed sequences are for other kernels.
@@ -28,43 +28,44 @@ UNREAD = {
 def as_step(
     call: Call, out: Any, *, stop: int, known: dict[Any, Any]
 ) -> tuple[Step, Tensor | None]:
-    """A call as a step, and how far its last row is from the model's where that must be asked.
+    """A call as a step, and how far its last row is from the model's, where that is uncertain.
 
-    `known` keeps what masks were found to say: layers share them.
+    `known` caches the rules of masks: layers share them.
     """
-    if call.implementation not in SEEN:
+    if call.implementation not in KNOWN:
         raise TraceError(f"what {call.implementation} computes is not known here")
     options = {name: value for name, value in call.options.items() if value is not None}
     is_thinned = call.module.training and options.get("dropout", 0.0) > 0
-    computed = _computed(out, call.q)
+    computed = _find_output(out, call.q)
     is_checked = call.implementation == "eager" and not is_thinned and computed is not None
     unknown = sorted(set(options) - READ - UNREAD)
-    if not is_checked and (meant := [name for name in unknown if _reads(call.function, name)]):
+    meant = [] if is_checked else [n for n in unknown if _reads_option(call.function, n)]
+    if meant:
         raise TraceError(
             f"{type(call.module).__name__} passes {', '.join(meant)} to its attention, and what "
             "that means is not known here."
         )
     read = parameters(call.function)
-    q, k, v = _in_one_dtype(call)
+    q, k, v = _promote_operands(call)
     position_bias = options.get("position_bias") if "position_bias" in read else None
     if call.mask is None:
-        opening, added = _without_mask(call, options), None
-        k, v = (t[:, :, : opening.S] for t in (k, v))
+        rule, added = _read_no_mask(call, options), None
+        k, v = (t[:, :, : rule.S] for t in (k, v))
     else:
         key = id(call.mask), q.shape[2], k.shape[2], call.implementation
         if key not in known:
-            said = opening_and_bias(call.mask, *key[1:3], is_added=call.implementation == "eager")
+            said = read_mask(call.mask, *key[1:3], is_added=call.implementation == "eager")
             known[key] = (call.mask, *said)  # the mask too: while it lives, nothing has its id
-        _, opening, added = known[key]
+        _, rule, added = known[key]
     if position_bias is not None:
-        position_bias = position_bias.detach()[..., : opening.S]
+        position_bias = position_bias.detach()[..., : rule.S]
         added = position_bias if added is None else added + position_bias
     scale = options.get("scaling")
     step = Step(
         q=q,
         k=k,
         v=v,
-        opening=opening,
+        rule=rule,
         bias=added,
         scale=None if scale is None else float(scale),
         softcap=options.get("softcap") if "softcap" in read else None,
@@ -81,14 +82,14 @@ def as_step(
     return step, step.difference(computed)
 
 
-def _reads(function: Any, name: str) -> bool:
-    """Whether a function does anything with an option: models hand theirs down to all parts."""
+def _reads_option(function: Any, name: str) -> bool:
+    """Whether a function uses an option at all: models pass theirs to all parts."""
     code = inspect.unwrap(function).__code__
     return name in parameters(function) or name in code.co_consts
 
 
-def _in_one_dtype(call: Call) -> list[Tensor]:
-    """The operands; where autocast made them differ, in the widest of their types."""
+def _promote_operands(call: Call) -> list[Tensor]:
+    """The operands, in the widest of their types where autocast made them differ."""
     operands = [operand.detach() for operand in (call.q, call.k, call.v)]
     q, k = operands[:2]
     if len(q) == 1 < len(k):  # learned queries, the same for all sequences
@@ -98,41 +99,41 @@ def _in_one_dtype(call: Call) -> list[Tensor]:
 
 
 def _unrounded_difference(call: Call, step: Step) -> Tensor:
-    """The same for the model's own function outside of autocast.
+    """The same difference, computed by the model's own function outside autocast.
 
     Autocast rounds scores, large ones so much that different functions cannot be distinguished.
     """
     wide = [t.float() for t in (step.q, step.k, step.v) if t is not None]
-    q, k, v = wide[0], *(t.float() for t in _in_one_dtype(call)[1:])
+    q, k, v = wide[0], *(t.float() for t in _promote_operands(call)[1:])
     rows = {name: _last_row(value) for name, value in call.options.items()}
     out = call.function(call.module, q[:, :, -1:], k, v, _last_row(call.mask), **rows)
-    found = _computed(out, q[:, :, -1:])
+    found = _find_output(out, q[:, :, -1:])
     assert found is not None
     return replace(step, q=wide[0], k=wide[1], v=wide[2]).difference(found)
 
 
 def _last_row(value: Any) -> Any:
-    """Of what has a row for each query."""
+    """The last row of anything that has a row for each query."""
     return value[..., -1:, :] if isinstance(value, Tensor) and value.ndim == 4 else value
 
 
-def _without_mask(call: Call, options: dict[str, Any]) -> Opening:
-    """No mask hides nothing for eager attention, and the future for a fused one that is causal.
+def _read_no_mask(call: Call, options: dict[str, Any]) -> MaskRule:
+    """Without a mask, eager attention hides nothing, and causal fused attention hides the future.
 
-    For that one, a first query stands at the first key, and keys behind the last query are those of
-    a fixed cache that are not written yet.
+    The latter aligns the first query with the first key; keys behind the last query are those of a
+    fixed cache that are not written yet.
     """
     L, S, device = call.q.shape[2], call.k.shape[2], call.q.device
     is_causal = options.get("is_causal", getattr(call.module, "is_causal", True))
     if call.implementation == "eager" or not is_causal or L == 1:
-        return Opening(L=L, S=S, device=device)
+        return MaskRule(L=L, S=S, device=device)
     if L <= S:
-        return Opening(L=L, S=L, right=0, device=device)
-    return opening_of(torch.ones(1, 1, L, S, dtype=torch.bool, device=device).tril())
+        return MaskRule(L=L, S=L, right=0, device=device)
+    return find_rule(torch.ones(1, 1, L, S, dtype=torch.bool, device=device).tril())
 
 
 def _sink(call: Call) -> Tensor | None:
-    """The logit of each head that takes part in the softmax and has no value, where it is read."""
+    """The sink of each head, a logit in the softmax without a value, where one is read."""
     if "sinks" not in call.function.__code__.co_names:
         return None
     sinks = getattr(call.module, "sinks", None)
@@ -143,7 +144,7 @@ def _first(out: Any) -> Any:
     return out[0] if isinstance(out, tuple) and out else out
 
 
-def _computed(out: Any, q: Tensor) -> Tensor | None:
+def _find_output(out: Any, q: Tensor) -> Tensor | None:
     found = _first(out)
     if not isinstance(found, Tensor) or found.ndim != 4:
         return None

@@ -1,7 +1,7 @@
-"""Between a model of transformers and its attention: a function that sees what passes.
+"""Between a model of transformers and its attention: a function that reports its calls.
 
-While anything is watched, the registries of attention functions hand out each function inside one
-of ours, which lets it compute and then reports the call, if somebody listens to the module. Models
+While anything is watched, the registries of attention functions return each function wrapped in one
+of ours, which lets it compute and then reports the call, if someone listens to the module. Models
 and configs stay as they are.
 """
 
@@ -14,15 +14,16 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 
 from glassformer.functional.statistics.kernel_lse import Overheard
-from glassformer.tracing.patches import Tap, heard_by, listen, replace_method
+from glassformer.tracing.model_lookup import ModuleTree
+from glassformer.tracing.patches import Tap, find_taps, listen, replace_method
 
-SEEN = ("eager", "sdpa")  # implementations whose arithmetic we know
-ATTENTION = "<attention>"  # what modules are listened to for; no method has this name
+KNOWN = ("eager", "sdpa")  # implementations whose arithmetic we know
+ATTENTION = "<attention>"  # what taps on modules listen to; no method has this name
 _NAMES = ("module", "query", "key", "value", "attention_mask")
 
 
 class Call(NamedTuple):
-    """One call of attention: what the model handed over, and who computes it."""
+    """One call of attention: what the model passed, and the function that computes it."""
 
     module: nn.Module
     function: Callable[..., Any]
@@ -32,11 +33,11 @@ class Call(NamedTuple):
     v: Tensor
     mask: Tensor | None
     options: dict[str, Any]
-    lse: Tensor | None  # where the kernel told it
+    lse: Tensor | None  # where the kernel returned it
 
 
 class Computed(NamedTuple):
-    """Who computed a call of attention, and what came out of it."""
+    """The function that computed a call of attention, and its result."""
 
     function: Callable[..., Any]
     implementation: str
@@ -51,77 +52,77 @@ class Computed(NamedTuple):
         return Call(module, self.function, self.implementation, q, k, v, mask, given, self.lse)
 
 
-class _Reporting:
-    """A function of attention that reports its calls."""
+class _ReportingFunction:
+    """An attention function that reports its calls."""
 
     def __init__(self, function: Callable[..., Any], implementation: str) -> None:
         self.function, self.implementation = function, implementation
         wraps(function)(self)
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        taps = heard_by(args[0], ATTENTION) if args else []
+        taps = find_taps(args[0], ATTENTION) if args else []
         if not taps:
             return self.function(*args, **options)
         with Overheard() as heard:
             out = self.function(*args, **options)
         for tap in taps:
             computed = Computed(self.function, self.implementation, out, heard.lse)
-            tap.tell(tap.after, args[0], args, options, computed)
+            tap.notify(tap.after, args[0], args, options, computed)
         return out
 
 
-def enter(model: nn.Module, tap: Tap, undo: list[Callable[[], None]]) -> None:
-    """From now on `tap` hears of every call of attention in this model; `undo` ends it."""
+def enter_interface(tree: ModuleTree, tap: Tap, undo: list[Callable[[], None]]) -> None:
+    """Report every call of attention in this model to `tap`, until `undo` is called."""
     from transformers import AttentionInterface, PreTrainedModel
 
-    undo.append(replace_method(AttentionInterface, "get_interface", _get_interface))
-    undo.append(replace_method(AttentionInterface, "__getitem__", _get_item))
-    undo.append(replace_method(PreTrainedModel, "get_compiled_call", _get_plain_call))
-    for module in model.modules():
+    undo.append(replace_method(AttentionInterface, "get_interface", _wrap_get_interface))
+    undo.append(replace_method(AttentionInterface, "__getitem__", _wrap_getitem))
+    undo.append(replace_method(PreTrainedModel, "get_compiled_call", _wrap_get_compiled_call))
+    for module in tree.paths:
         undo.append(listen(module, ATTENTION, tap))
 
 
-def _get_interface(original: Any) -> Any:
+def _wrap_get_interface(original: Any) -> Any:
     @wraps(original)
     def get_interface(self: Any, attn_implementation: Any, default: Any) -> Any:
         function = original(self, attn_implementation, default)
-        if isinstance(function, _Reporting):  # it was found by __getitem__
+        if isinstance(function, _ReportingFunction):  # __getitem__ has wrapped it
             return function
-        return _Reporting(function, str(attn_implementation or "eager"))
+        return _ReportingFunction(function, str(attn_implementation or "eager"))
 
     return get_interface
 
 
-def _get_item(original: Any) -> Any:
+def _wrap_getitem(original: Any) -> Any:
     @wraps(original)
     def getitem(self: Any, key: str) -> Any:
-        return _Reporting(original(self, key), str(key))
+        return _ReportingFunction(original(self, key), str(key))
 
     return getitem
 
 
-def _get_plain_call(original: Any) -> Any:
-    """In compiled code nothing is seen: generation does not compile the model that is watched."""
+def _wrap_get_compiled_call(original: Any) -> Any:
+    """Nothing can be recorded inside compiled code: generation does not compile a watched model."""
 
     @wraps(original)
     def get_compiled_call(self: Any, *args: Any, **options: Any) -> Any:
-        if heard_by(self, ATTENTION):
+        if find_taps(self, ATTENTION):
             return self.__call__
         return original(self, *args, **options)
 
     return get_compiled_call
 
 
-def implementations(model: nn.Module) -> set[str]:
-    """What the model's configs name for attention."""
-    return {str(config._attn_implementation_internal) for config in _configs(model)}
+def find_implementations(tree: ModuleTree) -> set[str]:
+    """The implementations of attention that the model's configs name."""
+    return {str(config._attn_implementation_internal) for config in _find_configs(tree)}
 
 
-def _configs(model: nn.Module) -> Iterator[Any]:
+def _find_configs(tree: ModuleTree) -> Iterator[Any]:
     """The configs of a model, of its parts and inside of those, each once."""
     from transformers import PreTrainedConfig
 
-    waiting = [vars(module).get("config") for module in model.modules()]
+    waiting = [vars(module).get("config") for module in tree.paths]
     seen: set[int] = set()
     while waiting:
         config = waiting.pop(0)
@@ -135,7 +136,7 @@ def _configs(model: nn.Module) -> Iterator[Any]:
 
 @cache
 def parameters(function: Callable[..., Any]) -> tuple[str, ...]:
-    """The names of what a function takes, in order."""
+    """The names of a function's parameters, in order."""
     return tuple(inspect.signature(function).parameters)
 
 
@@ -144,7 +145,7 @@ def uses_interface(kind: type) -> bool:
     """Whether modules of this class look up their attention in the registry of transformers."""
     from transformers import PreTrainedModel
 
-    if issubclass(kind, PreTrainedModel):  # which only asks what is in it
+    if issubclass(kind, PreTrainedModel):  # which only checks what the registry holds
         return False
     return any("ALL_ATTENTION_FUNCTIONS" in f.__code__.co_names for f in _methods(kind))
 

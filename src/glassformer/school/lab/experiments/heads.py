@@ -215,7 +215,7 @@ EXPERIMENT = Experiment(
     seconds={"quick": 3, "full": 12},
     look_at=(
         "analysis/head_roles.py:roles",
-        "tracing/watching.py:watch",
+        "tracing/context.py:watch",
         "layers/attention.py:Core",
     ),
     measure=measure,

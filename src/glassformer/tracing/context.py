@@ -1,0 +1,130 @@
+"""`watch`: any model, recorded while it runs.
+
+The frame of every recording: attach, let the model run, undo, assemble, warn once. Whatever the
+recorder does in here is guarded: the model is as it was when the context is left, also if the body
+has failed, and the body's own error is raised unchanged.
+"""
+
+import warnings
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from glassformer.errors import GlassformerError, RecordingWarning, TraceError
+from glassformer.tracing.compilation import find_compiled, switch_compiling_off
+from glassformer.tracing.guard import Guard, enumerate_some
+from glassformer.tracing.model_lookup import OURS, ModuleTree, find_model
+from glassformer.tracing.operand_store import OperandStore
+from glassformer.tracing.recorder import Recorder, Source
+from glassformer.tracing.selection import Rows, Selection
+from glassformer.tracing.sources.ours import OurSource
+from glassformer.tracing.sources.torch_modules import TorchSource
+from glassformer.tracing.trace import Run, Trace
+
+
+@contextmanager
+def watch(
+    model: nn.Module,
+    tokenizer: Any = None,
+    *,
+    layers: Collection[int] | None = None,
+    heads: Collection[int] | None = None,
+    rows: Rows | None = None,
+    every: int = 1,
+    outputs: bool = False,
+    device: torch.device | str | None = None,
+    budget: int | str | None = None,
+    folder: str | Path | None = None,
+) -> Iterator[Trace]:
+    """Record the operands of a model's attention while the context is open.
+
+    ::
+
+        with gf.watch(model, tokenizer) as trace:
+            model.generate(**tokenizer("The cat sat on the", return_tensors="pt"))
+        trace["decoder.3.self"].weights(head=2)
+
+    The model is one of transformers, of glassformer, or a module with `nn.MultiheadAttention`, by
+    itself or inside another module. Only the passes of this thread are recorded. A model may be
+    watched more than once at a time; compiled parts run uncompiled meanwhile. `tokenizer` labels
+    the tokens; models of ours bring their own.
+
+    `layers` and `heads` select some of them, `rows` some of the queries: positions in the text, or
+    "last" for the last row of each call. `every=n` keeps each n-th step of generation. `outputs`
+    also keeps what the model computed. `device` moves the operands, to "cpu" for instance; what
+    exceeds the budget ("4 GiB") goes to disk, into `folder` or the system's temporary folder.
+
+    What cannot be recorded never costs the model's output: the site is refused, and a
+    `RecordingWarning` gives the reason when the context is left.
+    """
+    if not isinstance(model, nn.Module):
+        raise TraceError(f"watch takes a model, a torch.nn.Module; got {type(model).__name__}.")
+    tree = ModuleTree(model)
+    found, source = _choose_source(tree)
+    selection = Selection(layers=layers, heads=heads, rows=rows, every=every)
+    store = OperandStore(device, budget, folder)
+    name = type(found).__name__
+    recorder = Recorder(name, source, selection, store, tokenizer=tokenizer, outputs=outputs)
+    with _attach(recorder, tree) as trace:
+        yield trace
+
+
+def _choose_source(tree: ModuleTree) -> tuple[nn.Module, Source]:
+    """The model, and the source that knows its kind."""
+    model = find_model(tree)
+    if model is None:
+        return tree.model, TorchSource(tree)
+    if isinstance(model, OURS):
+        return model, OurSource(tree.of(model))
+    # Importing transformers takes seconds: only those who have a model of theirs pay for it.
+    from glassformer.tracing.sources.transformers import TransformersSource
+
+    return model, TransformersSource(tree.of(model))
+
+
+@contextmanager
+def _attach(recorder: Recorder, tree: ModuleTree) -> Iterator[Trace]:
+    """Record until the context is left; then undo everything and warn once of what failed."""
+    guard, undo = recorder.guard, recorder.undo
+    catch = partial(guard.catch, recorder.name, recorder.refuse_all)
+    with catch(raising=(GlassformerError,)):
+        recorder.source.check(recorder)
+    is_failing = True
+    try:
+        compiled: list[str] = []
+        with catch():
+            compiled = find_compiled(tree)
+        if compiled:
+            note = f"{enumerate_some(compiled)} compiled, but run uncompiled while recorded"
+            recorder.trace.model["note"] = note
+            warnings.warn(f"{guard.verb}: {note}.", RecordingWarning, stacklevel=5)
+        with catch():
+            if compiled:
+                undo.append(switch_compiling_off())
+            recorder.attach()
+        yield recorder.trace
+        is_failing = False
+    finally:
+        for each in reversed(undo):
+            with catch():
+                each()
+        with catch():
+            recorder.finish()
+        recorder.trace.assemble = None  # a trace must not keep the model in memory
+        _refuse_rest(recorder.trace.recorded, guard)
+        guard.warn(is_failing=is_failing)
+
+
+def _refuse_rest(runs: list[Run], guard: Guard) -> None:
+    """Faults that the recorder could not refuse any more: each needs its reason in the trace."""
+    reasons = {reason for run in runs for reason in run.refusals.values()}
+    rest = {name: why for name, why in guard.faults.items() if why not in reasons}
+    if rest and not runs:
+        runs.append(Run())
+    if rest:
+        runs[-1].refusals |= rest
