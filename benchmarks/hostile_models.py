@@ -87,9 +87,9 @@ def write_gguf(folder: Path) -> None:
     writer.add_block_count(c.n_layers)
     writer.add_context_length(c.max_len)
     writer.add_embedding_length(c.dim)
-    writer.add_feed_forward_length(c.hidden)
+    writer.add_feed_forward_length(c.hidden_dim)
     writer.add_head_count(c.n_heads)
-    writer.add_head_count_kv(c.kv_heads)
+    writer.add_head_count_kv(c.n_kv_heads)
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")
@@ -102,7 +102,7 @@ def write_gguf(folder: Path) -> None:
     named = {"embedding": "token_embd", "final_norm": "output_norm", "attention_norm": "attn_norm",
              "feed_forward_norm": "ffn_norm", "attention.out": "attn_output",
              "feed_forward.down": "ffn_down"}  # fmt: skip
-    kv = c.kv_heads * c.head_width
+    kv = c.n_kv_heads * c.head_dim
     for name, tensor in model.state_dict().items():
         short = name.removeprefix("decoder.").replace("blocks.", "blk.")
         if ".qkv." in name:

@@ -37,8 +37,8 @@ def test_as_json(run):
 @pytest.mark.parametrize("name", ["gpt-2", "llama-3.1-8b", "bert-base", "transformer-base"])
 def test_the_numbers_follow_from_the_architecture(name):
     config, got = PRESETS[name], describe(name)
-    dim, hidden, heads = config.dim, config.hidden, config.n_heads * config.head_width
-    kv = config.kv_heads * config.head_width
+    dim, hidden, heads = config.dim, config.hidden_dim, config.n_heads * config.head_dim
+    kv = config.n_kv_heads * config.head_dim
     block = dim * (heads + 2 * kv) + heads * dim + (3 if config.gated else 2) * dim * hidden
     cross = 4 * dim * dim * config.decoder_layers if config.family == "encoder_decoder" else 0
     layers = config.n_layers * (2 if config.family == "encoder_decoder" else 1)

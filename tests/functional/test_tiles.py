@@ -86,16 +86,16 @@ def test_budget_is_given_back_after_an_error() -> None:
 def test_scores_of_tiles_are_those_of_the_whole() -> None:
     q, k = torch.randn(2, 6, 5, 11), torch.randn(2, 3, 7, 11)
     options = {"mask": gf.Causal(), "bias": torch.randn(5, 7), "scale": 0.3, "softcap": 1.1}
-    site = check_scoring(q, k, **options)
+    scoring = check_scoring(q, k, **options)
     repeated = k.repeat_interleave(2, 1)
     scores = 1.1 * torch.tanh(q @ repeated.mT * 0.3 / 1.1) + options["bias"]
     scores = scores.masked_fill(~gf.Causal().dense(5, 7), -torch.inf)
     with gf.memory_budget(3000):
-        plan = Plan.of(site.extent, None, CPU)
+        plan = Plan.of(scoring.extent, None, CPU)
     n = 0
     for _, tiles in plan.chunks():
         for tile in tiles:
-            got = tile_scores(q, k, site, tile._replace(mixed=True))
+            got = tile_scores(q, k, scoring, tile._replace(mixed=True))
             expected = scores[:, :, tile.rows, tile.cols]
             assert_same(got.isneginf(), expected.isneginf())
             assert_close(got, expected, 1e-6)

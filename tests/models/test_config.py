@@ -40,9 +40,26 @@ def test_nested_values_come_back(scaling, share: float) -> None:
 
 def test_defaults() -> None:
     config = Config(**SMALL)
-    assert (config.kv_heads, config.head_width, config.hidden) == (2, 4, 32)
-    assert config.replace(n_kv_heads=1, head_dim=3, hidden_dim=5).hidden == 5
+    assert (config.n_kv_heads, config.head_dim, config.hidden_dim) == (2, 4, 32)
+    assert config.replace(n_kv_heads=1, head_dim=3, hidden_dim=5).hidden_dim == 5
     assert config.replace(family="encoder_decoder", n_decoder_layers=5).decoder_layers == 5
+
+
+def test_derived_sizes_follow_a_replaced_width_and_given_ones_do_not() -> None:
+    config = Config(**SMALL)
+    wider = config.replace(dim=12, n_heads=3)
+    assert (wider.n_kv_heads, wider.head_dim, wider.hidden_dim) == (3, 4, 48)
+    given = config.replace(n_kv_heads=1, head_dim=6, hidden_dim=5).replace(dim=16)
+    assert (given.n_kv_heads, given.head_dim, given.hidden_dim) == (1, 6, 5)
+
+
+def test_sizes_saved_as_null_are_derived() -> None:
+    """Earlier versions saved them like that."""
+    config = Config(**SMALL)
+    null = {"n_kv_heads": None, "head_dim": None, "hidden_dim": None}
+    assert Config.from_dict(config.as_dict() | null) == config
+    assert not null.keys() & config.as_dict(derived=False).keys()
+    assert Config.from_dict(config.as_dict(derived=False) | {"dim": 16}).hidden_dim == 64
 
 
 @pytest.mark.plain
@@ -67,7 +84,7 @@ def test_refusals(change: dict, sentence: str) -> None:
 def test_refusals_of_parts() -> None:
     with pytest.raises(ConfigError, match=r"positions.kind must be one of none.*got 'spiral'"):
         Positions(kind="spiral")
-    with pytest.raises(ConfigError, match="Only rotary positions are scaled; got kind='learned'"):
+    with pytest.raises(ConfigError, match="positions .RoPE. can be scaled; got kind='learned'"):
         Positions(kind="learned", scaling=NTKScaling(2.0))
     with pytest.raises(ConfigError, match=r"dropout.weights must be .* less than 1; got 1.0"):
         Dropout(weights=1.0)

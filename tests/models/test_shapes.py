@@ -314,9 +314,9 @@ def test_letters_stand_for_the_numbers(plain: dict, B: int, L: int, S: int) -> N
         "S": S,
         "C": config.dim,
         "H": config.n_heads,
-        "K": config.kv_heads,
-        "D": config.head_width,
-        "F": config.hidden,
+        "K": config.n_kv_heads,
+        "D": config.head_dim,
+        "F": config.hidden_dim,
         "V": config.vocab_size,
         "max_len": config.max_len,
     }

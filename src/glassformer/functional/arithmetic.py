@@ -160,24 +160,24 @@ def row_arithmetic(
     softcap: float | None = None,
 ) -> RowArithmetic:
     """One row of attention, every step of it, from the operands."""
-    site = check_scoring(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
+    scoring = check_scoring(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
     check_values(q, k, v, 0.0)
-    B, H, L, S = site.extent
+    B, H, L, S = scoring.extent
     for name, place, length in (("batch", batch, B), ("head", head, H), ("query", query, L)):
         _check_place(name, place, length)
     kv_head = head // (H // k.shape[1])
     q_row, k_all = q[batch, head, query].double(), k[batch, kv_head].double()
-    tile = Tile(site.extent, slice(query, query + 1), slice(0, S), q.device)
+    tile = Tile(scoring.extent, slice(query, query + 1), slice(0, S), q.device)
 
     def of_row(values: Tensor | None) -> Tensor | None:
         return None if values is None else values.expand(B, H, 1, S)[batch, head, 0]
 
     row = RowArithmetic.of_dots(
         k_all @ q_row,
-        scale=site.scale,
-        softcap=site.softcap,
-        bias=of_row(None if site.bias is None else site.bias.tile(tile)),
-        allowed=of_row(None if site.mask is None else site.mask.tile(tile)),
+        scale=scoring.scale,
+        softcap=scoring.softcap,
+        bias=of_row(None if scoring.bias is None else scoring.bias.tile(tile)),
+        allowed=of_row(None if scoring.mask is None else scoring.mask.tile(tile)),
         v=v[batch, kv_head],
     )
     return RowArithmetic(**{**vars(row), "q": q_row, "k": k_all})

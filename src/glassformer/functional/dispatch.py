@@ -31,8 +31,10 @@ class Backend(NamedTuple):
     attend: Callable[[Tensor, Tensor, Tensor, Scoring, float], Tensor]
 
 
-def _attend_by_definition(q: Tensor, k: Tensor, v: Tensor, site: Scoring, dropout: float) -> Tensor:
-    return reference.attention(q, k, v, **site.options(), dropout=dropout)
+def _attend_by_definition(
+    q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float
+) -> Tensor:
+    return reference.attention(q, k, v, **scoring.options(), dropout=dropout)
 
 
 BACKENDS: dict[str, Backend] = {
@@ -70,12 +72,12 @@ def attention(
         options = {"mask": mask, "bias": bias, "scale": scale, "softcap": softcap}
         with without_autocast(q):
             return attention(q, k, v, **options, dropout=dropout, backend=backend)
-    site = check_scoring(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
+    scoring = check_scoring(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
     check_values(q, k, v, dropout)
-    name = _choose(q, k, v, site, dropout).backend if backend is None else backend
+    name = _choose(q, k, v, scoring, dropout).backend if backend is None else backend
     if backend is not None:
-        _insist(name, q, k, v, site, dropout)
-    return BACKENDS[name].attend(q, k, v, site, dropout)
+        _insist(name, q, k, v, scoring, dropout)
+    return BACKENDS[name].attend(q, k, v, scoring, dropout)
 
 
 def explain(
@@ -92,10 +94,10 @@ def explain(
     """Which backend `attention` would take for these inputs, and why; nothing is computed."""
     if autocast_dtype(q) is not None:
         q, k, v, bias = cast_operands(q, k, v, bias)
-    site = check_scoring(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
+    scoring = check_scoring(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
     check_values(q, k, v, dropout)
-    choice = _choose(q, k, v, site, dropout)
-    verdicts = {name: b.refusal(q, k, v, site, dropout) for name, b in BACKENDS.items()}
+    choice = _choose(q, k, v, scoring, dropout)
+    verdicts = {name: b.refusal(q, k, v, scoring, dropout) for name, b in BACKENDS.items()}
     return Explanation(choice.backend, choice.reason, verdicts)
 
 
@@ -129,13 +131,13 @@ _FORMS = {
 }
 
 
-def _choose(q: Tensor, k: Tensor, v: Tensor, site: Scoring, dropout: float) -> _Choice:
-    B, _, L, S = site.extent
+def _choose(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -> _Choice:
+    B, _, L, S = scoring.extent
     if not (B and L and S):
         return _Choice("reference", "there is nothing to attend to, and the definition says so")
-    refused = sdpa.refusal(q, k, v, site, dropout)
+    refused = sdpa.refusal(q, k, v, scoring, dropout)
     if refused is None:
-        form = sdpa.form(q, site)
+        form = sdpa.form(q, scoring)
         if form != "dense":
             return _Choice("sdpa", _FORMS[form])
     if is_traced(q):
@@ -145,7 +147,7 @@ def _choose(q: Tensor, k: Tensor, v: Tensor, site: Scoring, dropout: float) -> _
     on_cpu, cells = q.device.type == "cpu", L * S
     if refused is None and cells <= _SMALL:
         return _Choice("sdpa", f"{L} × {S} is small, so a dense mask or bias costs little")
-    if not on_cpu and flex.refusal(q, k, v, site, dropout) is None:
+    if not on_cpu and flex.refusal(q, k, v, scoring, dropout) is None:
         return _Choice(
             "flex", f"{refused or f'{L} × {S} is large'}; compiled once per kind of mask"
         )
@@ -154,18 +156,18 @@ def _choose(q: Tensor, k: Tensor, v: Tensor, site: Scoring, dropout: float) -> _
     if cells > _LARGE:
         return _Choice("streaming", f"a dense mask of {L} × {S} would not fit")
     if on_cpu:
-        share = Plan.of(site.extent, site.mask, q.device).share
+        share = Plan.of(scoring.extent, scoring.mask, q.device).share
         if share <= _SPARSE:
             return _Choice("streaming", f"{1 - share:.0%} of the matrix is hidden and skipped")
     return _Choice("sdpa", f"a dense mask or bias of {L} × {S}, by the fused kernel")
 
 
-def _insist(name: str, q: Tensor, k: Tensor, v: Tensor, site: Scoring, dropout: float) -> None:
+def _insist(name: str, q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -> None:
     if name not in BACKENDS:
         raise ConfigError(f"backend must be one of {', '.join(BACKENDS)}; got {name!r}.")
-    refusal = BACKENDS[name].refusal(q, k, v, site, dropout)
+    refusal = BACKENDS[name].refusal(q, k, v, scoring, dropout)
     if refusal is not None:
-        chosen = _choose(q, k, v, site, dropout).backend
+        chosen = _choose(q, k, v, scoring, dropout).backend
         raise BackendError(
             f"backend={name!r} cannot compute this exactly: {refusal}. "
             f"Leave backend out, or use backend={chosen!r}."

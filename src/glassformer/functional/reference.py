@@ -36,18 +36,18 @@ def attention_weights(
             [0.2689, 0.7311]])
     """
     q, k, _, bias = cast_operands(q, k, k, bias)  # where torch.autocast is on
-    site = check_scoring(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
+    scoring = check_scoring(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
     k = k.repeat_interleave(q.shape[1] // k.shape[1], dim=1)  # head h reads k of h // (H // K)
     # q is scaled before the product: in float16 the product could overflow where scores fit.
-    scores = (q * site.scale) @ k.transpose(-1, -2)
+    scores = (q * scoring.scale) @ k.transpose(-1, -2)
     scores = scores.to(torch.promote_types(q.dtype, torch.float32))
     if softcap is not None:
         scores = softcap * torch.tanh(scores / softcap)
-    whole = Tile.whole(site.extent, q.device)
-    if site.bias is not None:
-        scores = scores + site.bias.tile(whole)
-    if site.mask is not None:
-        scores = scores.masked_fill(~site.mask.tile(whole), -torch.inf)
+    whole = Tile.whole(scoring.extent, q.device)
+    if scoring.bias is not None:
+        scores = scores + scoring.bias.tile(whole)
+    if scoring.mask is not None:
+        scores = scores.masked_fill(~scoring.mask.tile(whole), -torch.inf)
     # softmax of nothing but −∞ is 0/0: such a row is computed from zeros and then emptied, which
     # also keeps NaN out of its gradient.
     empty = scores.isneginf().all(-1, keepdim=True)

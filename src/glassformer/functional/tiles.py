@@ -50,20 +50,22 @@ def working_dtype(dtype: torch.dtype) -> torch.dtype:
 
 
 def tile_scores(
-    q: Float[Tensor, "B H L D"], k: Float[Tensor, "B K S D"], site: Scoring, tile: Tile
+    q: Float[Tensor, "B H L D"], k: Float[Tensor, "B K S D"], scoring: Scoring, tile: Tile
 ) -> Float[Tensor, "B H R C"]:
     """The scores of one tile: scaled, soft-capped, biased, and −∞ where the mask does not allow."""
     dtype = working_dtype(q.dtype)
-    q_rows = split_groups(q, k.shape[1])[:, :, :, tile.rows].to(dtype) * site.scale  # B K G R D
+    q_rows = split_groups(q, k.shape[1])[:, :, :, tile.rows].to(dtype) * scoring.scale  # B K G R D
     k_cols = k[:, :, tile.cols].to(dtype)
     scores = q_rows.flatten(2, 3) @ k_cols.transpose(-1, -2)  # B K G·R C
     scores = scores.unflatten(2, q_rows.shape[2:4]).flatten(1, 2)  # B H R C
-    if site.softcap is not None:
-        scores = scores.div_(site.softcap).tanh_() * site.softcap  # autograd keeps what tanh_ gave
-    if site.bias is not None:
-        scores = scores + site.bias.tile(tile)
-    if site.mask is not None and tile.mixed:
-        scores = scores.masked_fill_(~site.mask.tile(tile), -torch.inf)
+    if scoring.softcap is not None:
+        scores = (
+            scores.div_(scoring.softcap).tanh_() * scoring.softcap
+        )  # autograd keeps what tanh_ gave
+    if scoring.bias is not None:
+        scores = scores + scoring.bias.tile(tile)
+    if scoring.mask is not None and tile.mixed:
+        scores = scores.masked_fill_(~scoring.mask.tile(tile), -torch.inf)
     return scores
 
 

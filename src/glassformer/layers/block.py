@@ -1,7 +1,8 @@
-"""A block: attention and a feed-forward network, each with a norm and a way around it.
+"""A Transformer block: attention and a feed-forward network, each with a norm and a residual.
 
-pre-norm    x + f(norm(x))        the way around is free: gradients reach every layer
-post-norm   norm(x + f(x))        as in the paper (Vaswani et al. 2017, §3.1)
+pre-norm    x = x + f(norm(x))    nothing but additions on the residual stream: gradients reach
+                                  every layer
+post-norm   x = norm(x + f(x))    as in the paper (Vaswani et al. 2017, §3.1)
 """
 
 from collections.abc import Callable
@@ -21,7 +22,7 @@ NormPlace = Literal["pre", "post"]
 
 
 class Block(nn.Module):
-    """Self-attention, attention to a context where there is one, and a feed-forward network."""
+    """Self-attention, cross-attention where there is a context, and a feed-forward network."""
 
     def __init__(
         self,
@@ -35,7 +36,7 @@ class Block(nn.Module):
     ) -> None:
         super().__init__()
         if norm_place not in ("pre", "post"):
-            raise ConfigError(f"norm_place is 'pre' or 'post'; got {norm_place!r}.")
+            raise ConfigError(f"norm_place must be 'pre' or 'post'; got {norm_place!r}.")
         self.norm_place, self.dropout = norm_place, dropout
         self.attention, self.attention_norm = attention, make_norm()
         if cross is not None:
@@ -55,20 +56,22 @@ class Block(nn.Module):
         context_mask: Mask | Tensor | None = None,
         context_cache: CrossCache | None = None,
     ) -> Float[Tensor, "B L C"]:
-        x = self._around(
-            x,
-            self.attention_norm,
-            lambda y: self.attention(y, mask=mask, bias=bias, tables=tables, cache=cache),
-        )
-        if self.has_cross:
-            x = self._around(
-                x,
-                self.cross_norm,
-                lambda y: self.cross(y, context, mask=context_mask, cache=context_cache),
-            )
-        return self._around(x, self.feed_forward_norm, self.feed_forward)
-
-    def _around(self, x: Tensor, norm: nn.Module, part: Callable[[Tensor], Tensor]) -> Tensor:
         if self.norm_place == "pre":
-            return x + F.dropout(part(norm(x)), self.dropout, self.training)
-        return norm(x + F.dropout(part(x), self.dropout, self.training))
+            y = self.attention(
+                self.attention_norm(x), mask=mask, bias=bias, tables=tables, cache=cache
+            )
+            x = x + self._drop(y)
+            if self.has_cross:
+                y = self.cross(self.cross_norm(x), context, mask=context_mask, cache=context_cache)
+                x = x + self._drop(y)
+            return x + self._drop(self.feed_forward(self.feed_forward_norm(x)))
+
+        y = self.attention(x, mask=mask, bias=bias, tables=tables, cache=cache)
+        x = self.attention_norm(x + self._drop(y))
+        if self.has_cross:
+            y = self.cross(x, context, mask=context_mask, cache=context_cache)
+            x = self.cross_norm(x + self._drop(y))
+        return self.feed_forward_norm(x + self._drop(self.feed_forward(x)))
+
+    def _drop(self, x: Float[Tensor, "B L C"]) -> Float[Tensor, "B L C"]:
+        return F.dropout(x, self.dropout, self.training)

@@ -1,7 +1,7 @@
-"""What a Transformer is, in numbers: one validated value that builds, describes and restores it."""
+"""The configuration of a Transformer: one validated value that builds and restores it."""
 
 from dataclasses import asdict, dataclass, field, replace
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from glassformer.errors import ConfigError
 from glassformer.functional.positions.rotary import Layout, Rotary
@@ -33,6 +33,13 @@ Pooling = Literal["mean", "first"]
 PositionKind = Literal["none", "sinusoidal", "learned", "rotary", "alibi", "relative"]
 
 Layers = Annotated[int, Bounds(least=1, most=10_000)]
+_DERIVED: Any = None  # a size that the other sizes determine
+
+if TYPE_CHECKING:
+    DerivedCount = int  # always, once constructed
+else:
+    DerivedCount = Count | None  # what a caller or a file may give
+
 SCALINGS: dict[str, type] = {
     "linear": LinearScaling,
     "ntk": NTKScaling,
@@ -43,7 +50,7 @@ SCALINGS: dict[str, type] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Positions:
-    """How a model knows the order of its tokens."""
+    """How a model encodes the order of its tokens."""
 
     kind: PositionKind = "none"
     base: Annotated[float, Bounds(above=1)] = 10000.0  # sinusoidal and rotary
@@ -55,22 +62,24 @@ class Positions:
     def __post_init__(self) -> None:
         check_bounds(self, "positions.")
         if self.scaling is not None and self.kind != "rotary":
-            raise ConfigError(f"Only rotary positions are scaled; got kind={self.kind!r}.")
+            raise ConfigError(
+                f"Only rotary positions (RoPE) can be scaled; got kind={self.kind!r}."
+            )
         if self.kind == "relative" and (self.n_buckets < 4 or self.n_buckets % 4):
             raise ConfigError(f"n_buckets must be a multiple of 4; got n_buckets={self.n_buckets}.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Norms:
-    """Which norms there are, and where."""
+    """Which norms a model has, and where."""
 
     kind: NormKind = "layer"
     eps: NonNegative = 1e-5
     place: NormPlace = "pre"
     bias: bool = True
-    final: bool = True  # one behind the last block
-    embedding: bool = False  # one behind the embeddings
-    heads: bool = False  # one for the queries and keys of each head
+    final: bool = True  # one after the last block
+    embedding: bool = False  # one after the embeddings
+    heads: bool = False  # one for the queries and keys of each head (QK-norm)
 
     def __post_init__(self) -> None:
         check_bounds(self, "norms.")
@@ -78,7 +87,7 @@ class Norms:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dropout:
-    """What is dropped while training."""
+    """Dropout rates while training."""
 
     embedding: Share = 0.0
     weights: Share = 0.0
@@ -95,14 +104,14 @@ class Dropout:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Output:
-    """What is made of the last hidden states."""
+    """The output layers on top of the last hidden states."""
 
     tied: bool = True  # the output matrix is the embedding
     bias: bool = False  # one number per token, added to the logits
     scale: float = 1.0  # of the hidden states, before the output matrix
-    masked_tokens: bool = True  # an encoder can fill gaps
-    classes: tuple[str, ...] = ()  # and tell these apart
-    pooling: Pooling = "mean"  # and make one vector of a text, from all tokens or the first
+    masked_tokens: bool = True  # an encoder predicts masked tokens
+    classes: tuple[str, ...] = ()  # an encoder classifies texts into these
+    pooling: Pooling = "mean"  # an encoder embeds a text: mean of all tokens, or the first
 
     def __post_init__(self) -> None:
         check_bounds(self, "output.")
@@ -112,8 +121,11 @@ class Output:
 class Config:
     """A Transformer of one of three families.
 
-    >>> Config(family="decoder", vocab_size=11, dim=8, n_layers=2, n_heads=2, max_len=16).hidden
+    >>> Config(family="decoder", vocab_size=11, dim=8, n_layers=2, n_heads=2, max_len=16).hidden_dim
     32
+
+    A size left out is derived at construction: n_kv_heads = n_heads, head_dim = dim / n_heads and
+    hidden_dim = 4 · dim.
     """
 
     family: Family
@@ -122,9 +134,9 @@ class Config:
     n_layers: Layers
     n_heads: Count
     max_len: Count
-    n_kv_heads: Count | None = None
-    head_dim: Count | None = None
-    hidden_dim: Count | None = None  # 4 · dim unless given
+    n_kv_heads: DerivedCount = _DERIVED
+    head_dim: DerivedCount = _DERIVED
+    hidden_dim: DerivedCount = _DERIVED
     n_decoder_layers: Layers | None = None  # n_layers unless given
     activation: Activation = "gelu"
     gated: bool = False
@@ -137,19 +149,22 @@ class Config:
     n_token_types: Whole = 0
     attention_scale: float | None = None
     softcap: Positive | None = None
-    window: Count | None = None  # how many tokens a decoder looks at, its own included
+    window: Count | None = None  # how many tokens a decoder attends to, its own included
 
     def __post_init__(self) -> None:
         check_bounds(self)
-        if self.head_dim is None and self.dim % self.n_heads:
+        if self.head_dim is _DERIVED and self.dim % self.n_heads:
             raise ConfigError(
                 f"dim must be divisible by n_heads; got dim={self.dim}, n_heads={self.n_heads}. "
-                "Use another n_heads, or say head_dim."
+                "Use another n_heads, or set head_dim."
             )
-        if self.n_heads % self.kv_heads:
+        for name, size in self._default_sizes().items():
+            if getattr(self, name) is _DERIVED:
+                object.__setattr__(self, name, size)  # frozen, and not yet in anybody's hands
+        if self.n_heads % self.n_kv_heads:
             raise ConfigError(
                 f"n_heads must be a multiple of n_kv_heads; got n_heads={self.n_heads}, "
-                f"n_kv_heads={self.kv_heads}."
+                f"n_kv_heads={self.n_kv_heads}."
             )
         if self.n_decoder_layers is not None and self.family != "encoder_decoder":
             raise ConfigError(
@@ -162,17 +177,15 @@ class Config:
         if self.positions.kind == "rotary":
             self.rotary()
 
-    @property
-    def kv_heads(self) -> int:
-        return self.n_heads if self.n_kv_heads is None else self.n_kv_heads
+    def _derived_sizes(self) -> list[str]:
+        return [name for name, size in self._default_sizes().items() if getattr(self, name) == size]
 
-    @property
-    def head_width(self) -> int:
-        return self.dim // self.n_heads if self.head_dim is None else self.head_dim
-
-    @property
-    def hidden(self) -> int:
-        return 4 * self.dim if self.hidden_dim is None else self.hidden_dim
+    def _default_sizes(self) -> dict[str, int]:
+        return {
+            "n_kv_heads": self.n_heads,
+            "head_dim": self.dim // self.n_heads,
+            "hidden_dim": 4 * self.dim,
+        }
 
     @property
     def decoder_layers(self) -> int:
@@ -181,15 +194,24 @@ class Config:
     def rotary(self) -> Rotary:
         """The rotation of queries and keys, where positions are rotary."""
         p = self.positions
-        return Rotary(self.head_width, base=p.base, layout=p.layout, scaling=p.scaling)
+        return Rotary(self.head_dim, base=p.base, layout=p.layout, scaling=p.scaling)
 
     def replace(self, **changes: Any) -> "Config":
-        """The same but for these fields."""
-        return replace(self, **changes)
+        """A copy with these fields changed; sizes at their defaults are derived anew.
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON; `from_dict` reads them back."""
-        plain = asdict(self)
+        >>> config = Config(family="decoder", vocab_size=5, dim=8, n_layers=2, n_heads=2, max_len=4)
+        >>> config.replace(dim=12).head_dim
+        6
+        """
+        return replace(self, **(dict.fromkeys(self._derived_sizes(), _DERIVED) | changes))
+
+    def as_dict(self, *, derived: bool = True) -> dict[str, Any]:
+        """Plain values for JSON, which `from_dict` reads back.
+
+        With derived=False, sizes at their defaults are left out and derived again by the reader.
+        """
+        left_out = () if derived else self._derived_sizes()
+        plain = {name: value for name, value in asdict(self).items() if name not in left_out}
         scaling = self.positions.scaling
         if scaling is not None:
             name = next(n for n, kind in SCALINGS.items() if isinstance(scaling, kind))
@@ -198,5 +220,5 @@ class Config:
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> "Config":
-        """The config that `as_dict` wrote; unknown or missing fields are named."""
+        """Read a config that `as_dict` wrote; unknown and missing fields are reported."""
         return read_settings(cls, plain)

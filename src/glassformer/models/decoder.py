@@ -85,9 +85,9 @@ def new_cache(
         n_layers,
         lambda: StaticCache(
             batch,
-            config.kv_heads,
+            config.n_kv_heads,
             max_len,
-            config.head_width,
+            config.head_dim,
             dtype=like.dtype,
             device=like.device,
         ),

@@ -114,7 +114,7 @@ def _block(config: Config, make_norm, *, cross: bool) -> Block:  # type: ignore[
         cross=CrossAttention(config.dim, config.n_heads, **shared) if cross else None,
         feed_forward=FeedForward(
             config.dim,
-            config.hidden,
+            config.hidden_dim,
             activation=config.activation,
             gated=config.gated,
             bias=config.biases == "all",

@@ -57,7 +57,7 @@ def model_config(
     own = {"dim", "n_layers", "n_heads", "max_len"} <= set(wish)
     base: dict[str, Any] = {}
     if name is not None or not own:
-        base = PRESETS[name or USUAL[recipe.task]].as_dict()
+        base = PRESETS[name or USUAL[recipe.task]].as_dict(derived=False)
         if base["family"] != family:
             raise ConfigError(
                 f"The task {recipe.task!r} must have a model of the family {family!r}; "

@@ -231,7 +231,10 @@ NORM = "decoder.final_norm.weight"
         (lambda t, d: d.update(glassformer=2), "is of format 2; this glassformer reads up to 1"),
         (lambda t, d: d.update(glassformer="x"), "is of format 'x'"),
         (lambda t, d: d.update(config=3), "must hold the model's config; it holds 3"),
-        (lambda t, d: d["config"].update(dim=7), "describes no model: dim must be divisible by"),
+        (
+            lambda t, d: d["config"].update(dim=7, head_dim=None),
+            "describes no model: dim must be divisible by",
+        ),
         (lambda t, d: d["config"].update(colour=7), "has no setting colour"),
         (lambda t, d: d["files"].update(other="0"), "must hold other, as config.json says"),
         (lambda t, d: d["special"].update(end=["x"]), "end.0 must be a whole number; got 'x'"),

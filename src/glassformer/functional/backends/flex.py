@@ -25,7 +25,7 @@ _NARROWEST = 16  # what the matrix units multiply at least
 _MOST_KERNELS = 256  # kinds of mask, bias, dtype and layout that may be compiled in one process
 
 
-def refusal(q: Tensor, k: Tensor, v: Tensor, site: Scoring, dropout: float) -> str | None:
+def refusal(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -> str | None:
     """Why this backend cannot do what is asked; None: it can."""
     if is_traced(q):
         return "this backend compiles by itself and cannot run inside another graph or transform"
@@ -38,7 +38,7 @@ def refusal(q: Tensor, k: Tensor, v: Tensor, site: Scoring, dropout: float) -> s
     if q.device.type == "cuda" and min(q.shape[-1], v.shape[-1]) < _NARROWEST:
         return f"FlexAttention's CUDA kernels need heads at least {_NARROWEST} wide"
     if q.device.type == "cpu":
-        learned = (q, k, v, *(site.bias.tensors() if site.bias is not None else ()))
+        learned = (q, k, v, *(scoring.bias.tensors() if scoring.bias is not None else ()))
         if torch.is_grad_enabled() and any(t.requires_grad for t in learned):
             return "FlexAttention computes no gradients on the CPU"
         if not has_avx2():
@@ -52,15 +52,18 @@ def attend(
     q: Float[Tensor, "B H L D"],
     k: Float[Tensor, "B K S D"],
     v: Float[Tensor, "B K S E"],
-    site: Scoring,
+    scoring: Scoring,
     dropout: float = 0.0,
 ) -> Float[Tensor, "B H L E"]:
     """The weighted sum of the values, by a kernel compiled for this kind of mask and bias."""
     del dropout  # refused above
     from torch._dynamo.exc import TorchDynamoException
 
-    score_mod, blocks = _score_mod(site, q.device), block_mask(site.mask, site.extent, q.device)
-    options = {"scale": site.scale, "enable_gqa": q.shape[1] != k.shape[1]}
+    score_mod, blocks = (
+        _score_mod(scoring, q.device),
+        block_mask(scoring.mask, scoring.extent, q.device),
+    )
+    options = {"scale": scoring.scale, "enable_gqa": q.shape[1] != k.shape[1]}
     try:
         with torch._dynamo.config.patch(recompile_limit=_MOST_KERNELS):
             return _compiled()(q, k, v, score_mod=score_mod, block_mask=blocks, **options)
@@ -130,11 +133,11 @@ def _listed(wanted: Tensor) -> tuple[Tensor, Tensor]:
     return count, which.to(torch.int32)
 
 
-def _score_mod(site: Scoring, device: torch.device) -> Callable[..., Tensor] | None:
-    bias, softcap = site.bias, site.softcap
+def _score_mod(scoring: Scoring, device: torch.device) -> Callable[..., Tensor] | None:
+    bias, softcap = scoring.bias, scoring.softcap
     if bias is None and softcap is None:
         return None
-    L, S = (torch.tensor(n, device=device) for n in site.extent[2:])
+    L, S = (torch.tensor(n, device=device) for n in scoring.extent[2:])
 
     def score_mod(score: Tensor, b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
         if softcap is not None:

@@ -23,39 +23,39 @@ _REGISTER = 16  # float32 numbers in the widest vector register that PyTorch use
 _SHORT = 1 << 14  # cells: up to here CPU gradients are slower in half precision
 
 
-def refusal(q: Tensor, k: Tensor, v: Tensor, site: Scoring, dropout: float) -> str | None:
+def refusal(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -> str | None:
     """Why this backend cannot do what is asked; None: it can."""
     del k, v, dropout
-    if site.softcap is not None:
+    if scoring.softcap is not None:
         return "scaled_dot_product_attention has no soft-capping"
-    if site.bias is not None and not site.bias.is_exact_in(q.dtype):
+    if scoring.bias is not None and not scoring.bias.is_exact_in(q.dtype):
         return f"scaled_dot_product_attention would round this bias to {q.dtype}, the dtype of q"
     if needs_more_derivatives():
         return "PyTorch's fused kernels have no forward-mode and no second derivatives"
     return None
 
 
-def form(q: Tensor, site: Scoring) -> str:
+def form(q: Tensor, scoring: Scoring) -> str:
     """How the kernel learns of the mask: a flag, or a "dense" tensor.
 
     "none", "is_causal", "tail" and "lower_right" are flags. "few" stands for a tensor too, which
     a flag could replace if the kernel did not lose NaN there.
     """
-    return _form(q, site, _remaining_mask(site))
+    return _form(q, scoring, _remaining_mask(scoring))
 
 
-def _remaining_mask(site: Scoring) -> Mask | None:
+def _remaining_mask(scoring: Scoring) -> Mask | None:
     # Without an offset, Causal hides something as soon as there are two queries.
-    mask = site.mask
-    if isinstance(mask, Causal) and mask.offset is None and sure(site.extent.L > 1):
+    mask = scoring.mask
+    if isinstance(mask, Causal) and mask.offset is None and sure(scoring.extent.L > 1):
         return mask
-    return essential(mask, site.extent)
+    return essential(mask, scoring.extent)
 
 
-def _form(q: Tensor, site: Scoring, mask: Mask | None) -> str:
-    L, S = site.extent[2:]
+def _form(q: Tensor, scoring: Scoring, mask: Mask | None) -> str:
+    L, S = scoring.extent[2:]
     is_flag = mask is None or (isinstance(mask, Causal) and mask.offset is None)
-    if site.bias is not None or not is_flag:
+    if scoring.bias is not None or not is_flag:
         return "dense"
     if q.device.type == "cpu" and not sure(S >= _REGISTER):
         # The flags' maximum over keys forgets NaN in what does not fill a vector register: a row
@@ -75,15 +75,15 @@ def attend(
     q: Float[Tensor, "B H L D"],
     k: Float[Tensor, "B K S D"],
     v: Float[Tensor, "B K S E"],
-    site: Scoring,
+    scoring: Scoring,
     dropout: float = 0.0,
 ) -> Float[Tensor, "B H L E"]:
     """The weighted sum of the values, by the fastest kernel that PyTorch has for the case."""
-    if _learns_slowly(q, k, v, site):
-        return attend(q.float(), k.float(), v.float(), site, dropout).to(v.dtype)
-    mask = _remaining_mask(site)
-    how = _form(q, site, mask)
-    q, scale = _with_positive_scale(q, site.scale)
+    if _learns_slowly(q, k, v, scoring):
+        return attend(q.float(), k.float(), v.float(), scoring, dropout).to(v.dtype)
+    mask = _remaining_mask(scoring)
+    how = _form(q, scoring, mask)
+    q, scale = _with_positive_scale(q, scoring.scale)
     D, E = q.shape[-1], v.shape[-1]
     if D != E:  # the fused kernels want one width; zeros change neither scores nor sums
         q, k, v = (F.pad(x, (0, max(D, E) - x.shape[-1])) for x in (q, k, v))
@@ -95,23 +95,23 @@ def attend(
         grouped = False
     options = {"dropout_p": dropout, "scale": scale, "enable_gqa": grouped}
     if how == "tail":
-        first = site.extent.L - site.extent.S
+        first = scoring.extent.L - scoring.extent.S
         seen = F.scaled_dot_product_attention(q[:, :, first:], k, v, is_causal=True, **options)
         out = F.pad(seen, (0, 0, first, 0))
     elif how in ("none", "is_causal"):
         out = F.scaled_dot_product_attention(q, k, v, is_causal=how == "is_causal", **options)
     elif how == "lower_right":
-        bias = _lower_right(site.extent)
+        bias = _lower_right(scoring.extent)
         out = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, **options)
     elif how == "few":
-        bias = _additive(q, site.extent, is_causal=mask is not None)
+        bias = _additive(q, scoring.extent, is_causal=mask is not None)
         out = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, **options)
     elif q.is_cuda:
-        filled, empty = _filled(_dense(q, site, mask))
+        filled, empty = _filled(_dense(q, scoring, mask))
         out = F.scaled_dot_product_attention(q, k, v, attn_mask=filled, **options)
         out = out.masked_fill(empty, 0.0)
     else:
-        dense = _dense(q, site, mask)
+        dense = _dense(q, scoring, mask)
         out = F.scaled_dot_product_attention(q, k, v, attn_mask=dense, **options)
     return out if D == E else out[..., :E]
 
@@ -124,11 +124,14 @@ def _with_positive_scale(q: Tensor, scale: float) -> tuple[Tensor, float]:
     return (-q, -scale) if scale < 0 else (q * 0.0, 1.0)
 
 
-def _learns_slowly(q: Tensor, k: Tensor, v: Tensor, site: Scoring) -> bool:
+def _learns_slowly(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring) -> bool:
     learns = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
     half = q.dtype in (torch.bfloat16, torch.float16)
     return (
-        learns and half and q.device.type == "cpu" and sure(site.extent.L * site.extent.S <= _SHORT)
+        learns
+        and half
+        and q.device.type == "cpu"
+        and sure(scoring.extent.L * scoring.extent.S <= _SHORT)
     )
 
 
@@ -157,14 +160,14 @@ def _additive(q: Tensor, extent: Extent, *, is_causal: bool) -> Tensor:
     return hidden.triu(extent.S - extent.L + 1)
 
 
-def _dense(q: Tensor, site: Scoring, mask: Mask | None) -> Tensor:
-    whole = Tile.whole(site.extent, q.device)
+def _dense(q: Tensor, scoring: Scoring, mask: Mask | None) -> Tensor:
+    whole = Tile.whole(scoring.extent, q.device)
     allowed = None if mask is None else mask.tile(whole)
-    if site.bias is not None:
-        scores = site.bias.tile(whole).to(q.dtype)
+    if scoring.bias is not None:
+        scores = scoring.bias.tile(whole).to(q.dtype)
         return _as_matrix(scores if allowed is None else scores.masked_fill(~allowed, -torch.inf))
     assert allowed is not None, "without mask and bias the form is not dense"
-    return _as_matrix(allowed.expand(*allowed.shape[:-2], *site.extent[2:]))
+    return _as_matrix(allowed.expand(*allowed.shape[:-2], *scoring.extent[2:]))
 
 
 def _as_matrix(tile: Tensor) -> Tensor:

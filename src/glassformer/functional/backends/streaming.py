@@ -25,9 +25,9 @@ from glassformer.functional.graph_capture import is_traced
 from glassformer.functional.tiles import Plan, tile_scores, working_dtype
 
 
-def refusal(q: Tensor, k: Tensor, v: Tensor, site: Scoring, dropout: float) -> str | None:
+def refusal(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -> str | None:
     """Why this backend cannot do what is asked; None: it can."""
-    del k, v, site, dropout
+    del k, v, scoring, dropout
     if is_traced(q) and (torch.compiler.is_exporting() or not torch.compiler.is_compiling()):
         # A compiled function may be left for a while; nothing else here may.
         return "it plans by the values of masks, which a graph or a transform does not have"
@@ -38,21 +38,21 @@ def attend(
     q: Float[Tensor, "B H L D"],
     k: Float[Tensor, "B K S D"],
     v: Float[Tensor, "B K S E"],
-    site: Scoring,
+    scoring: Scoring,
     dropout: float = 0.0,
 ) -> Float[Tensor, "B H L E"]:
     """The weighted sum of the values, without ever holding the weights."""
-    tensors = site.bias.tensors() if site.bias is not None else ()
-    plan = Plan.of(site.extent, site.mask, q.device)
+    tensors = scoring.bias.tensors() if scoring.bias is not None else ()
+    plan = Plan.of(scoring.extent, scoring.mask, q.device)
     keep = Keep.drawn(dropout, q.device) if dropout else None
-    return _Streaming.apply(Call(site, plan, keep), q, k, v, *tensors)  # type: ignore[return-value]
+    return _Streaming.apply(Call(scoring, plan, keep), q, k, v, *tensors)  # type: ignore[return-value]
 
 
 def forward(
-    q: Tensor, k: Tensor, v: Tensor, site: Scoring, plan: Plan, keep: "Keep | None" = None
+    q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, plan: Plan, keep: "Keep | None" = None
 ) -> tuple[Float[Tensor, "B H L E"], Float[Tensor, "B H L"]]:
     """Out, and the log-sum-exp of every row of scores (−∞ where nothing is allowed)."""
-    B, H, L, _ = site.extent
+    B, H, L, _ = scoring.extent
     dtype = working_dtype(q.dtype)
     out = torch.empty(B, H, L, v.shape[-1], dtype=q.dtype, device=q.device)
     lse = torch.empty(B, H, L, dtype=dtype, device=q.device)
@@ -62,7 +62,7 @@ def forward(
         total = torch.zeros(shape, dtype=dtype, device=q.device)
         summed = torch.zeros(*shape, v.shape[-1], dtype=dtype, device=q.device)
         for tile in tiles:
-            scores = tile_scores(q, k, site, tile)
+            scores = tile_scores(q, k, scoring, tile)
             higher = torch.maximum(top, scores.amax(-1))
             finite = higher.masked_fill(higher.isneginf(), 0.0)  # −∞ − −∞ has no value
             weights = scores.sub_(finite[..., None]).exp_()  # B H R C
@@ -82,7 +82,7 @@ class _Streaming(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, call: Call, q: Tensor, k: Tensor, v: Tensor, *tensors: Tensor) -> Tensor:
         with without_autocast(q):
-            out, lse = forward(q, k, v, call.site, call.plan, call.keep)
+            out, lse = forward(q, k, v, call.scoring, call.plan, call.keep)
         ctx.save_for_backward(q, k, v, *tensors, out, lse)
         ctx.call = call
         return out

@@ -20,7 +20,7 @@ from glassformer.functional.tiles import Plan, split_groups, tile_scores, workin
 class Call(NamedTuple):
     """One call of streaming attention: all but its tensors."""
 
-    site: Scoring
+    scoring: Scoring
     plan: Plan
     keep: "Keep | None"
 
@@ -29,7 +29,7 @@ def first_gradients(
     call: Call, out: Tensor, lse: Tensor, grad_out: Tensor, *operands: Tensor
 ) -> tuple[Tensor, ...]:
     """The gradients of q, k, v and the tensors of the bias."""
-    site, plan, keep = call
+    scoring, plan, keep = call
     q, k, v, *tensors = operands
     dtype = working_dtype(q.dtype)
     dq, dk, dv = (torch.zeros_like(x, dtype=dtype) for x in (q, k, v))
@@ -41,8 +41,8 @@ def first_gradients(
         g, q_rows = grad_out[:, :, rows], q[:, :, rows].to(dtype)
         for tile in tiles:
             cols = tile.cols
-            scores = tile_scores(q, k, site, tile)
-            bend = _softcap_slope(q, k, site, tile) if site.softcap is not None else None
+            scores = tile_scores(q, k, scoring, tile)
+            bend = _softcap_slope(q, k, scoring, tile) if scoring.softcap is not None else None
             weights = scores.sub_(finite[:, :, rows]).exp_()
             dweights = times(g, v[:, :, cols].to(dtype).transpose(-1, -2))
             kept = weights
@@ -51,12 +51,12 @@ def first_gradients(
                 kept, dweights = weights * factor, dweights * factor
             dv[:, :, cols] += _gathered(kept, g, k.shape[1])
             dscores = weights * (dweights - drift[:, :, rows])
-            if site.bias is not None:
-                site.bias.accumulate(sums, dscores, tile)
+            if scoring.bias is not None:
+                scoring.bias.accumulate(sums, dscores, tile)
             if bend is not None:
                 dscores = dscores * bend
-            dq[:, :, rows] += times(dscores, k[:, :, cols].to(dtype)) * site.scale
-            dk[:, :, cols] += _gathered(dscores, q_rows, k.shape[1]) * site.scale
+            dq[:, :, rows] += times(dscores, k[:, :, cols].to(dtype)) * scoring.scale
+            dk[:, :, cols] += _gathered(dscores, q_rows, k.shape[1]) * scoring.scale
     grads = (dq, dk, dv, *sums)
     return tuple(g.to(x.dtype) for g, x in zip(grads, operands, strict=True))
 
@@ -94,16 +94,16 @@ def _out_by_rows(
     call: Call, q: Tensor, k: Tensor, v: Tensor, *tensors: Tensor
 ) -> Iterator[tuple[slice, Tensor]]:
     """Chunks of rows of attention by operations that autograd knows; empty chunks left out."""
-    site, plan, keep = call
-    if site.bias is not None:
-        site = site._replace(bias=site.bias.with_tensors(tensors))
+    scoring, plan, keep = call
+    if scoring.bias is not None:
+        scoring = scoring._replace(bias=scoring.bias.with_tensors(tensors))
     if keep is None:  # dropout is drawn by tile; without it, chunks are cut for full width
-        plan = Plan.of(site.extent, site.mask, q.device, wide=True)
+        plan = Plan.of(scoring.extent, scoring.mask, q.device, wide=True)
     dtype = working_dtype(q.dtype)
     for rows, tiles in plan.chunks():
         if not tiles:
             continue
-        parts = [tile_scores(q, k, site, tile) for tile in tiles]
+        parts = [tile_scores(q, k, scoring, tile) for tile in tiles]
         scores = torch.cat(parts, dim=-1)
         empty = scores.isneginf().all(-1, keepdim=True)
         weights = scores.masked_fill(empty, 0.0).softmax(-1).masked_fill(empty, 0.0)
@@ -133,11 +133,11 @@ class Keep:
         return (noise >= self.dropout).to(like.dtype) / (1 - self.dropout)
 
 
-def _softcap_slope(q: Tensor, k: Tensor, site: Scoring, tile: Tile) -> Tensor:
+def _softcap_slope(q: Tensor, k: Tensor, scoring: Scoring, tile: Tile) -> Tensor:
     # d/dx of c·tanh(x/c) is 1 − tanh²(x/c), at the capped scores without bias or mask.
-    bare = site._replace(mask=None, bias=None)
+    bare = scoring._replace(mask=None, bias=None)
     capped = tile_scores(q, k, bare, tile)
-    return 1 - (capped / site.softcap) ** 2  # type: ignore[operator]
+    return 1 - (capped / scoring.softcap) ** 2  # type: ignore[operator]
 
 
 def times(

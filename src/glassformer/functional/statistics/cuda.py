@@ -28,14 +28,14 @@ _PROGRAMS_PER_CORE = 6  # of the GPU: with fewer some of its cores would stand i
 
 def refusal(
     q: Tensor,
-    site: Scoring,
+    scoring: Scoring,
     *,
     map_size: int | tuple[int, int] | None = None,
     top: int | None = None,
     stands: Tensor | None = None,
 ) -> str | None:
     """Why the kernels cannot do what is asked; None: they can."""
-    B, _, L, S = site.extent
+    B, _, L, S = scoring.extent
     if torch.compiler.is_compiling():
         return "the kernels are not traced into a compiled graph"
     if (why := _no_triton(q.device)) is not None:
@@ -51,9 +51,9 @@ def refusal(
         return "the kernels do not look for the strongest keys"
     if stands is not None:
         return "the kernels know queries that stand at the last keys, side by side"
-    if site.mask is not None and not _is_known_mask(site.mask):
+    if scoring.mask is not None and not _is_known_mask(scoring.mask):
         return "the kernels know Causal, Window, Padding and Prefix, joined by &, and no other mask"
-    if site.bias is not None and not _is_known_bias(site.bias, site.extent):
+    if scoring.bias is not None and not _is_known_bias(scoring.bias, scoring.extent):
         return "the kernels know ALiBi, aligned bottom-right, and no other bias"
     M, N = _pair(map_size)
     if min(M, N) < 1 or max(L, S) * (min(M, L) + 1) >= 1 << 31:
@@ -64,7 +64,7 @@ def refusal(
 def measure(
     q: Float[Tensor, "B H L D"],
     k: Float[Tensor, "B K S D"],
-    site: Scoring,
+    scoring: Scoring,
     *,
     lse: Float[Tensor, "B H L"] | None,
     map_size: int | tuple[int, int] | None,
@@ -77,8 +77,8 @@ def measure(
     from glassformer.functional.statistics.kernels import statistics_kernel
 
     del stands
-    lse = row_lse(q, k, site) if lse is None else lse.to(torch.float32, copy=True).contiguous()
-    B, H, L, S = site.extent
+    lse = row_lse(q, k, scoring) if lse is None else lse.to(torch.float32, copy=True).contiguous()
+    B, H, L, S = scoring.extent
     M, N = (min(n, most) for n, most in zip(_pair(map_size), (L, S), strict=True))
     shape = _statistics_shape(q, distance)
     # A block of keys stays in one column of the map: the size that wastes least of its last one,
@@ -95,7 +95,7 @@ def measure(
     entropy, far, peak = per_row = zeros(3, B, H, L)
     mass, maximum = zeros(2, B, H, M, N) if map_size is not None else (peak, peak)
     received = zeros(B, H, S)
-    operands = _Operands.of(q, k, site)
+    operands = _Operands.of(q, k, scoring)
     launch: Any = statistics_kernel[(programs * n_parts,)]
     with torch.cuda.device_of(q):
         for careful, cut in ((False, shape), (True, shape._replace(stages=1, registers=None))):
@@ -140,17 +140,17 @@ def measure(
 
 
 def row_lse(
-    q: Float[Tensor, "B H L D"], k: Float[Tensor, "B K S D"], site: Scoring
+    q: Float[Tensor, "B H L D"], k: Float[Tensor, "B K S D"], scoring: Scoring
 ) -> Float[Tensor, "B H L"]:
     """The log-sum-exp of every row of scores; −∞ where nothing is allowed."""
     from glassformer.functional.statistics.kernels import lse_kernel
 
-    B, H, L, S = site.extent
+    B, H, L, S = scoring.extent
     shape = _lse_shape(q)
     n_blocks = _blocks(L, shape.rows)
     n_parts = _parts(B * H * n_blocks, _blocks(S, shape.keys), q.device)
     parts = torch.empty(n_parts, B, H, L, dtype=torch.float32, device=q.device)
-    operands = _Operands.of(q, k, site)
+    operands = _Operands.of(q, k, scoring)
     launch: Any = lse_kernel[(B * H * n_blocks * n_parts,)]
     with torch.cuda.device_of(q):
         launch(
@@ -286,19 +286,19 @@ class _Operands(NamedTuple):
     constants: dict[str, Any]
 
     @classmethod
-    def of(cls, q: Tensor, k: Tensor, site: Scoring) -> "_Operands":
+    def of(cls, q: Tensor, k: Tensor, scoring: Scoring) -> "_Operands":
         q, k = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k))
         if q.dtype == torch.bfloat16 and not q.is_cuda:
             q, k = q.float(), k.float()  # the interpreter would multiply the bits as integers
-        scale, cap = site.scale * _LOG2E, 0.0
-        if site.softcap is not None:
-            scale, cap = site.scale / site.softcap, site.softcap * _LOG2E
+        scale, cap = scoring.scale * _LOG2E, 0.0
+        if scoring.softcap is not None:
+            scale, cap = scoring.scale / scoring.softcap, scoring.softcap * _LOG2E
         if scale < 0:  # the largest product is to be the largest score
             q, scale = -q, -scale
-        limits = Limits.of(site.mask, site.extent).tensor(site.extent.B, q.device)
+        limits = Limits.of(scoring.mask, scoring.extent).tensor(scoring.extent.B, q.device)
         slopes = limits  # not looked at
-        if isinstance(site.bias, ALiBi):
-            slopes = site.bias.slopes.detach().float() * _LOG2E
+        if isinstance(scoring.bias, ALiBi):
+            slopes = scoring.bias.slopes.detach().float() * _LOG2E
         H, D = q.shape[1], q.shape[3]
         per_batch = 6 if len(limits) > 1 else 0
         return cls(
@@ -309,8 +309,8 @@ class _Operands(NamedTuple):
             {
                 "D": D,
                 "WIDTH": max(16, 1 << (D - 1).bit_length()),
-                "ALIBI": site.bias is not None,
-                "SOFTCAP": site.softcap is not None,
+                "ALIBI": scoring.bias is not None,
+                "SOFTCAP": scoring.softcap is not None,
                 # A float32 product from three of tf32 is exact to about 2⁻²¹.
                 "PRECISION": "tf32x3" if q.dtype == torch.float32 else "ieee",
             },

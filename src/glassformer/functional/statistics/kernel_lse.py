@@ -141,9 +141,9 @@ def _is_same(call: _Call) -> bool:
         return False
     # PyTorch's causal flag lets the first query stand at the first key.
     mask = Causal(offset=0) if call.is_causal else None
-    site = check_scoring(q, k, mask=mask, bias=None, scale=call.scale, softcap=None)
-    L, S = site.extent[2:]
+    scoring = check_scoring(q, k, mask=mask, bias=None, scale=call.scale, softcap=None)
+    L, S = scoring.extent[2:]
     rows = torch.tensor([0, L // 2, L - 1], device=q.device)
-    tile = Tile(site.extent, rows, slice(0, S), q.device)
-    apart = (tile_scores(q, k, site, tile).logsumexp(-1) - lse[:, :, rows]).abs()
+    tile = Tile(scoring.extent, rows, slice(0, S), q.device)
+    apart = (tile_scores(q, k, scoring, tile).logsumexp(-1) - lse[:, :, rows]).abs()
     return bool((apart <= _NEAR * lse[:, :, rows].abs().clamp(min=1)).all())

@@ -29,7 +29,7 @@ class Top:
 def measure(
     q: Float[Tensor, "B H L D"],
     k: Float[Tensor, "B K S D"],
-    site: Scoring,
+    scoring: Scoring,
     *,
     lse: Float[Tensor, "B H L"] | None,
     map_size: int | tuple[int, int] | None,
@@ -39,23 +39,23 @@ def measure(
     progress: Callable[[float], None] | None,
 ) -> dict[str, Any]:
     """The fields of `AttentionStatistics`."""
-    B, H, L, S = site.extent
+    B, H, L, S = scoring.extent
     dtype = working_dtype(q.dtype)
-    maps = None if map_size is None else MapSums(site.extent, map_size, dtype, q.device)
+    maps = None if map_size is None else MapSums(scoring.extent, map_size, dtype, q.device)
     names = _PER_ROW if distance else _PER_ROW[:-1]
     per_row = {n: torch.zeros(B, H, L, dtype=dtype, device=q.device) for n in names}
     stands = torch.arange(S - L, S, device=q.device) if stands is None else stands
     received = torch.zeros(B, H, S, dtype=dtype, device=q.device)
     strongest = None if top is None else _Strongest(min(top, S), (B, H, L), dtype, q.device)
 
-    plan = Plan.of(site.extent, site.mask, q.device, wide=True)
+    plan = Plan.of(scoring.extent, scoring.mask, q.device, wide=True)
     for rows, tiles in plan.chunks():
-        kept = tile_scores(q, k, site, tiles[0]) if len(tiles) == 1 else None
-        known = _chunk_lse(q, k, site, tiles, rows, kept) if lse is None else lse[:, :, rows]
+        kept = tile_scores(q, k, scoring, tiles[0]) if len(tiles) == 1 else None
+        known = _chunk_lse(q, k, scoring, tiles, rows, kept) if lse is None else lse[:, :, rows]
         per_row["lse"][:, :, rows] = known
         finite = known.to(dtype).masked_fill(known.isneginf(), 0.0)[..., None]
         for tile in tiles:
-            scores = tile_scores(q, k, site, tile) if kept is None else kept
+            scores = tile_scores(q, k, scoring, tile) if kept is None else kept
             log_weights = scores.sub_(finite)
             weights = log_weights.exp()
             # A weight of 0 has logarithm −∞; 0 · −∞ has no value, 0 · −1000 is 0.
@@ -84,12 +84,12 @@ def measure(
 
 
 def row_lse(
-    q: Float[Tensor, "B H L D"], k: Float[Tensor, "B K S D"], site: Scoring
+    q: Float[Tensor, "B H L D"], k: Float[Tensor, "B K S D"], scoring: Scoring
 ) -> Float[Tensor, "B H L"]:
     """The log-sum-exp of every row of scores; −∞ where nothing is allowed."""
-    lse = torch.empty(site.extent[:3], dtype=working_dtype(q.dtype), device=q.device)
-    for rows, tiles in Plan.of(site.extent, site.mask, q.device).chunks():
-        lse[:, :, rows] = _chunk_lse(q, k, site, tiles, rows, None)
+    lse = torch.empty(scoring.extent[:3], dtype=working_dtype(q.dtype), device=q.device)
+    for rows, tiles in Plan.of(scoring.extent, scoring.mask, q.device).chunks():
+        lse[:, :, rows] = _chunk_lse(q, k, scoring, tiles, rows, None)
     return lse
 
 
@@ -119,12 +119,12 @@ class _Strongest:
 
 
 def _chunk_lse(
-    q: Tensor, k: Tensor, site: Scoring, tiles: list[Tile], rows: slice, kept: Tensor | None
+    q: Tensor, k: Tensor, scoring: Scoring, tiles: list[Tile], rows: slice, kept: Tensor | None
 ) -> Tensor:
     if kept is not None:
         return kept.logsumexp(-1)
-    shape = (*site.extent[:2], rows.stop - rows.start)
+    shape = (*scoring.extent[:2], rows.stop - rows.start)
     lse = torch.full(shape, -torch.inf, dtype=working_dtype(q.dtype), device=q.device)
     for tile in tiles:
-        lse = torch.logaddexp(lse, tile_scores(q, k, site, tile).logsumexp(-1))
+        lse = torch.logaddexp(lse, tile_scores(q, k, scoring, tile).logsumexp(-1))
     return lse

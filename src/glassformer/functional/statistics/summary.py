@@ -62,21 +62,21 @@ def attention_statistics(
     >>> attention_statistics(q, k).received.squeeze()
     tensor([1., 1., 1., 1.])
     """
-    site = check_scoring(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
+    scoring = check_scoring(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
     if top is not None and top < 1:
         raise ConfigError(f"top must be at least 1; got {top}. Leave it out for none.")
     if lse is not None:
-        _check_lse(lse, site)
+        _check_lse(lse, scoring)
     if stands is not None and stands.shape != q.shape[2:3]:
         raise ShapeError(
             f"stands must name a key for each of the {q.shape[2]} queries; got shape "
             f"{tuple(stands.shape)}. Leave it out where they stand at the last keys."
         )
     asked = {"map_size": map_size, "top": top, "stands": stands}
-    fused = cuda.refusal(q, site, **asked) is None
+    fused = cuda.refusal(q, scoring, **asked) is None
     with torch.no_grad(), without_autocast(q):
         measure = cuda.measure if fused else streaming.measure
-        found = measure(q, k, site, **asked, distance=distance, lse=lse, progress=progress)
+        found = measure(q, k, scoring, **asked, distance=distance, lse=lse, progress=progress)
         return AttentionStatistics(**found)
 
 
@@ -90,10 +90,10 @@ def attention_lse(
     softcap: float | None = None,
 ) -> Float[Tensor, "B H L"]:
     """The log-sum-exp of every row of scores: all that is needed to get exact weights anywhere."""
-    site = check_scoring(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
-    fused = cuda.refusal(q, site) is None
+    scoring = check_scoring(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
+    fused = cuda.refusal(q, scoring) is None
     with torch.no_grad(), without_autocast(q):
-        return (cuda if fused else streaming).row_lse(q, k, site)
+        return (cuda if fused else streaming).row_lse(q, k, scoring)
 
 
 def attention_tile(
@@ -114,19 +114,19 @@ def attention_tile(
     >>> attention_tile(q, k, attention_lse(q, k, scale=1.0), [1], slice(0, 2), scale=1.0).squeeze()
     tensor([0.2689, 0.7311])
     """
-    site = check_scoring(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
-    _check_lse(lse, site)
-    queries = as_indices(rows, site.extent.L, "rows", q.device)
-    keys = as_indices(cols, site.extent.S, "cols", q.device)
+    scoring = check_scoring(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
+    _check_lse(lse, scoring)
+    queries = as_indices(rows, scoring.extent.L, "rows", q.device)
+    keys = as_indices(cols, scoring.extent.S, "cols", q.device)
     with torch.no_grad(), without_autocast(q):
-        scores = tile_scores(q, k, site, Tile(site.extent, queries, keys, q.device))
+        scores = tile_scores(q, k, scoring, Tile(scoring.extent, queries, keys, q.device))
         known = lse[:, :, queries, None].to(scores.dtype)
         return scores.sub_(known.masked_fill(known.isneginf(), 0.0)).exp_()
 
 
-def _check_lse(lse: Tensor, site: Scoring) -> None:
-    if tuple(lse.shape) != site.extent[:3]:
+def _check_lse(lse: Tensor, scoring: Scoring) -> None:
+    if tuple(lse.shape) != scoring.extent[:3]:
         raise ShapeError(
-            f"lse must be (B, H, L) = {site.extent[:3]}; got {tuple(lse.shape)}. "
+            f"lse must be (B, H, L) = {scoring.extent[:3]}; got {tuple(lse.shape)}. "
             "It comes from attention_lse(q, k, ...) or attention_statistics(q, k, ...).lse."
         )

@@ -218,10 +218,10 @@ class GGUFFile:
         turned = re.search(r"\.attn_([qk])\.", name) if self.kind == "llama" else None
         if turned is None:
             return whole
-        n_heads = self.config.n_heads if turned[1] == "q" else self.config.kv_heads
-        if len(whole) != n_heads * self.config.head_width:
+        n_heads = self.config.n_heads if turned[1] == "q" else self.config.n_kv_heads
+        if len(whole) != n_heads * self.config.head_dim:
             raise CheckpointError(
-                f"{name} in {self.path} must have {n_heads * self.config.head_width} rows by the "
+                f"{name} in {self.path} must have {n_heads * self.config.head_dim} rows by the "
                 f"header; it has {len(whole)}."
             )
         return unpermuted(whole, n_heads)

@@ -205,9 +205,6 @@ def _expressed(architecture: Architecture, config: Config) -> tuple[dict[str, An
 def _comparable(config: Config) -> dict[str, Any]:
     """What makes a model what it is: dropout is a matter of training."""
     full = config.replace(
-        n_kv_heads=config.kv_heads,
-        head_dim=config.head_width,
-        hidden_dim=config.hidden,
         n_decoder_layers=config.decoder_layers if config.family == "encoder_decoder" else None,
         dropout=Dropout(),
         output=replace(config.output, pooling="mean"),

@@ -125,8 +125,8 @@ class Table:
 def part_sizes(name: str, rows: int, config: Config) -> list[int]:
     """How the rows of a joined tensor of ours divide: q, k, v by their heads, others in halves."""
     if ".qkv." in name:
-        kv = config.kv_heads * config.head_width
-        return [config.n_heads * config.head_width, kv, kv]
+        kv = config.n_kv_heads * config.head_dim
+        return [config.n_heads * config.head_dim, kv, kv]
     return [rows // 2, rows // 2]
 
 

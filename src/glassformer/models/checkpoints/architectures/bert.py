@@ -110,7 +110,7 @@ def _write(config: Config, *, reserved: int) -> dict[str, Any]:
         "hidden_size": config.dim,
         "num_hidden_layers": config.n_layers,
         "num_attention_heads": config.n_heads,
-        "intermediate_size": config.hidden,
+        "intermediate_size": config.hidden_dim,
         "max_position_embeddings": config.max_len + reserved,
         "hidden_act": FOREIGN_ACTIVATIONS[config.activation],
         "layer_norm_eps": config.norms.eps,

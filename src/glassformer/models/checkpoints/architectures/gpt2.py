@@ -60,7 +60,7 @@ def _write(config: Config) -> dict[str, Any]:
         "n_embd": config.dim,
         "n_layer": config.n_layers,
         "n_head": config.n_heads,
-        "n_inner": config.hidden,
+        "n_inner": config.hidden_dim,
         "n_positions": config.max_len,
         "activation_function": FOREIGN_ACTIVATIONS[config.activation],
         "layer_norm_epsilon": config.norms.eps,
