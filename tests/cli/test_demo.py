@@ -71,7 +71,7 @@ def test_the_cat_is_translated_and_looked_at(run, lang, elsewhere):
 def test_a_folder_that_cannot_be_written_is_no_end(run, elsewhere):
     (elsewhere / "glassformer-demo").write_text("mine")
     code, out, _ = run("demo")
-    assert code == 0 and "No page and no picture" in out and "9  " in out
+    assert code == 0 and "The page and the picture could not be written" in out and "9  " in out
     assert (elsewhere / "glassformer-demo").read_text() == "mine"
 
 

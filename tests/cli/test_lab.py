@@ -27,14 +27,14 @@ def test_the_list_names_every_experiment_with_its_claim_and_time(run):
     assert f"(about {find_experiment('scale').seconds['full']} s)" in " ".join(out.split())
     assert max(map(cell_len, out.splitlines())) <= 80
     chinese = run("lab", "--lang", "zh")[1]
-    assert "分数必须除以 √d_k" in chinese and "别只是相信" in chinese
+    assert "分数必须除以 √d_k" in chinese and "不要轻信" in chinese
     assert f"（约 {find_experiment('scale').seconds['full']} 秒）" in re.sub(r"\n *", "", chinese)
 
 
 def test_a_run_has_claim_prediction_figure_numbers_verdict_and_place(run):
     code, out, err = run("lab", "scale", *QUICK)
     assert (code, err) == (0, "")
-    parts = ["Claim", "Prediction", "Measured", "Verdict", "Why", "Where to look"]
+    parts = ["Claim", "Prediction", "Measured", "Verdict", "Why", "In the code"]
     lines = out.splitlines()
     assert [line for line in lines if line in parts] == parts
     assert "● q · k" in out and "○ q · k / √d_k" in out
@@ -48,7 +48,7 @@ def test_a_run_has_claim_prediction_figure_numbers_verdict_and_place(run):
 def test_the_same_in_chinese(run):
     code, out, err = run("lab", "scale", *QUICK, "--lang", "zh")
     assert (code, err) == (0, "")
-    for word in ("说法", "预测", "测量", "结论", "为什么", "看哪里的代码", "成立"):
+    for word in ("论断", "预测", "测量", "结论", "为什么", "对应代码", "成立"):
         assert re.search(rf"^ *{word}", out, re.MULTILINE), word
     assert max(map(cell_len, out.splitlines())) <= 80
 
@@ -101,8 +101,8 @@ def test_pictures(run, tmp_path, language):
         (("lab", "scale", "--png", "a.jpg"), "must end in .png; got 'a.jpg'"),
         (("lab", "scale", "--svg", "a.png"), "must end in .svg; got 'a.png'"),
         (("lab", "scale", "--png", "no/such/a.png"), "a folder that exists; no/such is none"),
-        (("lab", "--json"), "Name one of: linear, batched"),
-        (("lab", "--seed", "3"), "belong to an experiment; got none"),
+        (("lab", "--json"), "Choose one of: linear, batched"),
+        (("lab", "--seed", "3"), "need an experiment"),
     ],
 )
 def test_refusals(run, words, sentence):

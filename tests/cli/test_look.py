@@ -122,7 +122,7 @@ def test_every_kind_of_figure(run, folders, tmp_path, kind):
 
 
 def test_help_tells_of_figures_and_runs_in_both_languages(run):
-    for code, words in (("en", "how spread attention"), ("zh", "每一层的注意力有多分散")):
+    for code, words in (("en", "how spread out attention"), ("zh", "每一层的注意力有多分散")):
         out = run("look", "--help", "--lang", code)[1]
         assert words in out.replace("\n", "").replace("  ", "") or words in " ".join(out.split())
         assert "--figure head|heads|alignment|entropy" in out and "--run N" in out
@@ -175,9 +175,9 @@ def test_a_page(run, folders, tmp_path):
         (("look", "abc", "-m", "DIR/decoder", "--scale", "log"), "scale must be quantile or row"),
         (("look", "", "-m", "DIR/decoder"), "must have at least one token"),
         (("look", "--trace", "nowhere"), "nowhere is not there"),
-        (("look", "ab", "-m", "DIR/decoder", "--append"), "give a text and --trace"),
-        (("look", "--trace", "a.trace", "--append"), "give a text and --trace"),
-        (("look", "ab", "-m", "DIR/decoder", "--run", "0"), "Leave out the text, or --run"),
+        (("look", "ab", "-m", "DIR/decoder", "--append"), "pass both a text and --trace"),
+        (("look", "--trace", "a.trace", "--append"), "pass both a text and --trace"),
+        (("look", "ab", "-m", "DIR/decoder", "--run", "0"), "but a text was given too"),
         (("look", "ab", "-m", "DIR/decoder", "--png", "a.png", "--figure", "x"), "got 'x'"),
         (
             ("look", "ab", "-m", "DIR/decoder", "--png", "a.png", "--figure", "alignment"),

@@ -42,27 +42,27 @@ def test_every_example_in_the_sentences_can_be_read(example):
 
 
 WRONG = [
-    ("", "made of causal, window(3), prefix(4), padding([3, 5]), documents([0, 0, 1, 1]), joined"),
-    ("causal &", "joined by & | ~ and parentheses; got 'causal &'"),
+    ("", "combines causal, window(3), prefix(4), padding([3, 5]), documents([0, 0, 1, 1]) with &"),
+    ("causal &", "with & | ~ and parentheses; got 'causal &'"),
     ("causal; causal", "got 'causal; causal'"),
     ("x = causal", "got 'x = causal'"),
     ("cauzal", "A mask is one of causal, window(3)"),
     ("cauzal & causal", "got 'cauzal'"),
     ("eval(1)", "got 'eval'"),
-    ("causal and window(3)", "joined by & (both), | (either) and ~ (not) only; got 'causal and"),
+    ("causal and window(3)", "combined with & (and), | (or) and ~ (not) only; got 'causal and"),
     ("not causal", "got 'not causal'"),
     ("causal ^ window(3)", "got 'causal ^ window(3)'"),
     ("causal < window(3)", "got 'causal < window(3)'"),
     ("-causal", "got '-causal'"),
-    ("3", "may stand in a mask expression; got '3'"),
+    ("3", "may contain only causal, window(3)"),
     ("'causal'", "got \"'causal'\""),
     ("causal.offset", "got 'causal.offset'"),
     ("__import__('os').system('true')", "got \"__import__('os').system('true')\""),
     ("window(3)(4)", "got 'window(3)(4)'"),
     ("[causal for x in y]", "got '[causal for x in y]'"),
     ("lambda: causal", "got 'lambda: causal'"),
-    ("window", "window needs a number or a list in parentheses; write window(3)"),
-    ("padding()", "padding needs a number or a list in parentheses; write padding([3, 5])"),
+    ("window", "window needs a number or a list in parentheses, such as window(3)"),
+    ("padding()", "padding needs a number or a list in parentheses, such as padding([3, 5])"),
     ("window(2.5)", "window(left=…) takes a whole number; got '2.5'"),
     ("window(True)", "got 'True'"),
     ("window(None)", "got 'None'"),
@@ -87,7 +87,7 @@ WRONG = [
     ("~" * 5000 + "causal", "~~~…'"),
     ("(" * 300 + "causal" + ")" * 300, "(((…'"),
     ("causal\0", "got 'causal\\x00'"),
-    ("'\\d'", "may stand in a mask expression"),
+    ("'\\d'", "A mask expression may contain only"),
 ]
 
 

@@ -12,6 +12,7 @@ def test_every_preset_is_listed(run):
     for name in PRESETS:
         assert name in out
     assert "124.4 M" in out and "8.0 G" in out and "36.0 KiB" in out
+    assert "encoder-decoder" in out and "cache/token" in out and "…" not in out
 
 
 def test_a_narrow_window_loses_columns_and_no_digits(run):
@@ -56,7 +57,9 @@ def test_what_comes_with_the_package(run):
     code, out, _ = run("models", "reader")
     assert code == 0 and out.startswith("# reader") and "## Limits" in out
     code, _, err = run("models", "gpt-2")
-    assert code == 2 and "must be one of reader, translator, writer; got 'gpt-2'" in err
+    assert (
+        code == 2 and "No model is called 'gpt-2'. Choose one of reader, translator, writer." in err
+    )
 
 
 def test_gaps_are_filled_without_naming_a_model(run):

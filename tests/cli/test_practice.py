@@ -41,8 +41,8 @@ def folder(tmp_path, monkeypatch):
 def test_without_a_terminal_it_creates_grades_once_and_says_how_to_go_on(run, folder):
     code, out, err = run("practice")
     assert (code, err) == (0, "")
-    assert f"{FIRST.entry[0]} returns nothing yet" in out
-    assert "This is no terminal" in out
+    assert f"{FIRST.entry[0]} returns None" in out
+    assert "Not a terminal" in out
     assert f"glassformer practice run {FIRST.name}\n" in out
     names = {path.name for path in folder.glob("*.py")}
     assert names == {exercise.file_name for exercise in all_exercises()}
@@ -58,7 +58,7 @@ def test_another_folder_is_named_in_what_to_type(run, tmp_path):
 def test_an_exercise_can_be_begun_with(run, folder):
     code, out, err = run("practice", SECOND.name)
     assert (code, err) == (0, "")
-    assert f"{SECOND.entry[0]} returns nothing yet" in out
+    assert f"{SECOND.entry[0]} returns None" in out
     assert f"glassformer practice run {SECOND.name}\n" in out
 
 
@@ -125,7 +125,7 @@ def test_reset_does_not_act_unasked(run, folder):
     file = folder / FIRST.file_name
     file.write_text("mine", "utf-8")
     code, _, err = run("practice", "reset", FIRST.name)
-    assert code == 2 and "Say --yes" in err and file.read_text("utf-8") == "mine"
+    assert code == 2 and "Pass --yes" in err and file.read_text("utf-8") == "mine"
     code, _, err = run("practice", "reset", FIRST.name, "--yes")
     assert code == 0 and "Your version is in old/" in err
     assert file.read_text("utf-8").endswith(FIRST.stub)
@@ -135,7 +135,7 @@ def test_reset_does_not_act_unasked(run, folder):
 def test_verify_says_what_it_proved(run):
     code, out, _ = run("practice", "verify", FIRST.name)
     n = len(FIRST.faults())
-    assert code == 0 and f"1 exercises and {n} faults: every stub fails" in out
+    assert code == 0 and f"1 exercises, {n} faults: every stub fails" in out
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_verify_says_what_it_proved(run):
         (["atention"], "There is no exercise atention; did you mean attention?"),
         (["run", "attention"], "There are no exercises in glassformer-practice yet."),
         (["reset", "attention", "--yes"], "There are no exercises in glassformer-practice yet."),
-        (["verify"], "Say which exercise to verify, or --all."),
+        (["verify"], "Name the exercise to verify, or pass --all."),
     ],
 )
 def test_mistakes_are_one_line(run, folder, words, said):
@@ -161,16 +161,16 @@ def test_a_folder_that_cannot_be_is_one_line(run, tmp_path):
     file = tmp_path / "file"
     file.write_text("x")
     code, out, err = run("practice", "--dir", file / "below")
-    assert (code, out) == (2, "") and "must be one that can be written to" in err
+    assert (code, out) == (2, "") and "need a writable folder" in err
     code, out, err = run("practice", "--dir", file)
-    assert (code, out) == (2, "") and "must be one that can be written to" in err
+    assert (code, out) == (2, "") and "need a writable folder" in err
 
 
 def test_a_damaged_progress_file_is_told_and_kept(run, folder):
     run("practice")
     (folder / "progress.json").write_text("{", "utf-8")
     code, _, err = run("practice", "list")
-    assert code == 0 and "it is kept as progress.json.damaged-1" in err
+    assert code == 0 and "It was kept as progress.json.damaged-1" in err
     assert (folder / "progress.json.damaged-1").read_text("utf-8") == "{"
 
 
@@ -178,7 +178,7 @@ def test_a_deleted_file_is_told(run, folder):
     run("practice")
     (folder / FIRST.file_name).unlink()
     code, out, _ = run("practice", "run", FIRST.name)
-    assert code == 1 and f"{FIRST.file_name} is not in the folder any more" in out
+    assert code == 1 and f"{FIRST.file_name} is missing from the folder" in out
 
 
 def test_a_solution_that_could_not_be_written_is_not_announced(run, folder):
@@ -306,54 +306,54 @@ def test_the_watcher_outlives_what_learners_write(window, tmp_path):
     folder = tmp_path / "mine"
     file = folder / FIRST.file_name
     window.start(folder, "en")
-    window.wait("returns nothing yet")
+    window.wait("returns None")
     file.write_text("import os\nos._exit(3)\n", "utf-8")
-    window.wait("ends the program itself")
+    window.wait("exits the program")
     file.write_text("def scores(q, k):\n    while True: pass\n", "utf-8")
     file.unlink()
-    window.wait("is not in the folder any more")
+    window.wait("is missing from the folder")
     window.press("r")
-    window.wait("Write")
+    window.wait("Restore")
     window.press("y")
-    window.wait("returns nothing yet")
+    window.wait("returns None")
     file.write_text("def scores(q, k):\n    raise ValueError('\\x1b[2Jgone')\n", "utf-8")
     window.wait("raises ValueError: ·[2Jgone")
     window.tmux("resize-window", "-x", "40", "-y", "10")
-    window.wait("The window has 40 × 10 characters")
+    window.wait("The window is 40 × 10 characters")
     window.tmux("resize-window", "-x", "90", "-y", "40")
     window.wait("Not yet")
     window.press("c-c")
-    window.wait("Your progress is kept")
+    window.wait("Progress saved")
 
 
 def test_the_watcher_outlives_its_folder(window, tmp_path):
     folder = tmp_path / "mine"
     window.start(folder, "en")
-    window.wait("returns nothing yet")
+    window.wait("returns None")
     folder.rename(tmp_path / "elsewhere")
-    window.wait("is not in the folder any more")
+    window.wait("is missing from the folder")
     (tmp_path / "elsewhere").rename(folder)
-    window.wait("returns nothing yet")
+    window.wait("returns None")
     shutil.rmtree(folder)
-    window.wait("is not in the folder any more")
+    window.wait("is missing from the folder")
     window.press("r")
-    window.wait("Write")
+    window.wait("Restore")
     window.press("y")
-    window.wait("returns nothing yet")
+    window.wait("returns None")
     (folder / FIRST.file_name).write_text("import os\nos.kill(os.getppid(), 9)\n", "utf-8")
     window.wait("starts or ends threads")
     shutil.rmtree(folder)
-    window.wait("is not in the folder any more")
+    window.wait("is missing from the folder")
     window.press("h")
     window.wait("Progress could not be saved")
     window.press("q")
-    window.wait("Progress could not be saved: No such file or directory", gone=["kept"])
+    window.wait("Progress could not be saved: No such file or directory", gone=["Progress saved"])
 
 
 def test_quitting_does_not_wait_for_a_loop(window, tmp_path):
     folder = tmp_path / "mine"
     window.start(folder, "en")
-    window.wait("returns nothing yet")
+    window.wait("returns None")
     loop = (
         "import time\n"
         "def scores(q, k):\n"
@@ -363,7 +363,7 @@ def test_quitting_does_not_wait_for_a_loop(window, tmp_path):
     )
     (folder / FIRST.file_name).write_text(loop, "utf-8")
     window.press("q")
-    window.wait("Your progress is kept")
+    window.wait("Progress saved")
 
 
 def test_nothing_heavy_comes_with_the_command():

@@ -50,7 +50,7 @@ def test_a_round_through_a_pipe(quiz, tmp_path, lang):
 def test_a_wrong_number_is_asked_again(quiz, tmp_path):
     code, out, _ = quiz("--topic", "mistakes", lines=["1", "", "3", "", "3", "", "3", "0"])
     assert code == 0
-    assert "Not right." in out and out.count("floor-divided by 8 with //") == 2
+    assert "Not quite." in out and out.count("floor-divided by 8 with //") == 2
     found = cards(tmp_path)
     assert found["mistakes-floor"]["answered"] == 1
     assert found["mistakes-floor"]["stability"] < found["mistakes-nan"]["stability"]
@@ -58,7 +58,7 @@ def test_a_wrong_number_is_asked_again(quiz, tmp_path):
 
 def test_what_cannot_be_read_is_asked_once_more(quiz):
     out = quiz("--topic", "mistakes", "--most", "1", lines=["zero", "0"])[1]
-    assert "cannot be read as numbers: 'zero'" in out and "Right." in out
+    assert "'zero' is not a number or a shape" in out and "Right." in out
 
 
 def test_the_end_of_the_input_keeps_what_was_answered(quiz, tmp_path):
@@ -70,7 +70,7 @@ def test_the_end_of_the_input_keeps_what_was_answered(quiz, tmp_path):
 
 def test_nothing_answered_leaves_no_file(quiz, tmp_path):
     code, out, err = quiz()
-    assert (code, err) == (0, "") and "Nothing was answered" in out
+    assert (code, err) == (0, "") and "No questions answered" in out
     assert not (tmp_path / "p.json").exists()
 
 
@@ -130,7 +130,7 @@ def test_a_place_that_cannot_be_written_is_one_line(run, tmp_path, monkeypatch, 
     monkeypatch.setattr("sys.stdin", io.StringIO("\n3\n\n3\nq\n"))
     path = tmp_path / "file" / "p.json"
     code, out, err = run("quiz", "--progress", path, "--lang", lang)
-    said = {"en": f"{path} could not be written: ", "zh": f"{path} 写不进去："}[lang]
+    said = {"en": f"{path} could not be written: ", "zh": f"{path} 无法写入："}[lang]
     assert err.startswith(f"glassformer: {said}") and err.count("\n") == 1
     assert code == 0 and "3 / 10" in out  # the round goes on
     assert {"en": "comes back", "zh": "再问"}[lang] not in out

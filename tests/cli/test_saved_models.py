@@ -126,7 +126,7 @@ def test_convert_there_and_back(run, folders, tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("embed", "a"), "--model must name one that comes with glassformer, a folder, a GGUF"),
+        (("embed", "a"), "No model given. Pass --model with an included model, a folder, a GGUF"),
         (("generate", "a", "-m", "nowhere"), "'nowhere' is not there"),
         (("generate", "a", "-m", "DIR/encoder"), "Only a decoder continues a text; got Encoder"),
         (("translate", "a", "-m", "DIR/decoder"), "Only an encoder-decoder translates"),
@@ -157,5 +157,5 @@ def test_no_text_at_all(run, folders, piped, monkeypatch, command):
         monkeypatch.setattr(sys, "stdin", None)
     code, _, err = run(command, "-m", folders / "decoder")
     assert code == 2
-    assert "There must be a text" in err
-    assert "必须有文本" in run(command, "-m", folders / "decoder", "--lang", "zh")[2]
+    assert "No text given. Pass one as an argument or pipe it in." in err
+    assert "没有给出文本" in run(command, "-m", folders / "decoder", "--lang", "zh")[2]

@@ -11,7 +11,7 @@ from letter_models import letter_model
 OPERATIONS = (
     "look up embedding",
     "× √512",
-    "sines and cosines",
+    "sinusoidal encoding",
     "+ positions",
     "linear qkv",
     "linear q",
@@ -87,10 +87,10 @@ def test_as_json(run):
     [
         (
             ["gpt-9"],
-            "A model must be a folder, a GGUF file, hf://ORG/NAME, or one of transformer-base, ",
+            "Pass a folder, a GGUF file, hf://ORG/NAME, or one of transformer-base, ",
         ),
-        (["gpt-9"], "; got 'gpt-9', which is none of these."),
-        (["gpt-9", "--lang", "zh"], "收到的是 'gpt-9'，都不是。"),
+        (["gpt-9"], "No model is called 'gpt-9'."),
+        (["gpt-9", "--lang", "zh"], "没有名为 'gpt-9' 的模型。"),
         (["gpt-2", "--batch", "0"], "batch must be at least 1; got batch=0."),
         (["gpt-2", "--length", "-1"], "length must be at least 1; got length=-1."),
         (["transformer-base", "--context", "0"], "context must be at least 1; got context=0."),
@@ -117,7 +117,7 @@ def test_a_saved_model(run, tmp_path):
 def test_what_is_neither_a_preset_nor_saved(run, tmp_path):
     code, out, err = run("shapes", tmp_path / "nowhere")
     assert (code, out) == (2, "")
-    assert "A model must be a folder, a GGUF file" in err and "nowhere" in err
+    assert "Pass a folder, a GGUF file" in err and "nowhere" in err
     code, _, err = run("shapes", tmp_path)
     assert code == 2
     assert "A model's folder must hold config.json" in err

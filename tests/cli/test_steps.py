@@ -61,7 +61,9 @@ def test_a_model_shows_the_steps_that_look_shows(run, model, tmp_path):
     assert typed == run("steps", "--trace", tmp_path / "a.trace", *chosen)
     row = trace_text(letter_model("decoder"), "hello", None)["decoder.1.self"].row(0, 1)
     out = typed[1]
-    assert "decoder.1.self, head 0, query 1: e" in out and "own output by at most" in out
+    assert "decoder.1.self, head 0, query 1: e" in out and "own output by at most" in " ".join(
+        out.split()
+    )
     for weight in row.weights.tolist():
         assert weight == 0 or f"{weight:.2f}" in out
     assert "加权求和" in run("steps", "hello", "-m", model, *chosen, "--lang", "zh")[1]
@@ -81,9 +83,9 @@ def test_the_last_token_unless_told(run, model):
 @pytest.mark.plain
 def test_numbers_and_models_are_not_mixed(run, model):
     for words, sentence in (
-        (("1 2", "--head", "1", "--word", "a"), "nothing that --head, --word could choose from"),
-        (("hi", "-m", model, "--hide", "0"), "every number is the model's own; got --hide"),
-        (("hi", "-m", model, "--word", "z"), "--word must be one of the tokens, h, i, or a place"),
+        (("1 2", "--head", "1", "--word", "a"), "--head, --word selects from a model or a trace"),
+        (("hi", "-m", model, "--hide", "0"), "all numbers are the model's own; leave out --hide"),
+        (("hi", "-m", model, "--word", "z"), "--word must be one of the tokens, h, i, or an index"),
         (("hi", "-m", model, "--layer", "7"), "Layers are 0 … 1; got layer=7"),
     ):
         code, out, err = run("steps", *words)
@@ -95,13 +97,16 @@ def test_numbers_and_models_are_not_mixed(run, model):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("steps", "1 b"), "NUMBERS must be numbers, apart by blanks or commas; got '1 b'"),
+        (("steps", "1 b"), "NUMBERS must be numbers separated by spaces or commas; got '1 b'"),
         (("steps", "a b", "--width", "4"), "NUMBERS must be numbers"),
         (("steps", ""), "NUMBERS must be numbers"),
         (("steps", "1 nan"), "NUMBERS must be numbers"),
         (("steps", "1 2", "--tokens", "one"), "one word for each of the 2 numbers; got 1"),
-        (("steps", "1 2", "--hide", "2"), "--hide must name places from 0 to 1; got '2'"),
-        (("steps", "1 2", "--values", "1 2"), "--values must have 2 rows of one length"),
+        (("steps", "1 2", "--hide", "2"), "--hide takes indices from 0 to 1; got '2'"),
+        (
+            ("steps", "1 2", "--values", "1 2"),
+            "--values needs 2 rows of equal length, separated by semicolons",
+        ),
         (("steps", "1 2", "--width", "0"), "--width must be at least 1; got 0"),
     ],
 )

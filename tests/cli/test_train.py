@@ -46,7 +46,7 @@ def test_it_goes_on_by_the_folder_alone(run, tmp_path, recipe):
         "--lang",
         "zh",
     )
-    assert code == 0 and "共 8 步" in said
+    assert code == 0 and "训练了 8 步" in said
 
 
 def test_two_files_become_a_translator(run, tmp_path):
@@ -127,7 +127,7 @@ def test_ctrl_c_leaves_with_130(run, tmp_path, recipe, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ((), "Nothing to train: give a recipe"),
+        ((), "Nothing to train. Pass a recipe"),
         (("--source", "a"), "needs both --source and --target; only one"),
         (("--text", "a", "--source", "b"), "Train one thing at a time"),
         (("none.toml", "--out", "x"), "cannot be read: No such file"),
@@ -169,7 +169,7 @@ def test_a_saved_model_learns_more(run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--from", "reader"), "--from needs texts to learn from"),
+        (("--from", "reader"), "--from needs texts to fine-tune on"),
         (("--from", "reader", "--text", "x", "--to", "fr"), "--to needs --from"),
         (("--source", "a", "--target", "b", "--to", "fr"), "--to needs --from"),
         (("--source", "a", "--from", "reader"), "needs both --source and --target; only one"),

@@ -45,7 +45,7 @@ def test_points_stand_where_their_numbers_say():
     assert rows[0].startswith("10000 ┤") and rows[0].endswith("●")
     assert rows[6].split("┤")[1].index("●") == rows[9].split("┤")[1].index("○")
     assert rows[12].startswith("    1 ┤*")  # both begin at 1
-    assert "* points of several series at one place" in "\n".join(out)
+    assert "* points of several series coincide" in "\n".join(out)
 
 
 def test_every_number_is_in_the_table():

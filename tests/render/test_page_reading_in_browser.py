@@ -150,7 +150,7 @@ def test_even_attention_and_no_choice_look_different(opened) -> None:
     }
     assert labels["0 0"] == "layer 0, head 0: sharpness 0.00"
     assert float(labels["0 1"].split()[-1]) > 0.5
-    assert labels["1 0"] == "layer 0, head 0: sharpness no choice"
+    assert labels["1 0"] == "layer 0, head 0: sharpness single key"
     assert tab.locator('[data-head="0 0"] .even').count() == 1
     assert tab.locator('[data-head="0 1"] .even').count() == 0
     assert tab.locator('[data-head="1 0"] .none').inner_text() == "–"

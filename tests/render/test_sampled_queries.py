@@ -61,7 +61,7 @@ def test_a_long_one_is_shown_in_part(monkeypatch) -> None:
     assert queries == [f"t{row}" for row in site.rows] and keys == words
     out = "\n".join(lines(draw_picture(part, site, head, width=80, language=Language("en"))))
     assert "decoder.1.self, head 2: 500 queries by 500 keys" in out
-    assert "40 of its 500 queries stand here for all of them" in " ".join(out.split())
+    assert "computed on 40 of 500 queries, evenly spaced" in " ".join(out.split())
     top = trace["decoder.1.self"].top(2, 3)
     best = f"{float(top.weights[499, 0]):.2f}"
     (last,) = (line for line in out.splitlines() if line.startswith("499 "))

@@ -90,7 +90,7 @@ def test_without_a_page_there_is_a_sentence_and_the_sites(monkeypatch) -> None:
     assert "up to 2048 tokens; got 2049 at decoder.0.self" in long
     assert "<bdi>decoder.0.self</bdi></td><td>1 × 1 × 2049 × 2049" in long
     monkeypatch.setattr(inline, "_MOST_BYTES", 1000)
-    assert "too much for a notebook" in decoder(6)._repr_html_()
+    assert "too large for a notebook" in decoder(6)._repr_html_()
     assert "needs a trace with at least one site" in Trace()._repr_html_()
 
 

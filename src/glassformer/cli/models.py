@@ -17,7 +17,7 @@ from glassformer.render.terminal.legend import draw_legend
 
 COLUMNS = ("name", "family", "layers", "width", "parameters", "flops", "weights", "cache")
 FEWER = ("name", "parameters", "flops", "weights")  # what fits a narrow window
-FULL_WIDTH = 98
+FULL_WIDTH = 100
 
 
 def add(app: typer.Typer, language: Language) -> None:
@@ -71,7 +71,7 @@ def add(app: typer.Typer, language: Language) -> None:
         console.print()
         console.print(Paragraph(say("models.presets")))
         columns = COLUMNS if console.width >= FULL_WIDTH else FEWER
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
         for column in columns:
             right = "left" if column in ("name", "family") else "right"
             table.add_column(titles[column], justify=right, no_wrap=True)

@@ -121,7 +121,7 @@ def test_both_languages(kind: str) -> None:
     words = {
         "head": "权重",
         "heads": "权重",
-        "alignment": "被关注的原文词元（键）",
+        "alignment": "被关注的源词元（键）",
         "entropy": "熵（奈特）",
     }
     assert words[kind] in texts(drawn(translator(), kind, Language("zh")))
@@ -171,7 +171,7 @@ def test_recorded_rows_stand_beside_their_names() -> None:
     (axes, _) = drawn(trace, "head").axes
     assert axes.images[0].get_extent() == [-0.5, 39.5, 15.5, -0.5]
     assert [t.get_text() for t in axes.get_yticklabels()] == words.labels[0]  # its text is unknown
-    assert "stand here for all" not in texts(drawn(trace, "head"))
+    assert "computed on" not in texts(drawn(trace, "head"))
 
 
 def test_the_model_and_the_text_are_named() -> None:

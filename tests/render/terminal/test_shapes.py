@@ -64,34 +64,34 @@ def titles(drawn):
 
 def test_every_step_of_cross_attention():
     assert below("cross-attention · decoder.0.cross", drawing(TRANSLATOR)) == [
-        "  x                               [B,L,C]         [2,10,22]",
-        "  → RMSNorm                       [B,L,C]         [2,10,22]    [C]",
-        "  → linear q                      [B,L,H·D]       [2,10,60]    [H·D,C] +b",
-        "  → split into heads    q         [B,H,L,D]       [2,6,10,10]",
-        "  context                         [B,S,C]         [2,14,22]",
-        "  → linear kv                     [B,S,2K·D]      [2,14,60]    [2K·D,C] +b",
-        "  → split into heads    k         [B,K,S,D]       [2,3,14,10]",
-        "                        v         [B,K,S,D]       [2,3,14,10]",
-        "  → q · kᵀ, scaled      scores*   [B,H,L,S]       [2,6,10,14]",
-        "  → softmax             weights*  [B,H,L,S]       [2,6,10,14]",
-        "  → weights · v         out       [B,H,L,D]       [2,6,10,10]",
-        "  → merge heads                   [B,L,H·D]       [2,10,60]",
-        "  → linear out                    [B,L,C]         [2,10,22]    [C,H·D] +b",
-        "  → + residual                    [B,L,C]         [2,10,22]",
+        "  x                              [B,L,C]         [2,10,22]",
+        "  → RMSNorm                      [B,L,C]         [2,10,22]    [C]",
+        "  → linear q                     [B,L,H·D]       [2,10,60]    [H·D,C] +b",
+        "  → split into heads   q         [B,H,L,D]       [2,6,10,10]",
+        "  context                        [B,S,C]         [2,14,22]",
+        "  → linear kv                    [B,S,2K·D]      [2,14,60]    [2K·D,C] +b",
+        "  → split into heads   k         [B,K,S,D]       [2,3,14,10]",
+        "                       v         [B,K,S,D]       [2,3,14,10]",
+        "  → q · kᵀ, scaled     scores*   [B,H,L,S]       [2,6,10,14]",
+        "  → softmax            weights*  [B,H,L,S]       [2,6,10,14]",
+        "  → weights · v        out       [B,H,L,D]       [2,6,10,10]",
+        "  → merge heads                  [B,L,H·D]       [2,10,60]",
+        "  → linear out                   [B,L,C]         [2,10,22]    [C,H·D] +b",
+        "  → + residual                   [B,L,C]         [2,10,22]",
     ]
 
 
 def test_every_step_of_a_gated_network():
     assert below("feed-forward · decoder.0.feed_forward", drawing(TRANSLATOR)) == [
-        "  x                               [B,L,C]         [2,10,22]",
-        "  → RMSNorm                       [B,L,C]         [2,10,22]    [C]",
-        "  → linear up                     [B,L,2F]        [2,10,74]    [2F,C] +b",
-        "  → split in two        gate      [B,L,F]         [2,10,37]",
-        "                        up        [B,L,F]         [2,10,37]",
-        "  → gelu                          [B,L,F]         [2,10,37]",
-        "  → × up                          [B,L,F]         [2,10,37]",
-        "  → linear down                   [B,L,C]         [2,10,22]    [C,F] +b",
-        "  → + residual                    [B,L,C]         [2,10,22]",
+        "  x                              [B,L,C]         [2,10,22]",
+        "  → RMSNorm                      [B,L,C]         [2,10,22]    [C]",
+        "  → linear up                    [B,L,2F]        [2,10,74]    [2F,C] +b",
+        "  → split gate and up  gate      [B,L,F]         [2,10,37]",
+        "                       up        [B,L,F]         [2,10,37]",
+        "  → gelu                         [B,L,F]         [2,10,37]",
+        "  → × up                         [B,L,F]         [2,10,37]",
+        "  → linear down                  [B,L,C]         [2,10,22]    [C,F] +b",
+        "  → + residual                   [B,L,C]         [2,10,22]",
     ]
 
 
@@ -103,7 +103,7 @@ def test_alike_blocks_are_drawn_once():
         "decoder · embedding",
         "decoder · blocks 0, 1 (2 ×)",
         "decoder · final norm",
-        "output · a score for each token",
+        "output · logits over the vocabulary",
     ]
     assert titles(drawing(TRANSLATOR, ZH))[1::3] == [
         "编码器 · 第 0 … 2 块（3 块相同）",
@@ -127,8 +127,8 @@ def test_two_heads_and_the_rows_of_an_embedding():
     assert titles(shown) == [
         "encoder · embedding",
         "encoder · block 0",
-        "output · a score for each token",
-        "output · a score for each class",
+        "output · logits over the vocabulary",
+        "output · logits over the classes",
     ]
     operations = [line[:24].strip() for line in below("encoder · embedding", shown)]
     assert operations == [
@@ -143,16 +143,16 @@ def test_two_heads_and_the_rows_of_an_embedding():
         "→ + positions",
         "→ LayerNorm",
     ]
-    assert below("output · a score for each token", shown)[-1] == (
+    assert below("output · logits over the vocabulary", shown)[-1] == (
         "  → linear embedding     logits    [B,L,V]         [2,10,97]    [V,C] tied +b"
     )
-    assert below("output · a score for each class", shown)[1:] == [
-        "  → the first token                [B,C]           [2,22]",
+    assert below("output · logits over the classes", shown)[1:] == [
+        "  → first token                    [B,C]           [2,22]",
         "  → linear dense                   [B,C]           [2,22]       [C,C] +b",
         "  → tanh                           [B,C]           [2,22]",
         "  → linear out                     [B,2]           [2,2]        [2,C] +b",
     ]
-    assert "max_len = 29  places that have a vector" in shown
+    assert "max_len = 29  positions with a learned vector" in shown
 
 
 def test_what_is_done_to_scores():
@@ -197,7 +197,7 @@ def test_a_narrow_window_has_operations_between_shapes():
         "  → look up embedding",
         "               [B,L,C]         [2,10,22]",
         "    positions  [L]             [10]",
-        "  → angles of rotation",
+        "  → RoPE angles",
         "    cos        [L,D/2]         [10,5]",
         "    sin        [L,D/2]         [10,5]",
     ]
@@ -212,19 +212,19 @@ def test_large_numbers_keep_their_digits():
 def test_chinese():
     shown = drawing(TRANSLATOR, ZH)
     assert shown[0] == "encoder_decoder：一步一步看形状"
-    assert "K = 3   键值头的个数，每 2 个查询头共用一个" in shown
+    assert "K = 3   键值头的个数，每个由 2 个查询头共享（分组查询注意力，GQA）" in shown
     assert below("交叉注意力", shown)[3:9] == [
-        "  → 拆成多个头        q         [B,H,L,D]       [2,6,10,10]",
-        "  context                       [B,S,C]         [2,14,22]",
-        "  → 线性层 kv                   [B,S,2K·D]      [2,14,60]    [2K·D,C] +b",
-        "  → 拆成多个头        k         [B,K,S,D]       [2,3,14,10]",
-        "                      v         [B,K,S,D]       [2,3,14,10]",
-        "  → q · kᵀ 并缩放     scores*   [B,H,L,S]       [2,6,10,14]",
+        "  → 拆成多个头           q         [B,H,L,D]       [2,6,10,10]",
+        "  context                          [B,S,C]         [2,14,22]",
+        "  → 线性层 kv                      [B,S,2K·D]      [2,14,60]    [2K·D,C] +b",
+        "  → 拆成多个头           k         [B,K,S,D]       [2,3,14,10]",
+        "                         v         [B,K,S,D]       [2,3,14,10]",
+        "  → q · kᵀ 并缩放        scores*   [B,H,L,S]       [2,6,10,14]",
     ]
 
 
 def test_the_legend_explains_each_mark_that_is_there():
-    assert "K = 12          key-value heads, one for each query head" in drawing("gpt-2")
+    assert "K = 12          key-value heads, one per query head" in drawing("gpt-2")
     notes = "\n".join(drawing(TRANSLATOR)[-5:])
     assert re.findall(r"^(\S+) {2,}", notes, re.MULTILINE) == ["*", "+b", "tied"]
     plain = TRANSLATOR.replace(biases="none", output=Output(tied=False))

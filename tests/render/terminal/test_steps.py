@@ -27,10 +27,10 @@ def test_all_five_steps_in_english():
         "sat     25.1   3.14    3.14   0.49    0.31  ████▉",
         "",
         "1 dot product   q · k: how well each key matches the query",
-        "2 scaling       divided by √64 = 8, so that wider vectors do not mean larger scores",
-        "3 mask          nothing is hidden here; a hidden key would get −∞",
-        "4 softmax       exp(score − 3.85), then divided by their sum, 1.59: weights that sum to 1",
-        "5 weighted sum  each value times its weight, all added up:",
+        "2 scaling       divided by √64 = 8, so that wider vectors do not give larger scores",
+        "3 mask          nothing is masked here; a masked key would get −∞",
+        "4 softmax       exp(score − 3.85), divided by the sum 1.59: the weights sum to 1",
+        "5 weighted sum  each value times its weight, summed:",
         "",
         "     0.06 · [0.10  0.00]  The",
         "   + 0.63 · [1.00  0.20]  cat",
@@ -64,7 +64,7 @@ def test_chinese_has_the_same_numbers_and_stays_in_line():
         "exp",
         "权重",
     ]
-    assert "被隐藏的键得到 −∞：这里有 1 个" in "\n".join(shown)
+    assert "被掩蔽的键得到 −∞：这里有 1 个" in "\n".join(shown)
     assert len({cell_len(line[: line.index(".")]) for line in shown[1:4]}) == 1
 
 
@@ -72,27 +72,27 @@ def test_a_hidden_key_gets_minus_infinity_and_no_term():
     row = row_of(v=V, allowed=torch.tensor([True, True, False]))
     shown = lines(draw_steps(row, TOKENS, language=EN), 100)
     assert shown[3].split() == ["sat", "25.1", "3.14", "−∞", "·", "·"]
-    assert "hidden keys get −∞: 1 here" in shown[7]
+    assert "masked keys get −∞: 1 here" in shown[7]
     assert [line.split()[-1] for line in shown[-3:]] == ["The", "cat", "0.18]"]
 
 
 def test_a_row_where_nothing_is_allowed():
     row = row_of(v=V, allowed=torch.zeros(3, dtype=torch.bool))
     shown = lines(draw_steps(row, TOKENS, language=EN), 100)
-    assert "every key is hidden: all weights are 0" in "\n".join(shown)
+    assert "every key is masked: all weights are 0" in "\n".join(shown)
     assert shown[-1].split() == ["=", "[0", "0]"]
 
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"scale": 1.0}, "times 1: nothing to scale"),
-        ({"scale": 0.3}, "times 0.3"),
-        ({"scale": -0.5}, "times -0.5"),
+        ({"scale": 1.0}, "multiplied by 1: no scaling"),
+        ({"scale": 0.3}, "multiplied by 0.3"),
+        ({"scale": -0.5}, "multiplied by -0.5"),
         ({"scale": 50**-0.5}, "divided by √50 = 7.071"),
-        ({"softcap": 2.0}, "kept within ±2 by softcap · tanh(x / softcap)"),
-        ({"bias": torch.tensor([0.0, 1.0, 0.0])}, "the bias is added; nothing is hidden here"),
-        ({}, "no values were given, so the row ends with its weights"),
+        ({"softcap": 2.0}, "soft-capped to ±2 by softcap · tanh(x / softcap)"),
+        ({"bias": torch.tensor([0.0, 1.0, 0.0])}, "the bias is added; nothing is masked here"),
+        ({}, "no values given, so the calculation ends with the weights"),
     ],
 )
 def test_the_legend_says_what_was_done(options, sentence):
@@ -108,7 +108,7 @@ def test_many_keys_and_wide_values_are_shortened():
     shown = lines(draw_steps(row, tokens, language=EN), 60)
     assert max(map(cell_len, shown)) <= 60
     assert sum(line.strip().startswith(("0.", "+ 0.")) for line in shown) == 8
-    assert "5 more keys, weight" in "\n".join(shown)
+    assert "5 more keys with total weight" in "\n".join(shown)
     assert shown[-1].endswith("…]")
     assert any("averyveryverylo…" in line for line in shown)
 
@@ -121,7 +121,7 @@ def test_of_very_many_keys_the_strongest_are_listed():
     listed = [int(line.split()[0][1:]) for line in shown[1:41]]
     assert listed == sorted(row.weights.topk(40).indices.tolist())
     rest = 1 - float(row.weights.topk(40).values.sum())
-    assert shown[41] == f"… and 960 more keys, weight {rest:.2f} together"
+    assert shown[41] == f"… and 960 more keys with total weight {rest:.2f}"
 
 
 def test_one_token_for_each_key():

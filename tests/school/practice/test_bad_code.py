@@ -29,10 +29,10 @@ def body(text):
 
 
 CASES = {
-    "syntax": ("def attention(q, k, v)\n    return q", "syntax", 1, "not Python yet"),
-    "indent": ("def attention(q, k, v):\nreturn q", "syntax", 2, "not Python yet"),
+    "syntax": ("def attention(q, k, v)\n    return q", "syntax", 1, "not valid Python"),
+    "indent": ("def attention(q, k, v):\nreturn q", "syntax", 2, "not valid Python"),
     "return outside": ("return 3", "syntax", 1, "'return' outside function"),
-    "null byte": ("x = 1\x00", "syntax", None, "not Python yet"),
+    "null byte": ("x = 1\x00", "syntax", None, "not valid Python"),
     "empty file": ("", "missing", None, "must define attention"),
     "other name": ("def atention(q, k, v):\n    return q", "missing", None, "defines atention"),
     "raises at import": ("x = 1\nraise ValueError('no')", "import", 2, "ValueError: no"),
@@ -42,7 +42,7 @@ CASES = {
     "raises": (body("x = 1\nreturn q @ torch.zeros(99, 1).double()"), "raised", 5, "RuntimeError"),
     "raises itself": (body("raise KeyError('mine')"), "raised", 4, "KeyError: 'mine'"),
     "recursion": (body("return attention(q, k, v)"), "raised", 4, "RecursionError"),
-    "nothing": (body("q @ v.mT if False else 1"), "nothing", 3, "attention returns nothing yet"),
+    "nothing": (body("q @ v.mT if False else 1"), "nothing", 3, "attention returns None"),
     "a string": (body("return 'q'"), "type", 4, "must be of the type Tensor; yours is str"),
     "an array": (body("return v.numpy()"), "type", 4, "yours is ndarray"),
     "a pair": (body("return q, k"), "type", 4, "yours is tuple of 2 (Tensor, Tensor)"),
@@ -55,24 +55,24 @@ CASES = {
         "must have the dtype float64, like the inputs; yours has float32",
     ),
     "nan": (body("return q @ k.mT @ v * math.nan"), "nan", 4, "out[0, 0, 0] is NaN"),
-    "loop": (body("while True:\n    x = 1"), "time", (4, 5), "still running after"),
+    "loop": (body("while True:\n    x = 1"), "time", (4, 5), "Still running after"),
     "loop that swallows": (
         body("while True:\n    try:\n        time.sleep(1)\n    except BaseException: pass"),
         "time",
         None,
-        "still running after",
+        "Still running after",
     ),
-    "loop at import": ("while True: pass", "time", 1, "still running after"),
-    "sleep": (body("time.sleep(99)"), "time", 4, "still running after"),
+    "loop at import": ("while True: pass", "time", 1, "Still running after"),
+    "sleep": (body("time.sleep(99)"), "time", 4, "Still running after"),
     "memory": (body("return torch.ones(1 << 33)"), "memory", 4, "more than 1 GiB"),
     "memory of lists": (body("x = [0]\nwhile True: x += x"), "memory", 5, "more than 1 GiB"),
     "megabytes": (body("while True: print('x' * 9999)"), "output", None, "prints more than 1 MB"),
-    "exit": (body("exit()"), "exit", 4, "ends the program itself"),
-    "sys.exit at import": ("import sys\nsys.exit(3)", "exit", 2, "ends the program itself"),
-    "os._exit": (body("os._exit(0)"), "exit", None, "ends the program itself"),
+    "exit": (body("exit()"), "exit", 4, "exits the program"),
+    "sys.exit at import": ("import sys\nsys.exit(3)", "exit", 2, "exits the program"),
+    "os._exit": (body("os._exit(0)"), "exit", None, "exits the program"),
     "abort": (body("os.abort()"), "died", None, "SIGABRT"),
-    "changes q": (body("q *= 2\nreturn q"), "changed", 3, "changes its input q in place"),
-    "shrinks v": (body("v.resize_(0)\nreturn q"), "changed", 3, "changes its input v in place"),
+    "changes q": (body("q *= 2\nreturn q"), "changed", 3, "modifies its input q in place"),
+    "shrinks v": (body("v.resize_(0)\nreturn q"), "changed", 3, "modifies its input v in place"),
     "writes": (body("open('mine.txt', 'w').write('x')"), "blocked", 4, "writes to a file"),
     "writes, and hides it": (
         body("try:\n    open('mine.txt', 'w')\nexcept Exception: pass\nreturn q"),
@@ -105,7 +105,7 @@ CASES = {
         "x = " + "-" * 99_999 + "1",
         "syntax",
         None,
-        "not Python yet: MemoryError.",
+        "not valid Python: MemoryError.",
     ),
     "deaf to alarms": (
         body(
@@ -113,7 +113,7 @@ CASES = {
         ),
         "time",
         None,
-        "still running after",
+        "Still running after",
     ),
     "closes all and stays": (
         body(
@@ -126,7 +126,7 @@ CASES = {
         ),
         "time",
         None,
-        "still running after",
+        "Still running after",
     ),
     "saves elsewhere": (
         body("torch.save(q, os.path.dirname(__file__) + '/mine.pt')"),

@@ -114,7 +114,7 @@ def test_softmax_by_hand_means_by_hand(grader, way):
     report = grader.grade_source(SOFTMAX, WAYS[way])
     assert (report.passed, report.kind) == (False, "forbidden")
     said = describe_report(report, SOFTMAX, Language("en")).sentences[0]
-    assert "what you are to write yourself" in said
+    assert "what this exercise asks you to write yourself" in said
 
 
 @pytest.mark.parametrize("way", OTHER_WAYS)
