@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from chapters import chapter_page
+from glossary import PLACE, glossary_page
 from links import broken_links
 from pages import ROOT, Links, Page, all_sources, site_pages
 from reference import reference_pages
@@ -47,6 +48,7 @@ def assemble(code: str, tree: Path) -> None:
     texts = {page.place: links.follow(page.file.read_text("utf-8"), page) for page in pages}
     for place in [place for place in texts if place.startswith("learn/")]:
         texts[place] = chapter_page(texts[place], Language(code))
+    texts[PLACE] = glossary_page(code)
     texts |= reference_pages(code)
     texts |= dict(all_sources(links))
     front = ROOT / "docs" / ("index.md" if code == "en" else f"index.{code}.md")

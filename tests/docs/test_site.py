@@ -7,6 +7,7 @@ import pytest
 
 import glassformer
 from glassformer.languages import CODES, Language
+from glassformer.languages.glossary import read_glossary
 
 SITE = Path(__file__).parents[2] / "docs/site"
 
@@ -59,6 +60,17 @@ def test_the_reference_has_every_public_name(code):
     text = "\n".join(reference_pages(code).values())
     for name in glassformer.__all__:
         assert f":: glassformer.{name}\n" in text
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_the_glossary_has_every_term_in_both_languages(code):
+    from glossary import glossary_page
+
+    page = glossary_page(code)
+    for term in read_glossary().terms:
+        assert term.en in page and term.zh in page
+        assert (term.about_en if code == "en" else term.about_zh) in page
+    assert page.count("\n## ") == len(read_glossary().groups)
 
 
 def test_a_chapter_is_filled_in():
