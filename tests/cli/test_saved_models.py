@@ -83,10 +83,10 @@ def test_fill_shows_guesses(run, folders):
     gaps = gf.fill(letter_model("encoder"), "a[MASK]c[MASK]", k=3)
     code, out, _ = run(*words)
     assert code == 0
-    assert "Gap 1" in out and "Gap 2" in out
+    assert "Mask 1" in out and "Mask 2" in out
     for guess in gaps[0] + gaps[1]:
         assert f"{guess.probability:6.1%}" in out
-    assert "第 2 个空" in run(*words, "--lang", "zh")[1]
+    assert "第 2 个掩码" in run(*words, "--lang", "zh")[1]
     plain = json.loads(run(*words, "--json")[1])
     assert [[g["token"] for g in gap] for gap in plain["gaps"]] == [
         [guess.token for guess in guesses] for guesses in gaps
@@ -98,10 +98,10 @@ def test_embed_shows_how_alike_texts_are(run, folders):
     vectors = gf.embed(letter_model("encoder"), texts)
     code, out, _ = run("embed", "-m", folders / "encoder", *texts)
     assert code == 0
-    assert f"{float(vectors[0] @ vectors[1]):.2f}" in out and "16 numbers" in out
+    assert f"{float(vectors[0] @ vectors[1]):.2f}" in out and "16 components" in out
     code, out, _ = run("embed", "-m", folders / "encoder", "hello", "--lang", "zh")
     assert code == 0
-    assert "…" in out and "16 个数" in out
+    assert "…" in out and "16 个分量" in out
     lines = run("embed", "-m", folders / "encoder", *texts, "--json")[1].splitlines()
     assert json.loads(lines[2])["vector"] == pytest.approx(vectors[2].tolist(), abs=1e-6)
 
@@ -111,7 +111,7 @@ def test_convert_there_and_back(run, folders, tmp_path):
     source, theirs, ours = folders / "decoder", tmp_path / "theirs", tmp_path / "ours"
     code, out, _ = run("convert", source, theirs, "--layout", "huggingface")
     assert (code, out.count("\n")) == (0, 1)
-    assert "parameters, float32, layout huggingface" in out
+    assert "parameters, float32, format huggingface" in out
     assert json.loads((theirs / "config.json").read_text())["model_type"] == "gpt2"
     assert run("convert", theirs, ours, "--lang", "zh")[1].startswith("已保存")
     words = ("generate", "hello", "--max-new", "9", "-m")
