@@ -48,7 +48,7 @@ def test_it_is_said_in_both_languages() -> None:
     site, long = made(4), made(200)
     assert f"{difference(site):.1e}" in told_difference([site], ENGLISH)
     assert f"{difference(site):.1e}" in told_difference([site], CHINESE)
-    assert "at 128 queries" in told_difference([site, long], ENGLISH)
+    assert "at 128 evenly spaced queries" in told_difference([site, long], ENGLISH)
     site.out = None
     assert difference(site) is None
     assert "not recorded" in told_difference([site, long], ENGLISH)

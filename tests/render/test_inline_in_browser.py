@@ -56,7 +56,7 @@ def test_the_page_works_in_a_frame(notebook) -> None:
 def test_tokens_are_never_run_in_a_frame(notebook) -> None:
     tab = notebook(decoder(len(WICKED), words=WICKED))
     frame = tab.frame_locator("iframe")
-    frame.get_by_role("button", name="As text").click()
+    frame.get_by_role("button", name="Text view").click()
     frame.locator("#view-panel table").wait_for()
     assert frame.locator("#view-panel tbody bdi").all_inner_texts() == row_names(WICKED)
     assert tab.title() == "notebook"

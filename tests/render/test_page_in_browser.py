@@ -256,9 +256,9 @@ def test_the_difference_from_the_model_is_stated(opened, n: int) -> None:
     recorded, page = map(float, re.findall(r"at most (\S+e-\d+)", shown))
     assert recorded <= 1.05 * first.difference_from_output() + 1e-12
     assert recorded < page < 1e-2
-    assert ("at 128 queries" in shown) == (n > 128)
+    assert ("At 128 evenly spaced queries" in shown) == (n > 128)
     tab.select_option("#language", "zh")
-    assert "模型自己" in told.inner_text()
+    assert "模型自身" in told.inner_text()
     tab.select_option("#site", "1")
     settled(tab)
     assert second.out is None and "没有记录" in told.inner_text()
