@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 import glassformer as gf
 from glassformer.cli.trace_options import trace_text
-from glassformer.render.focus import choose
+from glassformer.render.focus import choose_focus
 from letter_models import letter_model
 
 
@@ -34,7 +34,7 @@ def test_a_text_is_shown_with_its_numbers(run, folders):
 def test_the_most_telling_head_unless_told(run, folders):
     plain = json.loads(run("look", "hello", "-m", folders / "decoder", "--json")[1])
     trace = trace_text(letter_model("decoder"), "hello", None)
-    site, head, *_ = choose(trace)
+    site, head, *_ = choose_focus(trace)
     assert (plain["site"], plain["head"]) == (site.name, head)
     assert plain["queries"] == [*"hello"]
     expected = trace[plain["site"]].weights(head=plain["head"]).flatten().tolist()

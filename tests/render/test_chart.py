@@ -8,9 +8,9 @@ from rich.console import Console
 
 from glassformer.errors import ConfigError
 from glassformer.languages import Language
-from glassformer.render.chart import Axis, Bars, Cells, Chart, Lines, Mark, Series, extent
+from glassformer.render.chart import Axis, Bars, Cells, Chart, Lines, Mark, Series, axis_limits
 from glassformer.render.figure.chart import check_chart_file, write_chart
-from glassformer.render.numbers import brief
+from glassformer.render.numbers import format_brief
 from glassformer.render.terminal.chart import draw_chart, ticks
 
 ENGLISH = Language("en")
@@ -115,16 +115,19 @@ def test_charts_keep_to_the_width(width, code):
 
 
 def test_sides():
-    assert extent(Axis(label="", log=True), [0.0, 4.0, 16.0]) == (4.0, 16.0)
-    assert extent(Axis(label=""), [3.0]) == (2.5, 3.5)
-    assert extent(Axis(label="", least=0, most=1), [5.0]) == (0, 1)
+    assert axis_limits(Axis(label="", log=True), [0.0, 4.0, 16.0]) == (4.0, 16.0)
+    assert axis_limits(Axis(label=""), [3.0]) == (2.5, 3.5)
+    assert axis_limits(Axis(label="", least=0, most=1), [5.0]) == (0, 1)
     assert ticks(Axis(label=""), -1, 1) == [-1, -0.5, 0, 0.5, 1]
     assert ticks(Axis(label="", log=True), 2, 3) == [2, 3]
     assert len(ticks(Axis(label="", log=True), 1e-12, 1e3)) <= 5
 
 
 def test_numbers_in_three_digits():
-    shown = [brief(x) for x in (0, 1, 0.5, 1.0003, 123.456, 1e-5, 7e6, float("nan"), float("-inf"))]
+    shown = [
+        format_brief(x)
+        for x in (0, 1, 0.5, 1.0003, 123.456, 1e-5, 7e6, float("nan"), float("-inf"))
+    ]
     assert shown == ["0", "1", "0.5", "1.00", "123", "1e−5", "7000000", "NaN", "−∞"]
 
 

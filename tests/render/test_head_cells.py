@@ -5,7 +5,7 @@ import torch
 
 import glassformer as gf
 from glassformer.errors import TraceError
-from glassformer.render.head_cells import Drawing, Scale, head_cells, scale_of
+from glassformer.render.head_cells import Drawing, Scale, fit_scale, head_cells
 from glassformer.tracing import record
 
 
@@ -61,7 +61,7 @@ def test_rows_by_their_own_largest():
     site = build_site(6, gf.Causal())
     found = head_cells(site, 0, (6, 6), Drawing(scale="row"))
     assert torch.allclose(found.nan_to_num(0).amax(-1), torch.ones(6))
-    assert scale_of([found], site, Drawing(scale="row")) == Scale(1.0, False)
+    assert fit_scale([found], site, Drawing(scale="row")) == Scale(1.0, False)
 
 
 def test_hidden_and_even_are_told_apart():
@@ -79,7 +79,7 @@ def test_the_first_row_is_beyond_the_scale(n):
     q = torch.zeros(1, 1, n, 4)
     site = record(q, q, q, mask=gf.Causal())
     found = head_cells(site, 0, (64, 64), Drawing())
-    scale = scale_of([found], site, Drawing())
+    scale = fit_scale([found], site, Drawing())
     assert scale.largest <= 0.5 and scale.is_rooted
     assert float(found[0, 0]) == 1.0 and scale.share(1.0) == 1.0
     last = float(found[-1].nanmean())
@@ -96,7 +96,7 @@ def test_a_scale_back_and_forth():
 def test_nothing_to_choose_from():
     q = torch.zeros(1, 1, 1, 4)
     site = record(q, q, q)
-    assert scale_of([head_cells(site, 0, (9, 9), Drawing())], site, Drawing()).largest == 1.0
+    assert fit_scale([head_cells(site, 0, (9, 9), Drawing())], site, Drawing()).largest == 1.0
 
 
 @pytest.mark.plain

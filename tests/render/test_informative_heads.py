@@ -5,9 +5,9 @@ import torch
 
 import glassformer as gf
 from glassformer.cli.trace_options import trace_text
-from glassformer.render.focus import choose
-from glassformer.render.informative_heads import most_telling
-from glassformer.render.tokens import names_of, next_tokens
+from glassformer.render.focus import choose_focus
+from glassformer.render.informative_heads import find_most_informative
+from glassformer.render.tokens import next_tokens, token_names
 from glassformer.tracing import Run, Trace, TracedText, record
 
 
@@ -34,7 +34,7 @@ def test_a_head_that_depends_on_the_query_and_not_the_sharpest():
     trace = attending(
         EVEN, SINK, ALIGNED, words=["un", "chat", "noir"], keys=["one", "black", "cat"]
     )
-    found = choose(trace)
+    found = choose_focus(trace)
     assert float(found.site.sharpness(1)) > float(found.site.sharpness(2))
     assert found.head == 2
 
@@ -42,12 +42,12 @@ def test_a_head_that_depends_on_the_query_and_not_the_sharpest():
 def test_words_go_before_marks_and_special_tokens():
     sharp_on_marks = [[0.02, 0.03, 0.95], [0.03, 0.95, 0.02], [0.6, 0.2, 0.2]]
     trace = attending(sharp_on_marks, words=["<s>", ".", "chat"], keys=["cat", ".", "</s>"])
-    assert choose(trace)[1:] == (0, 2, 0)
+    assert choose_focus(trace)[1:] == (0, 2, 0)
 
 
 def test_marks_where_there_is_nothing_else():
     trace = attending([[0.2, 0.8], [0.7, 0.3]], words=["<s>", "."], keys=[".", "</s>"])
-    assert choose(trace)[2:] == (0, 1)
+    assert choose_focus(trace)[2:] == (0, 1)
 
 
 def test_itself_its_neighbours_and_the_first_key_tell_nothing():
@@ -58,20 +58,20 @@ def test_itself_its_neighbours_and_the_first_key_tell_nothing():
     for row, col in enumerate((3, 4, 5, 5, 1, 2)):
         far[row][col] = 1.0
     words = ["alpha", "bravo", "charlie", "delta", "echo", "foxtrot"]
-    found = choose(attending(own, first, far, words=words, name="encoder.0.self"))
+    found = choose_focus(attending(own, first, far, words=words, name="encoder.0.self"))
     assert found.head == 2 and (found.row, found.col) in {(0, 3), (1, 4), (2, 5), (4, 1), (5, 2)}
 
 
 def test_without_texts_every_token_counts():
     trace = attending(EVEN, ALIGNED, words=["a", "b", "c"], keys=["x", "y", "z"])
     trace.run.texts.clear()
-    assert choose(trace)[1:] == (1, 0, 1)
+    assert choose_focus(trace)[1:] == (1, 0, 1)
 
 
 def test_one_head_alone():
     trace = attending(EVEN, ALIGNED, SINK, words=["un", "deux", "trois"], keys=["one", "two", "x"])
-    assert choose(trace, head=2).head == 2
-    assert most_telling(trace, list(trace), head=0).head == 0
+    assert choose_focus(trace, head=2).head == 2
+    assert find_most_informative(trace, list(trace), head=0).head == 0
 
 
 # Sentences on which nothing was tuned, of other lengths, moods and words.
@@ -98,8 +98,8 @@ def test_shipped_models_open_on_words(models, sentence, case):
         trace = trace_text(models["translator"], sentence, to=case)
     else:
         trace = trace_text(models[case], sentence)
-    site, head, row, col = choose(trace)
-    read, keys = names_of(trace, site)
+    site, head, row, col = choose_focus(trace)
+    read, keys = token_names(trace, site)
     about = next_tokens(trace, site)[row] or read[row]
     crossing = case in ("fr", "zh")
     assert site.name.endswith(".cross") == crossing

@@ -3,7 +3,7 @@ import math
 import pytest
 from rich.cells import cell_len
 
-from glassformer.render.marks import label, shade, signs
+from glassformer.render.marks import label, shade, split_graphemes
 
 
 def test_shades_grow_with_the_share():
@@ -49,4 +49,4 @@ def test_a_token_is_cut_by_cells():
 
 
 def test_signs_keep_their_accents():
-    assert signs("e\u0301a\u0308\u0301b") == ["e\u0301", "a\u0308\u0301", "b"]
+    assert split_graphemes("e\u0301a\u0308\u0301b") == ["e\u0301", "a\u0308\u0301", "b"]

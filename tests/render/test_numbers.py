@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from glassformer.render.numbers import write, written, written_weights
+from glassformer.render.numbers import format_number, format_numbers, format_weights
 
 
 @pytest.mark.parametrize(
@@ -22,13 +22,13 @@ from glassformer.render.numbers import write, written, written_weights
     ],
 )
 def test_a_column_shares_its_digits(values, shown):
-    assert written(values) == shown
+    assert format_numbers(values) == shown
 
 
 def test_a_number_alone():
-    assert write(3.85) == "3.85"
-    assert write(-1 / 3) == "−0.33"
-    assert write(1e-9) == "1.00e−09"
+    assert format_number(3.85) == "3.85"
+    assert format_number(-1 / 3) == "−0.33"
+    assert format_number(1e-9) == "1.00e−09"
 
 
 @pytest.mark.parametrize(
@@ -42,4 +42,4 @@ def test_a_number_alone():
     ],
 )
 def test_weights_are_never_rounded_to_nothing(weights, shown):
-    assert written_weights(weights) == shown
+    assert format_weights(weights) == shown

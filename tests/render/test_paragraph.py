@@ -5,12 +5,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from glassformer.render.paragraph import Paragraph, wrapped
+from glassformer.render.paragraph import Paragraph, wrap_text
 from render.paper import lines
 
 
 def test_english_breaks_between_words():
-    assert wrapped("Three words, each compared with each.", 16) == [
+    assert wrap_text("Three words, each compared with each.", 16) == [
         "Three words,",
         "each compared",
         "with each.",
@@ -18,18 +18,18 @@ def test_english_breaks_between_words():
 
 
 def test_chinese_breaks_between_characters_but_not_before_a_comma():
-    assert wrapped("权重相加，得到输出。", 8) == ["权重相", "加，得到", "输出。"]
-    assert wrapped("（权重）（输出）", 8) == ["（权重）", "（输出）"]
+    assert wrap_text("权重相加，得到输出。", 8) == ["权重相", "加，得到", "输出。"]
+    assert wrap_text("（权重）（输出）", 8) == ["（权重）", "（输出）"]
 
 
 def test_words_inside_chinese_stay_whole():
-    assert wrapped("再用 softmax 归一化", 12) == ["再用 softmax", "归一化"]
+    assert wrap_text("再用 softmax 归一化", 12) == ["再用 softmax", "归一化"]
 
 
 @given(st.text(alphabet="ab 权重，。（） ", max_size=40), st.integers(8, 30))
 def test_nothing_is_lost_and_lines_fit(text, width):
     assume(not re.search("(^| )[，。）]", text))
-    found = wrapped(text, width)
+    found = wrap_text(text, width)
     assert "".join(found).replace(" ", "") == text.replace(" ", "")
     for line in found:
         assert line == line.rstrip()
@@ -41,4 +41,4 @@ def test_nothing_is_lost_and_lines_fit(text, width):
 @pytest.mark.parametrize("width", [20, 40])
 def test_a_paragraph_fills_the_width_it_has(width):
     text = "a " * 60
-    assert lines(Paragraph(text), width) == wrapped(text, width)
+    assert lines(Paragraph(text), width) == wrap_text(text, width)

@@ -8,8 +8,8 @@ import torch
 import glassformer as gf
 from glassformer.cli.trace_options import trace_text
 from glassformer.languages import Language
-from glassformer.render.sampled_queries import evenly, sampled
-from glassformer.render.tokens import crosses, next_tokens, predicts_next, row_labels, row_title
+from glassformer.render.sampled_queries import sample_queries, select_evenly
+from glassformer.render.tokens import is_cross, next_tokens, predicts_next, row_labels, row_title
 from glassformer.tracing import Run, Trace, TracedText, record, watch
 from letter_models import letter_model
 
@@ -97,9 +97,9 @@ def test_chosen_and_sampled_rows_keep_their_next_token(monkeypatch):
     whole = read_by(gf.Causal(), n=8)
     monkeypatch.setattr("glassformer.render.sampled_queries._MOST_CELLS", 8 * 8)
     monkeypatch.setattr("glassformer.render.sampled_queries._LEAST_QUERIES", 2)
-    some = sampled(whole)
+    some = sample_queries(whole)
     site = some["decoder.0.self"]
-    assert site.rows == evenly(whole["decoder.0.self"], 4).rows == (0, 2, 5, 7)
+    assert site.rows == select_evenly(whole["decoder.0.self"], 4).rows == (0, 2, 5, 7)
     assert row_labels(some, site) == ["a → b", "c → d", "f → g", "h"]
 
 
@@ -114,9 +114,9 @@ def test_a_sink_before_the_keys_is_no_other_text():
     trace = read_by(gf.Causal())
     site = trace["decoder.0.self"]
     site.keys = "sink and tokens"
-    assert not crosses(site)
+    assert not is_cross(site)
     site.keys = "source"
-    assert crosses(site)
+    assert is_cross(site)
 
 
 def test_long_tokens_are_cut_on_both_sides():

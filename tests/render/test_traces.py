@@ -7,9 +7,9 @@ from rich.console import Console
 
 import glassformer as gf
 from glassformer.languages import Language
-from glassformer.render.terminal.heat_map import draw_heat, widest_heat
+from glassformer.render.terminal.heat_map import count_fitting_keys, draw_heat
 from glassformer.render.terminal.overview import draw_heads, draw_overview
-from glassformer.render.terminal.top_tokens import draw_attended
+from glassformer.render.terminal.top_tokens import draw_top_keys
 from glassformer.tracing import Run, Trace, TracedText, record
 
 LABELS = ["<s>", "我", "␣cat", "…", "\u202ex"]
@@ -99,8 +99,8 @@ def test_a_site_may_be_called_anything() -> None:
 
 
 def test_how_many_keys_fit() -> None:
-    assert widest_heat(80, ["abcd"]) == 25
-    assert widest_heat(3, ["abcd"]) == 0
+    assert count_fitting_keys(80, ["abcd"]) == 25
+    assert count_fitting_keys(3, ["abcd"]) == 0
 
 
 def test_the_overview_has_every_layer_and_head() -> None:
@@ -123,7 +123,7 @@ def test_heads_in_numbers(code: str) -> None:
 def test_what_is_attended_most() -> None:
     seen = trace()
     site = seen["decoder.0.self"]
-    out = printed(draw_attended(site, 1, seen.labels(), seen.labels(), k=2)).splitlines()
+    out = printed(draw_top_keys(site, 1, seen.labels(), seen.labels(), k=2)).splitlines()
     assert len(out) == 5
     assert out[0].split() == ["0", "<s>", "1.00", "<s>", "0"]
     best = site.weights(head=1)[4].max()

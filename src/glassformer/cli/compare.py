@@ -28,7 +28,7 @@ def add(app: typer.Typer, language: Language) -> None:
     ) -> None:
         # Imported here: help screens and usage errors must not load torch.
         from glassformer.analysis.comparison import compare
-        from glassformer.render.marks import label, shown
+        from glassformer.render.marks import label, visible_token
         from glassformer.render.terminal.head_marks import draw_marks
         from glassformer.render.tokens import row_labels
         from glassformer.tracing import Trace
@@ -56,10 +56,10 @@ def add(app: typer.Typer, language: Language) -> None:
         console.print(Text(say("compare.changed"), style="bold"))
         for site, head, query, distance in changed:
             token = label(row_labels(a, a[site])[query], _MOST_LABEL).plain
-            line = say("compare.row", site=shown(site), head=head, query=query, token=token)
+            line = say("compare.row", site=visible_token(site), head=head, query=query, token=token)
             console.print(Text.assemble((f"{distance:.3f}  ", "cyan"), line))
         for names, key in ((found.only_first, "first"), (found.only_second, "second")):
             if names:
                 told = {"first": say("compare.only.first"), "second": say("compare.only.second")}
-                listed = ", ".join(map(shown, names))
+                listed = ", ".join(map(visible_token, names))
                 console.print(Paragraph(f"{told[key]} {listed}", style="dim"))

@@ -108,12 +108,12 @@ def _check_files(png: str | None, svg: str | None, language: Language) -> None:
 def _write_files(
     report: "ExperimentReport", png: str | None, svg: str | None, language: Language
 ) -> None:
-    from glassformer.render.figure.chart import spoken, write_chart
+    from glassformer.render.figure.chart import figure_language, write_chart
 
     for path in (png, svg):
         if path is None:
             continue
-        drawn = spoken(language)
+        drawn = figure_language(language)
         texts = report.texts(drawn)
         space = "" if drawn.code == "zh" else " "  # a full stop of Chinese brings its own
         write_chart(

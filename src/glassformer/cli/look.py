@@ -87,18 +87,18 @@ def add(app: typer.Typer, language: Language) -> None:
         )
         found = open_trace(request, language, append=append)
         # Imported here: other commands need nothing that draws.
-        from glassformer.render.focus import choose, place_of
+        from glassformer.render.focus import choose_focus, find_token
         from glassformer.render.head_cells import Drawing
-        from glassformer.render.sampled_queries import sampled
+        from glassformer.render.sampled_queries import sample_queries
         from glassformer.render.terminal.picture import draw_picture, draw_row
-        from glassformer.render.tokens import names_of
+        from glassformer.render.tokens import token_names
 
         how: Any = {"pool": pool, "scale": scale, "first_key": not no_first_key}
         drawing = Drawing(**how)  # rejects what it does not know
-        glance = sampled(found)
-        chosen, number, *_ = choose(glance, site=site, layer=layer, head=head)
+        glance = sample_queries(found)
+        chosen, number, *_ = choose_focus(glance, site=site, layer=layer, head=head)
         whole = found[chosen.name]
-        row = None if word is None else place_of(word, names_of(found, whole)[0], language)
+        row = None if word is None else find_token(word, token_names(found, whole)[0], language)
         for path in (png, svg, pdf):
             if path is not None:
                 from glassformer.render.figure.drawing import draw_figure
@@ -136,10 +136,10 @@ def add(app: typer.Typer, language: Language) -> None:
 
 
 def _as_dict(trace: "Trace", site: "Site", head: int) -> dict[str, Any]:
-    from glassformer.render.difference import difference
-    from glassformer.render.tokens import names_of, row_labels
+    from glassformer.render.difference import output_difference
+    from glassformer.render.tokens import row_labels, token_names
 
-    queries, keys = names_of(trace, site)
+    queries, keys = token_names(trace, site)
     sharpness = float(site.sharpness(head))
     few = site.shape[2] * site.shape[3] <= _MOST_WEIGHTS
     return {
@@ -152,6 +152,6 @@ def _as_dict(trace: "Trace", site: "Site", head: int) -> dict[str, Any]:
         "sharpness": None if math.isnan(sharpness) else sharpness,
         "received": site.received(head).tolist(),
         "weights": site.weights(head=head).tolist() if few else None,
-        "difference": difference(site),
+        "difference": output_difference(site),
         "sites": {each.name: list(each.shape) for each in trace},
     }

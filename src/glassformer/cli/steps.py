@@ -126,20 +126,22 @@ def _show_recorded(
     language: Language,
 ) -> None:
     """The same steps with one head's own numbers; without a word, those of the last token."""
-    from glassformer.render.difference import difference
-    from glassformer.render.focus import choose, place_of
-    from glassformer.render.sampled_queries import sampled
+    from glassformer.render.difference import output_difference
+    from glassformer.render.focus import choose_focus, find_token
+    from glassformer.render.sampled_queries import sample_queries
     from glassformer.render.terminal.picture import draw_row
-    from glassformer.render.tokens import names_of
+    from glassformer.render.tokens import token_names
 
     trace = open_trace(request, language)
-    some, number, *_ = choose(sampled(trace), site=site, layer=layer, head=head)
+    some, number, *_ = choose_focus(sample_queries(trace), site=site, layer=layer, head=head)
     chosen = trace[some.name]
-    queries, keys = names_of(trace, chosen)
-    query = len(queries) - 1 if word is None else place_of(word, queries, language)
+    queries, keys = token_names(trace, chosen)
+    query = len(queries) - 1 if word is None else find_token(word, queries, language)
     if not plain:
         terminal().print(draw_row(trace, chosen, number, query, language=language))
         return
     where = {"site": chosen.name, "head": number, "query": query, "token": queries[query]}
     row = chosen.row(number, query).as_dict()
-    typer.echo(to_json({**where, "keys": keys, "difference": difference(chosen), "row": row}))
+    typer.echo(
+        to_json({**where, "keys": keys, "difference": output_difference(chosen), "row": row})
+    )

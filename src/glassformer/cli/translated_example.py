@@ -19,16 +19,16 @@ from glassformer.generation import translate
 from glassformer.languages import Language
 from glassformer.models.checkpoints import load
 from glassformer.models.shapes import ShapeTrace, shapes
-from glassformer.render.difference import told_difference
+from glassformer.render.difference import describe_difference
 from glassformer.render.figure.drawing import draw_figure
-from glassformer.render.focus import choose
-from glassformer.render.informative_heads import Telling
+from glassformer.render.focus import choose_focus
+from glassformer.render.informative_heads import Focus
 from glassformer.render.page.document import draw_page
 from glassformer.render.paragraph import Paragraph
 from glassformer.render.terminal.heat_map import ROW, WIDEST_ROW, draw_heat
 from glassformer.render.terminal.legend import draw_legend
 from glassformer.render.terminal.shapes import draw_shapes
-from glassformer.render.tokens import names_of, next_tokens, row_labels
+from glassformer.render.tokens import next_tokens, row_labels, token_names
 from glassformer.tracing import Trace
 
 SENTENCE = "The cat sat on the mat."
@@ -50,9 +50,9 @@ class TranslatedExample:
         return trace_text(self.model, SENTENCE, to=self.to)
 
     @cached_property
-    def telling(self) -> Telling:
+    def telling(self) -> Focus:
         """The most telling head between the translation and the sentence, and its clearest cell."""
-        return choose(self.trace)
+        return choose_focus(self.trace)
 
     def translations(self) -> RenderableType:
         """The sentence in every language that the model writes."""
@@ -67,7 +67,7 @@ class TranslatedExample:
         say = self.language.say
         site, head, row, col = self.telling
         weights = site.weights(head=head)
-        read, keys = names_of(self.trace, site)
+        read, keys = token_names(self.trace, site)
         following = next_tokens(self.trace, site)
         told = say(
             "demo.cross.row",
@@ -82,7 +82,7 @@ class TranslatedExample:
             draw_heat(weights, row_labels(self.trace, site, most=ROW), keys, most=WIDEST_ROW),
             "",
             Paragraph(told),
-            Paragraph(told_difference([site], self.language), style="dim"),
+            Paragraph(describe_difference([site], self.language), style="dim"),
         )
 
     def shapes(self) -> RenderableType:

@@ -1,8 +1,9 @@
-"""Drawings of a trace, from data alone: no model is known here.
+"""Drawings of a trace; nothing here knows a model.
 
-terminal/, figure/ and page/ draw; what they share lies here: numbers, marks, paragraph; tokens,
-informative_heads, focus, heading and difference, which know traces; head_cells and sampled_queries
-(what is shown of a head); chart (measured numbers as data); views (what a trace calls).
+terminal/, figure/ and page/ draw. This folder holds what they share: numbers, marks and paragraph;
+tokens, informative_heads, focus, heading and difference, which read traces; head_cells and
+sampled_queries (the part of a head that is drawn); chart (measurements as data); views (the methods
+of a trace).
 Imports analysis, tracing, languages, errors, and rich. Nothing is re-exported: help screens need a
 paragraph, and must not load torch for it.
 """

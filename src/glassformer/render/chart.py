@@ -1,7 +1,7 @@
-"""A figure of measured numbers as plain values: what a terminal, a file and a web page all draw.
+"""A chart as plain values, which a terminal, a file and a web page can all draw.
 
-A chart is panels side by side. `Lines` have numbers along both sides, `Bars` a name for each
-number, `Cells` a number for each row and column. Nothing here knows how it will look.
+A chart is a row of panels. `Lines` have numbers on both axes, `Bars` a name for each number,
+`Cells` a number for each row and column. Nothing here depends on how it is drawn.
 """
 
 from dataclasses import asdict, dataclass
@@ -13,17 +13,17 @@ Values = tuple[Number | None, ...]  # None where nothing was measured
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Axis:
-    """What is counted along a side, and whether equal steps are equal factors."""
+    """The label of an axis, its scale (linear or logarithmic) and its limits."""
 
     label: str
     log: bool = False
-    least: Number | None = None  # where the side begins and ends, unless the numbers decide
+    least: Number | None = None  # limits; None: those of the numbers
     most: Number | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Series:
-    """One name and its numbers, as many as the panel has places."""
+    """A name and its numbers, one for each place of the panel."""
 
     name: str
     values: Values
@@ -31,7 +31,7 @@ class Series:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mark:
-    """A line across a panel: chance, the trained length, what theory says."""
+    """A reference line across a panel: chance, the training length, a theoretical value."""
 
     name: str
     at: Number
@@ -40,7 +40,7 @@ class Mark:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lines:
-    """Numbers over numbers."""
+    """Numbers plotted against numbers."""
 
     title: str
     x: Axis
@@ -53,7 +53,7 @@ class Lines:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bars:
-    """Numbers beside names."""
+    """A number for each name."""
 
     title: str
     y: Axis
@@ -65,7 +65,7 @@ class Bars:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cells:
-    """Numbers in rows and columns, from 0 up."""
+    """Nonnegative numbers in rows and columns."""
 
     title: str
     rows: str
@@ -91,14 +91,14 @@ class Chart:
     panels: tuple[Panel, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values, for JSON."""
         return {"panels": [_plain(asdict(panel)) for panel in self.panels]}
 
 
-def extent(axis: Axis, values: list[Number]) -> tuple[Number, Number]:
-    """From where to where a side reaches: all the numbers, with room where they are all one.
+def axis_limits(axis: Axis, values: list[Number]) -> tuple[Number, Number]:
+    """The limits of an axis: those given, else the range of the numbers, widened if it is empty.
 
-    >>> extent(Axis(label="share", least=0.0), [0.5, 0.5])
+    >>> axis_limits(Axis(label="share", least=0.0), [0.5, 0.5])
     (0.0, 0.5)
     """
     kept = [v for v in values if v > 0] if axis.log else values

@@ -1,8 +1,7 @@
-"""What a picture shows of a head: a number for each cell, or for each block of a long text.
+"""The numbers that a picture of a head shows: one per cell, or one per block of a long text.
 
-A cell that no query may see has no number (NaN): hidden is not the same as a weight of 0, and even
-attention is neither. Blocks show their largest weight, so that a single strong cell stays, or their
-mean.
+A masked cell is NaN, to distinguish it from a weight of 0. A block shows its largest weight, so
+that a single large weight stays visible, or its mean.
 """
 
 import itertools
@@ -21,18 +20,18 @@ Pool = Literal["max", "mean"]
 ScaleBy = Literal["quantile", "row"]
 POOLS: tuple[Pool, ...] = ("max", "mean")
 SCALES: tuple[ScaleBy, ...] = ("quantile", "row")
-_FEW_KEYS = 32  # whose weights are large enough for colours in proportion
-_TOP = 0.995  # of the blocks of a long text lie below the end of the scale
-_CHUNK = 1 << 24  # cells whose mask is looked at together
+_FEW_KEYS = 32  # up to which colours are proportional to the weight
+_TOP = 0.995  # quantile of a long text's blocks at which the colour scale ends
+_CHUNK = 1 << 24  # mask cells computed at a time
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """How weights become marks or colours."""
+    """How weights are mapped to marks or colours."""
 
     pool: Pool = "max"
     scale: ScaleBy = "quantile"
-    first_key: bool = True  # False: the first key, on which many heads rest, is left out
+    first_key: bool = True  # False: leave out the first key, the attention sink of many heads
 
     def __post_init__(self) -> None:
         if self.pool not in POOLS:
@@ -43,25 +42,25 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Scale:
-    """From 0 to the largest value that has a colour of its own."""
+    """A colour scale from 0 to the largest value that it distinguishes."""
 
     largest: float
-    is_rooted: bool  # small weights of many keys can be seen by their square roots
+    is_rooted: bool  # square-root scale, which makes the small weights of many keys visible
 
     def share(self, value: float) -> float:
-        """How far along the scale a value lies, 0 … 1."""
+        """The position of a value on the scale, 0 … 1."""
         along = min(max(value / self.largest, 0.0), 1.0)
         return along**0.5 if self.is_rooted else along
 
     def value(self, share: float) -> float:
-        """The value that lies so far along."""
+        """The value at a position on the scale."""
         return self.largest * (share**2 if self.is_rooted else share)
 
 
 def head_cells(
     site: Site, head: int, most: tuple[int, int], drawing: Drawing, *, sequence: int = 0
 ) -> Float[Tensor, "M N"]:
-    """The weights of a head, pooled where they are more than `most`; NaN where hidden."""
+    """The weights of a head, pooled where there are more than `most`; NaN where masked."""
     L, S = site.shape[2:]
     if most[0] >= L and most[1] >= S:
         values = site.weights(head, sequence=sequence).float().cpu()
@@ -71,12 +70,12 @@ def head_cells(
             seen[:, 0] = False
     else:
         pooled = site.map(head, (min(L, most[0]), min(S, most[1])), sequence=sequence)
-        counts = _seen_cells(site, head, pooled, sequence)
+        counts = _count_visible(site, head, pooled, sequence)
         values = pooled.maximum.float().cpu()
         if drawing.pool == "mean":
             values = pooled.mass.float().cpu() / counts.clamp(min=1)
         if not drawing.first_key:
-            values, counts = _without_first(site, head, pooled, values, counts, drawing, sequence)
+            values, counts = _drop_first_key(site, head, pooled, values, counts, drawing, sequence)
         seen = counts > 0
     if drawing.scale == "row":
         largest = values.where(seen, 0.0).amax(-1, keepdim=True)
@@ -84,11 +83,11 @@ def head_cells(
     return values.where(seen, torch.nan)
 
 
-def scale_of(cells: list[Float[Tensor, "M N"]], site: Site, drawing: Drawing) -> Scale:
-    """One scale for some heads of a site: up to the largest weight of a query that has a choice.
+def fit_scale(cells: list[Float[Tensor, "M N"]], site: Site, drawing: Drawing) -> Scale:
+    """One scale for some heads of a site: up to the largest weight of a query with several keys.
 
-    A first row with a single key always has weight 1, and would leave all others dark. Of a long
-    text the few strongest blocks lie beyond the end.
+    A query with a single key always has weight 1 and would leave all others dark. In a long text,
+    the few largest blocks exceed the scale.
     """
     if drawing.scale == "row":
         return Scale(1.0, False)
@@ -101,8 +100,8 @@ def scale_of(cells: list[Float[Tensor, "M N"]], site: Site, drawing: Drawing) ->
     return Scale(top or float(found.max()) or 1.0, is_long)
 
 
-def _seen_cells(site: Site, head: int, pooled: Map, sequence: int) -> Float[Tensor, "M N"]:
-    """How many cells of each block a query may see."""
+def _count_visible(site: Site, head: int, pooled: Map, sequence: int) -> Float[Tensor, "M N"]:
+    """The number of visible cells in each block."""
     rows, cols = pooled.row_edges.tolist(), pooled.col_edges.cpu()
     counts = torch.zeros(len(rows) - 1, len(cols) - 1)
     step = max(1, _CHUNK // max(1, site.shape[3]))
@@ -110,16 +109,16 @@ def _seen_cells(site: Site, head: int, pooled: Map, sequence: int) -> Float[Tens
         for start in range(low, high, step):
             some = range(start, min(high, start + step))
             seen = site.allowed(head, rows=some, sequence=sequence)
-            counts[a] += _per_block(seen, cols)
+            counts[a] += _count_per_block(seen, cols)
     return counts
 
 
-def _per_block(seen: Bool[Tensor, "R S"], cols: Tensor) -> Float[Tensor, " N"]:
+def _count_per_block(seen: Bool[Tensor, "R S"], cols: Tensor) -> Float[Tensor, " N"]:
     sums = torch.nn.functional.pad(seen.sum(0).cumsum(0), (1, 0)).cpu()
     return (sums[cols[1:]] - sums[cols[:-1]]).float()
 
 
-def _without_first(
+def _drop_first_key(
     site: Site,
     head: int,
     pooled: Map,
@@ -128,7 +127,7 @@ def _without_first(
     drawing: Drawing,
     sequence: int,
 ) -> tuple[Tensor, Tensor]:
-    """The first column of blocks anew, from all of its keys but the first."""
+    """Recompute the first column of blocks without the first key."""
     rows, width = pooled.row_edges.tolist(), int(pooled.col_edges[1])
     values, counts = values.clone(), counts.clone()
     for a, (low, high) in enumerate(itertools.pairwise(rows)):
@@ -142,5 +141,5 @@ def _without_first(
 
 
 def _quantile(values: Tensor, q: float) -> float:
-    ordered = values.sort().values  # torch.quantile refuses large inputs
+    ordered = values.sort().values  # torch.quantile rejects large inputs
     return float(ordered[min(len(ordered) - 1, int(q * len(ordered)))])

@@ -1,12 +1,12 @@
-"""What to open on: the head whose keys depend most on the query, and its clearest pair of words.
+"""The head to open on, the one whose keys depend most on the query, and its clearest pair of words.
 
-How telling a head is, is the mutual information of its queries and keys, in nats:
+A head is as informative as the mutual information of its queries and keys, in nats:
 
     I = H(mean of the rows) − mean of H(row)
 
-It is 0 for even attention, and 0 for a head that always looks at the same key, however sharply.
-Only rows and keys that are words count. All else, marks, special tokens, the first key, the token
-itself and its neighbours, is one key together: attention that rests there tells nothing.
+This is 0 for uniform attention and for a head that always attends to the same key, however sharply.
+Only rows and keys that are words count. Everything else (punctuation, special tokens, the first
+key, the token itself and its neighbours) is merged into one key, which carries no information.
 """
 
 import unicodedata
@@ -17,17 +17,17 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from glassformer.render.tokens import crosses, names_of, next_tokens
+from glassformer.render.tokens import is_cross, next_tokens, token_names
 from glassformer.tracing import Site, Trace
 
 _MOST_ROWS = 128
-_MOST_CELLS = 1 << 23  # of all heads of a site
-_NEAR = 1  # tokens on either side that a word's own attention is not counted on
-_FULL = 4  # letters of a word that surely carries meaning; "the" and "le" count for less
+_MOST_CELLS = 1 << 23  # over all heads of a site
+_NEAR = 1  # neighbours on either side to which a word's attention does not count
+_FULL = 4  # letters of a word that counts fully; "the" and "le" count less
 
 
-class Telling(NamedTuple):
-    """A site, one of its heads, and the cell to begin with."""
+class Focus(NamedTuple):
+    """A site, one of its heads, and the cell to start with."""
 
     site: Site
     head: int
@@ -35,34 +35,34 @@ class Telling(NamedTuple):
     col: int
 
 
-def most_telling(
+def find_most_informative(
     trace: Trace, sites: Sequence[Site], *, head: int | None = None, sequence: int = 0
-) -> Telling:
-    """The most telling head of these sites, or the site where `head` is, and its clearest cell."""
-    found: list[tuple[float, float, Telling]] = []
+) -> Focus:
+    """The most informative head of these sites, or the given one, and its clearest cell."""
+    found: list[tuple[float, float, Focus]] = []
     for site in sites:
-        looked = _Looked(trace, site, sequence)
-        values = looked.information().tolist()
+        sampled = _SampledSite(trace, site, sequence)
+        values = sampled.information().tolist()
         for i, (number, value) in enumerate(zip(site.head_numbers, values, strict=True)):
             if head is None or number == head:
-                row, col, weight = looked.clearest(i)
-                found.append((round(value, 6), weight, Telling(site, number, row, col)))
-    # The clearest cell decides where a text is too short for more: one word has no information.
+                row, col, weight = sampled.clearest(i)
+                found.append((round(value, 6), weight, Focus(site, number, row, col)))
+    # In a text of one word every head has zero information: the clearest cell breaks the tie.
     return max(found, key=lambda each: each[:2])[2]
 
 
-class _Looked:
-    """The rows of a site that are looked at, and what each row and key counts for."""
+class _SampledSite:
+    """The sampled rows of a site, and how much each row and key counts."""
 
     def __init__(self, trace: Trace, site: Site, sequence: int) -> None:
         _, H, L, S = site.shape
-        read, keys = names_of(trace, site, sequence)
-        # A row is about the word it writes, where it writes one.
+        read, keys = token_names(trace, site, sequence)
+        # A row that predicts a word is about that word.
         following = next_tokens(trace, site, sequence)
         about = [after or word for word, after in zip(read, following, strict=True)]
         worth = _worths(trace, site.queries, about)
         self.col_worth = _worths(trace, site.keys, keys)
-        choosing = site.visible(sequence=sequence).amax(0).cpu() > 1  # a single key is no choice
+        choosing = site.visible(sequence=sequence).amax(0).cpu() > 1  # rows with more than one key
         wanted = (choosing & (worth > 0), choosing, torch.ones(L, dtype=torch.bool))
         rows = next(some for some in wanted if bool(some.any())).nonzero()[:, 0]
         n = max(1, min(len(rows), _MOST_ROWS, _MOST_CELLS // max(1, H * S)))
@@ -72,24 +72,25 @@ class _Looked:
         self.counts = self._counts(site)
 
     def _counts(self, site: Site) -> Bool[Tensor, "R S"]:
-        """The cells that tell something."""
+        """The cells that carry information."""
         S = site.shape[3]
         counts = (self.col_worth > 0).expand(len(self.rows), S).clone()
-        if not crosses(site):
+        if not is_cross(site):
             away = (torch.arange(S) - site.stands.cpu()[self.rows][:, None]).abs()
             counts &= away > _NEAR
             if S > 2 * _NEAR + 2:
-                counts[:, 0] = False  # many heads rest there
+                counts[:, 0] = False  # an attention sink of many heads
         return counts
 
     def information(self) -> Float[Tensor, " H"]:
-        told = self.weights * self.counts
-        rest = (self.weights.sum(-1) - told.sum(-1)).clamp(min=0)[..., None]
-        rows = torch.cat([told, rest], -1)
+        """The mutual information of queries and keys, for each head."""
+        counted = self.weights * self.counts
+        rest = (self.weights.sum(-1) - counted.sum(-1)).clamp(min=0)[..., None]
+        rows = torch.cat([counted, rest], -1)
         return (_entropy(rows.mean(1)) - _entropy(rows).mean(-1)).clamp(min=0)
 
     def clearest(self, head: int) -> tuple[int, int, float]:
-        """The largest weight between two words; between any two tokens, where there are none."""
+        """The cell with the largest weight between words, or between any tokens."""
         weights = self.weights[head]
         worth = weights * self.row_worth[:, None] * self.col_worth
         for each in (worth * self.counts, worth, weights * self.counts, weights):
@@ -110,7 +111,7 @@ def _worths(trace: Trace, text: str, tokens: Sequence[str]) -> Float[Tensor, " n
 
 
 def _worth(token: str) -> float:
-    """How much a token counts as a word: 0 for marks and special tokens, 1 for a long word.
+    """How much a token counts as a word: 0 for punctuation and special tokens, 1 for a long word.
 
     >>> [_worth(token) for token in ("␣cat", "猫", ".", "</s>", "[MASK]")]
     [0.75, 0.5, 0.0, 0.0, 0.0]

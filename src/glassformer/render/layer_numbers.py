@@ -1,12 +1,12 @@
-"""Which layer a site belongs to, read off its name."""
+"""The layer number in a site's name."""
 
 import re
 
 
-def layer_of(site: str) -> int | None:
-    """The layer in the name of a site.
+def layer_number(site: str) -> int | None:
+    """The layer number in the name of a site; None if it has none.
 
-    >>> layer_of("decoder.2.cross"), layer_of("attention")
+    >>> layer_number("decoder.2.cross"), layer_number("attention")
     (2, None)
     """
     found = re.search(r"\.(\d+)(?=\.|$)", site)

@@ -1,4 +1,4 @@
-"""Tokens and shades: the small marks that drawings are made of."""
+"""Tokens and shades, the smallest parts of a drawing."""
 
 import unicodedata
 
@@ -7,16 +7,16 @@ from rich.text import Text
 
 HIDDEN = "·"
 SHADES = "░▒▓█"
-_MOST_CHARACTERS = 200  # of a token: a file may call anything one
-_LEFT_TO_RIGHT = "\u200e"  # no cell wide; what stands beside it keeps its place
+_MOST_CHARACTERS = 200  # of a token: a file can contain tokens of any length
+_LEFT_TO_RIGHT = "\u200e"  # zero width; keeps the text beside it in place
 _FROM_THE_RIGHT = ("R", "AL", "AN")
-# Terminals do not agree how wide these make what stands before them.
-_VARIANTS = "\ufe0e\ufe0f"  # of one character, as text or as a picture
+# Terminals disagree on how wide a character is when one of these follows it.
+_VARIANTS = "\ufe0e\ufe0f"  # variation selectors: text or emoji
 _SKINS = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
 
 
 def shade(share: float) -> str:
-    """A block that is fuller the nearer `share` is to 1; a space for 0.
+    """A block character, the fuller the closer `share` is to 1; a space for 0.
 
     >>> "".join(shade(share) for share in (0.0, 0.1, 0.3, 0.6, 1.0))
     ' ░▒▓█'
@@ -27,20 +27,20 @@ def shade(share: float) -> str:
 
 
 def label(token: str, most: int | None = None) -> Text:
-    """A token as it can stand in a table: on one line, blanks made visible, at most so many cells.
+    """A token as a table cell: on one line, spaces made visible, at most `most` cells wide.
 
     >>> label(" sat\\n").plain
     '␣sat\\\\n'
     """
-    return Text(in_place(shown(token, most)), no_wrap=True, overflow="ellipsis")
+    return Text(isolate_direction(visible_token(token, most)), no_wrap=True, overflow="ellipsis")
 
 
-def shown(token: str, most: int | None = None, *, unseen: str | None = None) -> str:
-    """A token in characters that every terminal gives the same width; none that steers it.
+def visible_token(token: str, most: int | None = None, *, unseen: str | None = None) -> str:
+    """A token in printable characters whose width all terminals agree on.
 
-    What cannot be seen is written out, or as the sign `unseen`.
+    Other characters are escaped, or replaced by `unseen`.
 
-    >>> shown("\\x1b[31m"), shown("hippopotamus", 6)
+    >>> visible_token("\\x1b[31m"), visible_token("hippopotamus", 6)
     ('\\\\x1b[31m', 'hippo…')
     """
     cut = len(token) > _MOST_CHARACTERS
@@ -49,7 +49,7 @@ def shown(token: str, most: int | None = None, *, unseen: str | None = None) -> 
     before = len(token) - len(token.lstrip(" ")) if bare else len(token)
     after = len(token) - len(token.rstrip(" ")) if bare else 0
     middle = "".join(_visible(character, unseen) for character in bare)
-    if middle and cell_len(middle[0]) == 0:  # an accent needs something to stand on
+    if middle and cell_len(middle[0]) == 0:  # a combining mark needs a base character
         middle = f"◌{middle}"
     text = "␣" * before + middle + "␣" * after + "…" * cut
     if most is None or cell_len(text) <= most:
@@ -57,16 +57,16 @@ def shown(token: str, most: int | None = None, *, unseen: str | None = None) -> 
     return set_cell_size(text, most - 1).rstrip() + "…"
 
 
-def in_place(text: str) -> str:
-    """Text written from the right, so marked that numbers beside it stay where they are."""
+def isolate_direction(text: str) -> str:
+    """Mark right-to-left text, so that numbers beside it stay in place."""
     turns = any(unicodedata.bidirectional(character) in _FROM_THE_RIGHT for character in text)
     return f"{_LEFT_TO_RIGHT}{text}{_LEFT_TO_RIGHT}" if turns else text
 
 
-def signs(text: str) -> list[str]:
-    """Characters with the accents that belong to them.
+def split_graphemes(text: str) -> list[str]:
+    """Split a text into characters with their combining marks.
 
-    >>> len(signs("e\\u0301a"))
+    >>> len(split_graphemes("e\\u0301a"))
     2
     """
     found: list[str] = []

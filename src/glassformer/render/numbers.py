@@ -1,4 +1,4 @@
-"""Numbers as text: as few digits as tell the truth, the same in a whole column."""
+"""Numbers as text, with as few digits as are exact enough, and equally many within a column."""
 
 import math
 from collections.abc import Sequence
@@ -7,12 +7,12 @@ INFINITY = "∞"
 MINUS = "−"  # as wide as +, unlike the hyphen
 
 
-def written(values: Sequence[float], *, most: int = 2) -> list[str]:
-    """Numbers with one number of decimals for all: none if they are whole, at most `most`.
+def format_numbers(values: Sequence[float], *, most: int = 2) -> list[str]:
+    """Format numbers with the same number of decimals: none if all are whole, at most `most`.
 
-    Where even the largest is small, it still gets two digits that mean something.
+    If even the largest is small, it still gets two significant digits.
 
-    >>> written([12.5, 30.8, -math.inf])
+    >>> format_numbers([12.5, 30.8, -math.inf])
     ['12.5', '30.8', '−∞']
     """
     finite = [abs(x) for x in values if math.isfinite(x)]
@@ -21,27 +21,27 @@ def written(values: Sequence[float], *, most: int = 2) -> list[str]:
         return [_one(x, ".2e") for x in values]
     if 0 < largest < 0.1:
         most = 1 - math.floor(math.log10(largest))
-    near = 1e-3 * 10**-most  # float32 has 30.8 as 30.799999
+    near = 1e-3 * 10**-most  # float32 stores 30.8 as 30.799999
     enough = (d for d in range(most) if all(abs(x - round(x, d)) < near for x in finite))
     digits = next(enough, most)
     return [_one(x, f".{digits}f") for x in values]
 
 
-def write(value: float) -> str:
-    """One number alone.
+def format_number(value: float) -> str:
+    """Format a single number.
 
-    >>> write(-3.14159)
+    >>> format_number(-3.14159)
     '−3.14'
     """
-    return written([value])[0]
+    return format_numbers([value])[0]
 
 
-def written_weights(weights: Sequence[float]) -> list[str]:
-    """Weights with two decimals, three where one of them needs it; never a 0 that is not one.
+def format_weights(weights: Sequence[float]) -> list[str]:
+    """Format weights with two decimals, or three if one of them needs it; 0 means exactly 0.
 
-    >>> written_weights([0.0638, 0.6282, 0.308])
+    >>> format_weights([0.0638, 0.6282, 0.308])
     ['0.06', '0.63', '0.31']
-    >>> written_weights([0.00001, 0.99999, 0.0])
+    >>> format_weights([0.00001, 0.99999, 0.0])
     ['<0.001', '1.000', '0']
     """
     digits = 3 if any(0 < w < 0.01 for w in weights) else 2
@@ -52,10 +52,10 @@ def written_weights(weights: Sequence[float]) -> list[str]:
     ]
 
 
-def brief(value: float | int) -> str:
-    """A number of any size in three digits, for charts.
+def format_brief(value: float | int) -> str:
+    """Format a number of any size with three significant digits, for charts.
 
-    >>> [brief(x) for x in (4096.0, 0.73051, 0.1, 0.00012, -2.5e9)]
+    >>> [format_brief(x) for x in (4096.0, 0.73051, 0.1, 0.00012, -2.5e9)]
     ['4096', '0.731', '0.1', '1.2e−4', '−2.5e9']
     """
     value = float(value)
@@ -65,7 +65,7 @@ def brief(value: float | int) -> str:
         return _one(value, ".0f")
     if 1e-3 <= abs(value) < 1e6:
         most = max(0, 2 - math.floor(math.log10(abs(value))))
-        near = 1e-9 * abs(value)  # 0.1 is written so, and 0.1003 as 0.100
+        near = 1e-9 * abs(value)  # so 0.1 becomes 0.1, and 0.1003 becomes 0.100
         digits = next((d for d in range(most) if abs(value - round(value, d)) < near), most)
         return _one(value, f".{digits}f")
     mantissa, exponent = f"{value:.2e}".split("e")

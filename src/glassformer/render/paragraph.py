@@ -1,4 +1,4 @@
-"""Running text in either language, broken where a reader of it would break it."""
+"""Running text in either language, with lines broken as its readers expect."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ from rich.text import Text
 
 from glassformer.languages import Language
 
-# Chinese has no spaces to break at: a line may end after any character, but not before a closing
-# mark nor after an opening one.
+# Chinese has no spaces to break at: a line may end after any character, but not before closing
+# punctuation nor after opening punctuation.
 _CLOSING = "，。；：！？、）》」』”’…"
 _OPENING = "（《「『“‘"
 
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A text that fills the width it is given."""
+    """A text that wraps at the available width."""
 
     text: str
     style: str = ""
@@ -26,7 +26,7 @@ class Paragraph:
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
     ) -> Iterator[RenderableType]:
-        for line in wrapped(self.text, options.max_width):
+        for line in wrap_text(self.text, options.max_width):
             yield Text(line, style=self.style, no_wrap=True, overflow="ignore")
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
@@ -35,15 +35,15 @@ class Paragraph:
 
 
 def join_sentences(sentences: Iterable[str], language: Language) -> str:
-    """Sentences that are not empty, one after the other; Chinese has no blank between them."""
+    """Join nonempty sentences; Chinese has no space between them."""
     between = "" if language.code == "zh" else " "
     return between.join(sentence for sentence in sentences if sentence)
 
 
-def wrapped(text: str, width: int) -> list[str]:
-    """The lines of a text, none wider than `width` cells unless a single word is.
+def wrap_text(text: str, width: int) -> list[str]:
+    """Wrap a text into lines of at most `width` cells, except for single words that are wider.
 
-    >>> wrapped("权重相加，得到输出。", 8)
+    >>> wrap_text("权重相加，得到输出。", 8)
     ['权重相', '加，得到', '输出。']
     """
     lines = [""]

@@ -1,4 +1,4 @@
-"""Long texts in seconds: some queries stand for all, each of them exact."""
+"""Long texts in seconds: a sample of the queries, each computed exactly."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,55 +8,55 @@ from jaxtyping import Int
 from torch import Tensor
 
 from glassformer.functional.cells import Extent
-from glassformer.render.tokens import names_of
+from glassformer.render.tokens import token_names
 from glassformer.tracing import Site, Trace, TracedText
 from glassformer.tracing.selection import select_rows
 
-_MOST_CELLS = 1 << 29  # weights that a picture computes: some seconds on a CPU
+_MOST_CELLS = 1 << 29  # weights per picture: a few seconds on a CPU
 _LEAST_QUERIES = 16
-_SOME = ", some rows of "  # in the names of the texts that are made here
+_SOME = ", some rows of "  # in the names of sampled texts
 
 
-def sampled(trace: Trace) -> Trace:
-    """The last run with as many queries of each site as can be looked at in seconds."""
+def sample_queries(trace: Trace) -> Trace:
+    """The last run, with as many queries per site as can be computed in seconds."""
     sites = trace.run.sites
     cells = sum(torch.Size(site.shape).numel() for site in sites.values())
     if cells <= _MOST_CELLS:
         return trace
     share = _MOST_CELLS / cells
-    return thinned(trace, lambda site: int(site.shape[2] * share))
+    return thin_queries(trace, lambda site: int(site.shape[2] * share))
 
 
-def thinned(trace: Trace, n: Callable[[Site], int]) -> Trace:
-    """The last run with about n(site) queries of each site, evenly spaced."""
+def thin_queries(trace: Trace, n: Callable[[Site], int]) -> Trace:
+    """The last run, with about n(site) evenly spaced queries per site."""
     run = replace(trace.run, sites={}, texts=dict(trace.run.texts))
     for name, site in trace.run.sites.items():
-        some = run.sites[name] = evenly(site, n(site))
+        some = run.sites[name] = select_evenly(site, n(site))
         if some is not site:
             some.queries = f"{site.queries}{_SOME}{name}"
-            run.texts[some.queries] = _named(trace, site, some.shape[2])
+            run.texts[some.queries] = _name_rows(trace, site, some.shape[2])
     return Trace([run], trace.model)
 
 
-def _named(trace: Trace, site: Site, n: int) -> TracedText:
-    rows = places(site.shape[2], n)
-    names = [names_of(trace, site, sequence)[0] for sequence in range(site.shape[0])]
+def _name_rows(trace: Trace, site: Site, n: int) -> TracedText:
+    rows = even_positions(site.shape[2], n)
+    names = [token_names(trace, site, sequence)[0] for sequence in range(site.shape[0])]
     labels = [[row[i] for i in rows.tolist()] for row in names]
     return TracedText(rows.expand(len(names), -1), labels)
 
 
-def places(length: int, n: int) -> Int[Tensor, " n"]:
-    """n of 0 … length − 1, evenly spaced, both ends among them."""
+def even_positions(length: int, n: int) -> Int[Tensor, " n"]:
+    """n evenly spaced positions of 0 … length − 1, including both ends."""
     return torch.linspace(0, length - 1, n, dtype=torch.float64).round().long()
 
 
-def evenly(site: Site, n: int) -> Site:
-    """The site with about n of its queries, evenly spaced, the first and the last among them."""
+def select_evenly(site: Site, n: int) -> Site:
+    """The site with about n evenly spaced queries, including the first and the last."""
     B, H, L, S = site.shape
     n = max(n, _LEAST_QUERIES)
     if n >= L:
         return site
-    rows = places(L, n)
+    rows = even_positions(L, n)
     which = rows.to(site.q.device)
     mask, bias = (select_rows(part, which, Extent(B, H, L, S)) for part in (site.mask, site.bias))
     of_all = range(L) if site.rows is None else site.rows
@@ -72,8 +72,8 @@ def evenly(site: Site, n: int) -> Site:
     )
 
 
-def n_queries(site: Site) -> tuple[int, int]:
-    """How many queries are there, and for how many they stand; what was recorded is all."""
+def count_queries(site: Site) -> tuple[int, int]:
+    """The number of queries present, and the number they were sampled from."""
     some = site.shape[2]
     is_sampled = site.queries.endswith(f"{_SOME}{site.name}")
     return some, site.n_rows if is_sampled and site.n_rows is not None else some

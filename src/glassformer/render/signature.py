@@ -1,4 +1,4 @@
-"""By what a figure or a page of ours is known again: only those are replaced without a question."""
+"""How to recognise a figure or page written by glassformer: only those may be overwritten."""
 
 from typing import Any
 
@@ -7,5 +7,5 @@ FIGURE = b"Drawn by glassformer"
 
 
 def figure_metadata(kind: str) -> dict[str, Any]:
-    """What matplotlib writes into a figure of this kind: png, svg or pdf."""
+    """The metadata that matplotlib writes into a figure: png, svg or pdf."""
     return {"Software" if kind == "png" else "Creator": FIGURE.decode()}

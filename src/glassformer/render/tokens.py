@@ -1,7 +1,7 @@
-"""The tokens beside the rows and above the columns of a site.
+"""The token labels of the rows and columns of a site.
 
-A model that writes reads a token and chooses the next one: row "Le" of its attention is what it
-looks at while it writes "chat". Such rows are named by both, "Le → chat".
+A generating model reads a token and chooses the next one: the row "Le" is the attention with which
+it writes "chat". Such a row is labelled with both, "Le → chat".
 """
 
 import re
@@ -10,35 +10,35 @@ from collections.abc import Sequence
 import torch
 
 from glassformer.languages import Language
-from glassformer.render.marks import shown
+from glassformer.render.marks import visible_token
 from glassformer.tracing import Site, Trace
 
 ARROW = " → "
-_PARTS = re.compile(r"(, chosen rows)?(, some rows of .*)?$")  # of a text, in the names of texts
-_BY_PLACE = re.compile(r"(, (\d+ × \d+ )?by place)$")  # a text whose tokens are not known
-_CHECKED = 64  # rows, evenly spaced, that tell whether attention is causal
+_PARTS = re.compile(r"(, chosen rows)?(, some rows of .*)?$")  # suffixes of text names
+_BY_PLACE = re.compile(r"(, (\d+ × \d+ )?by place)$")  # a text whose tokens are unknown
+_CHECKED = 64  # evenly spaced rows on which to check for causality
 
 
-def names_of(trace: Trace, site: Site, sequence: int = 0) -> tuple[list[str], list[str]]:
-    """One name for each query and each key; their places where nobody recorded a text."""
+def token_names(trace: Trace, site: Site, sequence: int = 0) -> tuple[list[str], list[str]]:
+    """A name for each query and each key; their positions if no text was recorded."""
     L, S = site.shape[2:]
     queries, keys = (_names(trace, text, sequence) for text in (site.queries, site.keys))
-    # Queries that continue a cache are the last L of the S tokens.
+    # With a cache, the queries are the last L of the S tokens.
     continues = site.rows is None and site.queries == site.keys and len(queries) >= S > L
     first = S - L if continues else 0
     places = range(first, first + L) if site.rows is None else site.rows
-    return _filled(queries[first:], places), _filled(keys, range(S))
+    return _fill_names(queries[first:], places), _fill_names(keys, range(S))
 
 
 def row_labels(
     trace: Trace, site: Site, sequence: int = 0, *, most: int | None = None
 ) -> list[str]:
-    """What stands beside each row: the token that is read and, where the model writes, the next.
+    """The label of each row: the token read and, if the model predicts the next token, that token.
 
-    The last row has the token that generation chose after it, or none where that is not known.
-    With `most`, each token takes at most so many cells.
+    The last row has the token that generation chose next, or none if it is unknown.
+    With `most`, each token takes at most that many cells.
     """
-    read = names_of(trace, site, sequence)[0]
+    read = token_names(trace, site, sequence)[0]
     following = next_tokens(trace, site, sequence)
     return [
         token if after is None else f"{_short(token, most)}{ARROW}{_short(after, most)}"
@@ -47,8 +47,8 @@ def row_labels(
 
 
 def next_tokens(trace: Trace, site: Site, sequence: int = 0) -> list[str | None]:
-    """For each row the token that comes after the one it reads; None where the site does not
-    predict it, or where it is not known."""
+    """For each row the token after the one it reads; None if the site does not predict it, or if it
+    is unknown."""
     n = site.shape[2]
     if not predicts_next(trace, site):
         return [None] * n
@@ -68,20 +68,20 @@ def next_tokens(trace: Trace, site: Site, sequence: int = 0) -> list[str | None]
 def predicts_next(trace: Trace, site: Site) -> bool:
     """Whether the model predicts the next token of the text that the rows belong to.
 
-    So it does where that text is read causally: by this site, or by the self-attention beside it.
+    It does if the text is read causally, by this site or by the self-attention beside it.
     """
     text = text_name(site.queries)
     if not _has_tokens(trace, text):
         return False
-    own = [s for s in trace if text_name(s.queries) == text and not crosses(s)]
-    if not crosses(site):
+    own = [s for s in trace if text_name(s.queries) == text and not is_cross(s)]
+    if not is_cross(site):
         own = [site]
     causal = [known for s in own if (known := is_causal(s)) is not None]
     return all(causal) if causal else site.name.startswith("decoder.")
 
 
 def is_causal(site: Site) -> bool | None:
-    """Whether no query sees a key after its own place; None where one could not tell."""
+    """Whether no query sees a key after its own position; None if no query has such a key."""
     if "causal" not in site._kept:
         site._kept["causal"] = _is_causal(site)
     return site._kept["causal"]
@@ -91,7 +91,7 @@ def _is_causal(site: Site) -> bool | None:
     L, S = site.shape[2:]
     stands = site.stands.cpu()
     rows = torch.linspace(0, L - 1, min(L, _CHECKED)).round().long().unique()
-    rows = rows[stands[rows] < S - 1]  # there is something ahead
+    rows = rows[stands[rows] < S - 1]  # rows with keys ahead of them
     if not len(rows):
         return None
     ahead = torch.arange(S) > stands[rows][:, None]
@@ -99,28 +99,28 @@ def _is_causal(site: Site) -> bool | None:
 
 
 def row_title(trace: Trace, site: Site, language: Language) -> str:
-    """What the rows are: tokens that are read, the next one beside them, or plain queries."""
+    """The title of the rows: tokens read with the next one, or plain queries."""
     say = language.say
     return say("figure.read.next") if predicts_next(trace, site) else say("figure.query")
 
 
-def crosses(site: Site) -> bool:
-    """Whether the queries are of one text and the keys of another."""
+def is_cross(site: Site) -> bool:
+    """Whether the queries and keys belong to different texts."""
     return site.name.endswith(".cross") or _origin(site.queries) != _origin(site.keys)
 
 
 def text_name(queries: str) -> str:
-    """The text of which rows were chosen: `tokens` for `tokens, chosen rows`."""
+    """The name of the text that rows were selected from: `tokens` for `tokens, chosen rows`."""
     return _PARTS.sub("", queries)
 
 
 def _origin(text: str) -> str:
-    """Whose tokens these are, whether they are known or counted, with a sink before them or not."""
+    """The text itself, whether its tokens are known or only counted, with or without a sink."""
     return _BY_PLACE.sub("", text_name(text)).removeprefix("sink and ")
 
 
 def _has_tokens(trace: Trace, text: str) -> bool:
-    """Whether the tokens of a text are known, and not only their places."""
+    """Whether the tokens of a text are known, and not only their positions."""
     words = trace.run.texts.get(text)
     if words is None:
         return False
@@ -139,12 +139,12 @@ def _names(trace: Trace, text: str, sequence: int) -> Sequence[str]:
 
 
 def _row(n_sequences: int, sequence: int) -> int:
-    return 0 if n_sequences == 1 else sequence  # one text may serve a whole batch
+    return 0 if n_sequences == 1 else sequence  # one text may be shared by a whole batch
 
 
-def _filled(names: Sequence[str], places: Sequence[int]) -> list[str]:
+def _fill_names(names: Sequence[str], places: Sequence[int]) -> list[str]:
     return [names[i] if i < len(names) else str(place) for i, place in enumerate(places)]
 
 
 def _short(token: str, most: int | None) -> str:
-    return token if most is None else shown(token, most)
+    return token if most is None else visible_token(token, most)

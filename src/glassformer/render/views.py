@@ -1,6 +1,6 @@
-"""What `trace.show`, `figure`, `page` and a notebook call: a trace alone, everything else chosen.
+"""The functions behind `trace.show`, `figure`, `page` and notebooks, with defaults for everything.
 
-They speak the language that GLASSFORMER_LANG or the locale names.
+Their language is set by GLASSFORMER_LANG or the locale.
 """
 
 import os
@@ -10,15 +10,15 @@ from rich.console import Console
 
 from glassformer.languages import Language, detect
 from glassformer.render.figure.drawing import draw_figure
-from glassformer.render.focus import choose
+from glassformer.render.focus import choose_focus
 from glassformer.render.head_cells import Drawing, Pool, ScaleBy
 from glassformer.render.page.document import draw_page
 from glassformer.render.page.inline import inline_html
-from glassformer.render.sampled_queries import sampled
+from glassformer.render.sampled_queries import sample_queries
 from glassformer.render.terminal.picture import draw_picture
 from glassformer.tracing import Trace
 
-_LEAST_COLUMNS, _MOST_COLUMNS = 48, 100  # below the least, numbers would lose their digits
+_LEAST_COLUMNS, _MOST_COLUMNS = 48, 100  # below the minimum, numbers would be truncated
 
 
 def show(
@@ -31,11 +31,11 @@ def show(
     scale: ScaleBy,
     first_key: bool,
 ) -> None:
-    """Print the picture of one head, and all heads at a glance."""
+    """Print an overview of all heads and the picture of one."""
     console = Console(markup=False, emoji=False, highlight=False)
     console.width = max(_LEAST_COLUMNS, min(console.width, _MOST_COLUMNS))
-    trace = sampled(trace)
-    chosen, number, *_ = choose(trace, site=site, head=head, sequence=sequence)
+    trace = sample_queries(trace)
+    chosen, number, *_ = choose_focus(trace, site=site, head=head, sequence=sequence)
     picture = draw_picture(
         trace,
         chosen,
@@ -60,7 +60,7 @@ def figure(
     scale: ScaleBy,
     first_key: bool,
 ) -> None:
-    """Write a picture, PNG, SVG or PDF."""
+    """Write a figure as PNG, SVG or PDF."""
     draw_figure(
         trace,
         path,
@@ -74,12 +74,12 @@ def figure(
 
 
 def page(trace: Trace, path: str | Path) -> None:
-    """Write the page."""
+    """Write the HTML page."""
     draw_page(trace, path, language=_language())
 
 
 def inline(trace: Trace) -> str:
-    """The page as a part of another one."""
+    """The page as an element of a notebook."""
     return inline_html(trace, _language())
 
 

@@ -17,7 +17,7 @@ pytest.importorskip("matplotlib")
 from glassformer.render.figure import drawing, fonts
 from glassformer.render.figure.drawing import KINDS, draw_figure
 from glassformer.render.head_cells import Drawing
-from glassformer.render.sampled_queries import evenly
+from glassformer.render.sampled_queries import select_evenly
 
 ENGLISH = Language("en")
 
@@ -164,7 +164,7 @@ def test_recorded_heads_keep_their_numbers() -> None:
 
 
 def test_recorded_rows_stand_beside_their_names() -> None:
-    site = evenly(decoder(40)["decoder.0.self"], 16)
+    site = select_evenly(decoder(40)["decoder.0.self"], 16)
     words = TracedText(torch.arange(16)[None], [[f"row{row}" for row in site.rows]])
     site.queries = "tokens, chosen rows"
     trace = Trace([Run({site.name: site}, {site.queries: words})])

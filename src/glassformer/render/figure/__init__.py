@@ -1,1 +1,1 @@
-"""Figures as files: PNG, SVG and PDF, drawn by matplotlib."""
+"""Figures as PNG, SVG and PDF files, drawn by matplotlib."""

@@ -1,4 +1,4 @@
-"""Charts as files, PNG or SVG: panels side by side, the same signs and numbers as elsewhere."""
+"""Charts as PNG or SVG files, with panels side by side."""
 
 import contextlib
 import math
@@ -9,9 +9,9 @@ from typing import Any
 from glassformer.errors import ConfigError
 from glassformer.languages import Language
 from glassformer.render.chart import Bars, Cells, Chart, Lines, Panel
-from glassformer.render.figure.fonts import drawable, families, has_chinese
-from glassformer.render.numbers import brief
-from glassformer.render.paragraph import wrapped
+from glassformer.render.figure.fonts import font_families, has_chinese, make_drawable
+from glassformer.render.numbers import format_brief
+from glassformer.render.paragraph import wrap_text
 from glassformer.render.signature import FIGURE, figure_metadata
 from glassformer.storage import whole_file
 
@@ -19,30 +19,30 @@ _SIGNS = "o^sDvPX*"
 _WIDTH, _HEIGHT = 6.0, 4.2  # inches of a panel
 _INCHES_PER_CELL = 0.1
 _INCHES_PER_BAR = 0.22
-_MOST_CAPTION = 180  # cells of a line of small print
-_MOST_NUMBERED = 12  # places that are all named below a panel
-_MOST_BESIDE = 28  # numbers that have room beside each other there
+_MOST_CAPTION = 180  # cells of a caption line
+_MOST_NUMBERED = 12  # places up to which each is numbered
+_MOST_BESIDE = 28  # numbers that fit side by side on an axis
 
 
 def check_chart_file(path: str | Path) -> None:
-    """Whether a figure can be written there, asked before anything is measured for it."""
+    """Raise if a figure cannot be written there, before anything is measured for it."""
     path = Path(path)
     if path.suffix not in (".png", ".svg"):
-        raise ConfigError(f"A figure must be named .png or .svg; got {path.name!r}.")
+        raise ConfigError(f"A figure must be a .png or .svg file; got {path.name!r}.")
     if path.is_dir():
-        raise ConfigError(f"A figure must be a file; {path} is a folder. Give another name.")
+        raise ConfigError(f"A figure must be a file; {path} is a folder. Choose another name.")
     if not path.absolute().parent.is_dir():
         raise ConfigError(
-            f"A figure must go into a folder that exists; {path.parent} is none. Make it first."
+            f"The folder of a figure must exist; {path.parent} does not. Create it first."
         )
     with _matplotlib():
         pass
 
 
 def write_chart(chart: Chart, path: str | Path, *, title: str, caption: str) -> None:
-    """All panels with a title above and a sentence below; written whole or not at all."""
+    """Write all panels with a title and a caption, atomically."""
     with _matplotlib():
-        from matplotlib.figure import Figure  # without pyplot, which would keep it
+        from matplotlib.figure import Figure  # without pyplot, which would keep a reference
 
         n = len(chart.panels)
         height = max(_HEIGHT, *(_INCHES_PER_BAR * _n_bars(panel) for panel in chart.panels), 0.0)
@@ -50,17 +50,19 @@ def write_chart(chart: Chart, path: str | Path, *, title: str, caption: str) -> 
         for axes, panel in zip(figure.subplots(1, n, squeeze=False)[0], chart.panels, strict=True):
             _draw(axes, panel)
         cells = int(_WIDTH * n / _INCHES_PER_CELL)
-        figure.suptitle("\n".join(map(_plain, wrapped(title, cells))), fontsize=12)
-        told = "\n".join(map(_plain, wrapped(caption, min(int(cells * 1.3), _MOST_CAPTION))))
-        figure.supxlabel(told, fontsize=8, color="#555555", x=0.01, ha="left")
+        figure.suptitle("\n".join(map(_plain, wrap_text(title, cells))), fontsize=12)
+        small_print = "\n".join(
+            map(_plain, wrap_text(caption, min(int(cells * 1.3), _MOST_CAPTION)))
+        )
+        figure.supxlabel(small_print, fontsize=8, color="#555555", x=0.01, ha="left")
         kind = Path(path).suffix[1:]
         signed = figure_metadata(kind)
         with whole_file(Path(path), ConfigError, mark=FIGURE) as unfinished:
             figure.savefig(unfinished, format=kind, dpi=140, bbox_inches="tight", metadata=signed)
 
 
-def spoken(language: Language) -> Language:
-    """The language of a figure: English where no font here has Chinese characters."""
+def figure_language(language: Language) -> Language:
+    """The language of a figure: English if no installed font has Chinese characters."""
     with _matplotlib():
         return language if has_chinese() else Language("en")
 
@@ -74,12 +76,12 @@ def _matplotlib() -> Iterator[None]:
             "Figures need the package matplotlib; it is not installed. "
             "Run: pip install 'glassformer[figures]'"
         ) from None
-    with mpl.rc_context({"font.family": families(), "svg.fonttype": "path"}):
+    with mpl.rc_context({"font.family": font_families(), "svg.fonttype": "path"}):
         yield
 
 
 def _draw(axes: Any, panel: Panel) -> None:
-    axes.set_title("\n".join(map(_plain, wrapped(panel.title, 56))), fontsize=10)
+    axes.set_title("\n".join(map(_plain, wrap_text(panel.title, 56))), fontsize=10)
     if isinstance(panel, Lines):
         _lines(axes, panel)
     elif isinstance(panel, Bars):
@@ -100,7 +102,7 @@ def _lines(axes: Any, panel: Lines) -> None:
             if y is not None and not (panel.y.log and y <= 0)
         ]
         few = sign if len(panel.places) <= 40 else ""
-        # Each smaller than the one before, so that those at one place can all be seen.
+        # Each marker is smaller than the last, so that coinciding points remain visible.
         size = {"ms": max(3.0, 9 - 1.5 * i), "lw": max(0.8, 2.2 - 0.3 * i)}
         axes.plot(*zip(*pairs, strict=True), marker=few, label=_plain(series.name), **size)
     for i, mark in enumerate(panel.marks):
@@ -121,7 +123,7 @@ def _scale(axes: Any, panel: Lines) -> None:
         low, high = axes.get_ylim()
         _number(axes.yaxis, subs=(1, 2, 5) if high / low < 1000 else (1,))
     if len(panel.places) <= _MOST_NUMBERED:
-        axes.set_xticks(panel.places, _apart(panel), fontsize=8)
+        axes.set_xticks(panel.places, _space_labels(panel), fontsize=8)
         axes.set_xticks([], minor=True)
     for axis, limits in ((panel.x, axes.set_xlim), (panel.y, axes.set_ylim)):
         low, high = axis.least, axis.most
@@ -135,24 +137,24 @@ def _scale(axes: Any, panel: Lines) -> None:
     axes.grid(alpha=0.25)
 
 
-def _apart(panel: Lines) -> list[str]:
-    """The places as numbers; one that would stand on its neighbour is left out."""
+def _space_labels(panel: Lines) -> list[str]:
+    """The tick labels; one that would overlap its neighbour is empty."""
     at = [math.log(x) if panel.x.log else float(x) for x in panel.places]
     step = max((at[-1] - at[0]) / _MOST_BESIDE, 1e-12)
     kept, labels = -math.inf, []
     for x, place in zip(at, panel.places, strict=True):
         is_free = x - kept >= step
         kept = x if is_free else kept
-        labels.append(brief(place) if is_free else "")
+        labels.append(format_brief(place) if is_free else "")
     return labels
 
 
 def _number(axis: Any, **ticks: Any) -> None:
-    """A logarithmic side with the numbers themselves instead of powers."""
+    """Label a logarithmic axis with plain numbers instead of powers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axis.set_major_locator(LogLocator(**ticks))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: brief(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: format_brief(value)))
     axis.set_minor_formatter(NullFormatter())
 
 
@@ -161,11 +163,11 @@ def _bars(axes: Any, panel: Bars) -> None:
     for j, series in enumerate(panel.series):
         places = [i + (j - (n - 1) / 2) * thick for i in range(len(panel.names))]
         values = [0.0 if v is None else v for v in series.values]
-        name = _plain(series.name) if n > 1 else None  # a single one is what the side is called
+        name = _plain(series.name) if n > 1 else None  # a single series is named by the axis
         drawn = axes.barh(places, values, height=thick * 0.92, label=name)
-        told = [" –" if v is None else f" {brief(v)}" for v in series.values]
-        axes.bar_label(drawn, told, fontsize=7)
-    axes.set_yticks(range(len(panel.names)), drawable(panel.names, most=40), fontsize=8)
+        labels = [" –" if v is None else f" {format_brief(v)}" for v in series.values]
+        axes.bar_label(drawn, labels, fontsize=7)
+    axes.set_yticks(range(len(panel.names)), make_drawable(panel.names, most=40), fontsize=8)
     axes.invert_yaxis()
     for i, mark in enumerate(panel.marks):
         axes.axvline(mark.at, color="#888888", ls=("--", ":")[i % 2], lw=1, label=_plain(mark.name))
@@ -173,13 +175,13 @@ def _bars(axes: Any, panel: Bars) -> None:
         axes.set_xscale("log")
     axes.margins(x=0.18)
     axes.set_xlabel(_plain(panel.y.label))
-    if n > 1 or panel.marks:  # below: bars leave no room
+    if n > 1 or panel.marks:  # below the axes: bars leave no room
         below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.14), "ncols": 3}
         axes.legend(frameon=False, fontsize=8, **below)
 
 
 def _cells(axes: Any, panel: Cells) -> None:
-    # What is exactly 0 stays white, so that it cannot be taken for something small.
+    # Exact zeros stay white, to distinguish them from small values.
     values = [[math.nan if value == 0 else value for value in row] for row in panel.values]
     image = axes.imshow(values, cmap="viridis", aspect="auto", interpolation="nearest")
     axes.figure.colorbar(image, ax=axes, shrink=0.8)
@@ -188,4 +190,4 @@ def _cells(axes: Any, panel: Cells) -> None:
 
 
 def _plain(text: str) -> str:
-    return drawable([text], most=400)[0] if text else ""
+    return make_drawable([text], most=400)[0] if text else ""

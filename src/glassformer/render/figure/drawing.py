@@ -1,7 +1,7 @@
-"""Traces as pictures, PNG, SVG or PDF: one head, all heads of a site, an alignment, the entropy.
+"""Traces as PNG, SVG or PDF figures: one head, all heads of a site, an alignment, the entropy.
 
-A picture names the model and the text, and says below itself how its colours are meant and how far
-it lies from what the model computed.
+The title names the model and the text; the caption explains the colours and gives the difference
+from the model's own output.
 """
 
 import contextlib
@@ -15,29 +15,34 @@ from torch import Tensor
 
 from glassformer.errors import TraceError
 from glassformer.languages import Language
-from glassformer.render.difference import told_difference
-from glassformer.render.figure.fonts import drawable, families, has_chinese, with_fallbacks
+from glassformer.render.difference import describe_difference
+from glassformer.render.figure.fonts import (
+    add_fallback_fonts,
+    font_families,
+    has_chinese,
+    make_drawable,
+)
 from glassformer.render.figure.grid import draw_brackets, grid_shape
-from glassformer.render.focus import choose
-from glassformer.render.head_cells import Drawing, Scale, head_cells, scale_of
+from glassformer.render.focus import choose_focus
+from glassformer.render.head_cells import Drawing, Scale, fit_scale, head_cells
 from glassformer.render.heading import heading
-from glassformer.render.layer_numbers import layer_of
-from glassformer.render.numbers import brief
-from glassformer.render.paragraph import join_sentences, wrapped
-from glassformer.render.sampled_queries import n_queries, sampled
+from glassformer.render.layer_numbers import layer_number
+from glassformer.render.numbers import format_brief
+from glassformer.render.paragraph import join_sentences, wrap_text
+from glassformer.render.sampled_queries import count_queries, sample_queries
 from glassformer.render.signature import FIGURE, figure_metadata
-from glassformer.render.tokens import crosses, names_of, row_labels, row_title
+from glassformer.render.tokens import is_cross, row_labels, row_title, token_names
 from glassformer.storage import whole_file
 from glassformer.tracing import Site, Trace
 
 KINDS = ("head", "heads", "alignment", "entropy")
 SUFFIXES = (".png", ".svg", ".pdf")
-_MOST_TOKENS = 64  # whose names still fit along a side
-_MOST_CELLS = 256  # rows and columns of a picture: beyond them, blocks
-_MOST_NAME = 14  # characters of each token beside a row
-_MOST_SIDE = 2 * _MOST_NAME + 3  # of both
-_INCHES_PER_CELL = 0.085  # of small print
-_HIDDEN = "#e4e4e4"  # on no colour scale of ours
+_MOST_TOKENS = 64  # whose labels fit along an axis
+_MOST_CELLS = 256  # rows and columns of a figure; beyond that, blocks
+_MOST_NAME = 14  # characters of each token of a row label
+_MOST_SIDE = 2 * _MOST_NAME + 3  # of a whole row label
+_INCHES_PER_CELL = 0.085  # of the caption
+_HIDDEN = "#e4e4e4"  # on none of our colour scales
 
 
 def draw_figure(
@@ -51,18 +56,18 @@ def draw_figure(
     drawing: Drawing | None = None,
     language: Language,
 ) -> None:
-    """A heat map of a head, a grid of all heads, an alignment or the entropy of every layer.
+    """Write a heat map of a head, a grid of all heads, an alignment, or the entropy of every layer.
 
-    What is not given is chosen: the most telling head. Written whole or not at all.
+    Defaults to the most informative head. The file is written atomically.
     """
     path = Path(path)
     if path.suffix not in SUFFIXES:
-        raise TraceError(f"A figure must be named .png, .svg or .pdf; got {path.name!r}.")
+        raise TraceError(f"A figure must be a .png, .svg or .pdf file; got {path.name!r}.")
     if kind not in KINDS:
-        raise TraceError(f"A figure is one of {', '.join(KINDS)}; got {kind!r}.")
-    trace = sampled(trace)
+        raise TraceError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}.")
+    trace = sample_queries(trace)
     with _style():
-        spoken = language if has_chinese() else Language("en")  # rather than empty boxes
+        spoken = language if has_chinese() else Language("en")  # instead of empty boxes
         drawn = _Drawn(trace, sequence, drawing or Drawing(), spoken)
         figure = drawn.figure(kind, site, head)
         with whole_file(path, TraceError, mark=FIGURE) as unfinished:
@@ -74,7 +79,7 @@ def _save(figure: Any, path: Path, form: str) -> None:
     described = figure_metadata(form) | ({"Title": title} if form in ("svg", "pdf") else {})
     figure.savefig(path, format=form, dpi=160, bbox_inches="tight", metadata=described)
     if form == "svg":
-        path.write_text(with_fallbacks(path.read_text("utf-8")), "utf-8")
+        path.write_text(add_fallback_fonts(path.read_text("utf-8")), "utf-8")
 
 
 @contextlib.contextmanager
@@ -86,13 +91,15 @@ def _style() -> Iterator[None]:
             "Figures need the package matplotlib; it is not installed. "
             "Run: pip install 'glassformer[figures]'"
         ) from None
-    # Text stays text: it can be searched, copied and read aloud. In a PDF its fonts are embedded.
-    with mpl.rc_context({"font.family": families(), "svg.fonttype": "none", "pdf.fonttype": 3}):
+    # Text remains text: it can be searched, copied and read aloud. A PDF embeds its fonts.
+    with mpl.rc_context(
+        {"font.family": font_families(), "svg.fonttype": "none", "pdf.fonttype": 3}
+    ):
         yield
 
 
 class _Drawn:
-    """The pictures of one sequence of a trace, in one language."""
+    """The figures of one sequence of a trace, in one language."""
 
     def __init__(self, trace: Trace, sequence: int, drawing: Drawing, language: Language) -> None:
         self.trace, self.sequence, self.drawing = trace, sequence, drawing
@@ -101,14 +108,14 @@ class _Drawn:
     def figure(self, kind: str, site: str | None, head: int | None) -> Any:
         trace = self.trace
         if kind == "alignment":
-            crossing = {n: s for n, s in trace.run.sites.items() if crosses(s)}
+            crossing = {n: s for n, s in trace.run.sites.items() if is_cross(s)}
             if not crossing or (site is not None and trace[site].name not in crossing):
                 raise TraceError(
                     "An alignment needs attention from one text to another, such as "
                     f"decoder.0.cross; got {site or 'a trace without it'}. Draw a head instead."
                 )
             trace = Trace([replace(trace.run, sites=crossing)], trace.model)
-        chosen, number, *_ = choose(trace, site=site, head=head, sequence=self.sequence)
+        chosen, number, *_ = choose_focus(trace, site=site, head=head, sequence=self.sequence)
         chosen = self.trace[chosen.name]
         if kind == "entropy":
             return self._entropy(chosen)
@@ -129,7 +136,7 @@ class _Drawn:
         height, width = (min(8.0, max(2.4, 0.32 * n)) for n in cells.shape)
         figure = _figure(width + room[0] + 1.4, height + room[1] + 1.6)
         axes = figure.subplots()
-        scale = scale_of([cells], site, self.drawing)
+        scale = fit_scale([cells], site, self.drawing)
         image = self._paint(axes, cells, site, scale)
         self._name_sides(axes, site, names)
         axes.tick_params(labelsize=8)
@@ -139,7 +146,7 @@ class _Drawn:
         return figure
 
     def _alignment(self, site: Site, head: int | None) -> Any:
-        """What is written beside what was read: a ring around the strongest key of each row."""
+        """Target against source, with a ring around the largest weight of each row."""
         told = self.say("figure.mean") if head is None else self.say("figure.head", n=head)
         heads = site.head_numbers if head is None else [head]
         cells = torch.stack([self._cells(site, number) for number in heads]).mean(0)
@@ -160,7 +167,7 @@ class _Drawn:
         for axes in grid.flat[H:]:
             axes.axis("off")
         each = [self._cells(site, head) for head in site.head_numbers]
-        scale = scale_of(each, site, self.drawing)  # one for all of them
+        scale = fit_scale(each, site, self.drawing)  # one scale for all heads
         names = self._names(site, _MOST_TOKENS // 2)
         below = site.head_numbers[-columns:]
         image = None
@@ -179,7 +186,7 @@ class _Drawn:
         return figure
 
     def _entropy(self, first: Site) -> Any:
-        """How spread attention is, layer by layer: a dot for each head, a line for their means."""
+        """The entropy of each layer: a dot for each head, a line through their means."""
         figure = _figure(7.0, 4.0)
         axes = figure.subplots()
         lines: dict[str, list[Site]] = {}
@@ -188,7 +195,7 @@ class _Drawn:
             lines.setdefault(" · ".join(words), []).append(site)
         for name, sites in lines.items():
             means = [s.entropy(sequence=self.sequence).float().mean(-1).tolist() for s in sites]
-            layers = [i if (n := layer_of(s.name)) is None else n for i, s in enumerate(sites)]
+            layers = [i if (n := layer_number(s.name)) is None else n for i, s in enumerate(sites)]
             places = [layer for layer, mean in zip(layers, means, strict=True) for _ in mean]
             (line,) = axes.plot(layers, [sum(m) / len(m) for m in means], lw=1, label=_plain(name))
             each = [h for mean in means for h in mean]
@@ -203,29 +210,29 @@ class _Drawn:
         return figure
 
     def _names(self, site: Site, most: int) -> tuple[list[str], list[str]]:
-        """The names of the rows and columns, where there are at most so many; else none."""
+        """The labels of the rows and columns; empty where there are more than `most`."""
         queries = row_labels(self.trace, site, self.sequence, most=_MOST_NAME)
-        keys = names_of(self.trace, site, self.sequence)[1]
+        keys = token_names(self.trace, site, self.sequence)[1]
         return queries if len(queries) <= most else [], keys if len(keys) <= most else []
 
     def _name_sides(self, axes: Any, site: Site, names: tuple[list[str], list[str]]) -> None:
-        """Names along the sides; the places of tokens, where these are too many."""
+        """Label the axes with tokens, or with positions if there are too many tokens."""
         queries, keys = names
         if keys:
-            axes.set_xticks(range(len(keys)), drawable(keys), rotation=90)
+            axes.set_xticks(range(len(keys)), make_drawable(keys), rotation=90)
         if queries:
-            axes.set_yticks(range(len(queries)), drawable(queries, most=_MOST_SIDE))
+            axes.set_yticks(range(len(queries)), make_drawable(queries, most=_MOST_SIDE))
         say, title = self.say, row_title(self.trace, site, self.language)
-        key = say("figure.source") if crosses(site) else say("figure.key")
+        key = say("figure.source") if is_cross(site) else say("figure.key")
         axes.set_xlabel(key if keys else say("figure.place.key"))
         axes.set_ylabel(title if queries else say("figure.place.query"))
 
     def _paint(self, axes: Any, cells: Tensor, site: Site, scale: Scale) -> Any:
-        """Cells in colours, hidden ones in none of them; blocks lie where their tokens are."""
+        """Draw cells in colour, masked ones in grey, and blocks where their tokens are."""
         import matplotlib as mpl
         from matplotlib.colors import PowerNorm
 
-        _, passed = n_queries(site)
+        _, passed = count_queries(site)
         S = site.shape[3]
         sides = None if tuple(cells.shape) == (passed, S) else (0, S, passed, 0)
         norm = PowerNorm(0.5 if scale.is_rooted else 1.0, vmin=0.0, vmax=scale.largest)
@@ -248,43 +255,43 @@ class _Drawn:
             image, ax=axes, fraction=0.03, label=told, extend="max" if beyond else "neither"
         )
         ticks = [scale.value(share) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
-        bar.set_ticks(ticks, labels=[brief(tick) for tick in ticks])
+        bar.set_ticks(ticks, labels=[format_brief(tick) for tick in ticks])
         bar.minorticks_off()
 
     def _title(self, figure: Any, site: Site, told: str, *, brackets: bool = False) -> None:
-        """The model and the text, then what of it is shown."""
+        """Set the title: the model, the text, and the part that is shown."""
         cells = int(figure.get_figwidth() / 0.095)
         above = heading(self.trace, site, self.language, sequence=self.sequence)
-        lines = wrapped(drawable([above], most=400)[0], cells) if above else []
+        lines = wrap_text(make_drawable([above], most=400)[0], cells) if above else []
         lines += [told] if told else []
         figure.suptitle("\n".join(lines) + ("\n" if brackets else ""), fontsize=10)
 
     def _caption(self, figure: Any, sites: list[Site], cells: list[Tensor]) -> None:
-        """How the colours are meant and the difference from the model's output, in small print."""
+        """Set the caption: what the colours mean, and the difference from the model's output."""
         say = self.say
         width = int(figure.get_figwidth() / _INCHES_PER_CELL)
-        some, passed = n_queries(sites[0])
+        some, passed = count_queries(sites[0])
         parts = [
             "" if some == passed else say("look.sampled", n=some, all=passed),
             say("figure.hidden") if any(bool(each.isnan().any()) for each in cells) else "",
             "" if self.drawing.first_key or not cells else say("figure.first.key"),
-            told_difference(sites, self.language),
+            describe_difference(sites, self.language),
         ]
-        lines = wrapped(join_sentences(parts, self.language), width)
+        lines = wrap_text(join_sentences(parts, self.language), width)
         figure.supxlabel("\n".join(lines), fontsize=7, color="#666666", x=0.01, ha="left")
 
 
 def _figure(width: float, height: float) -> Any:
-    # Without pyplot, which would keep it, and show it in a notebook.
+    # Without pyplot, which would keep a reference to it and show it in a notebook.
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def _inches(names: list[str]) -> float:
-    """How much room names take along a side, if they are written at all."""
-    return 0.07 * max(map(len, drawable(names, most=_MOST_SIDE)), default=4)
+    """The space that labels take along an axis, if there are any."""
+    return 0.07 * max(map(len, make_drawable(names, most=_MOST_SIDE)), default=4)
 
 
 def _plain(name: str) -> str:
-    return drawable([name], most=60)[0]
+    return make_drawable([name], most=60)[0]

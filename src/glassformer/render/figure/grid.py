@@ -1,4 +1,4 @@
-"""A grid of heads in which those that share keys and values lie together, under one bracket."""
+"""A grid of heads in which those that share keys and values are grouped under a bracket."""
 
 from typing import Any
 
@@ -11,9 +11,9 @@ _LINE = "#8a8a8a"
 
 
 def grid_shape(site: Site) -> tuple[int, int, int]:
-    """Rows, columns, and how many heads share a key-value head; a group is not broken if it fits.
+    """Rows, columns, and heads per key-value head; a group stays on one row if it fits.
 
-    16 heads on 4 key-value heads: 4 × 4; 12 on 4: 3 × 6, two groups to a line.
+    16 heads on 4 key-value heads: 4 × 4; 12 on 4: 3 × 6, two groups per row.
     """
     H = site.n_heads
     group = H // site.k.shape[1] if site.k.shape[1] else 1
@@ -28,11 +28,11 @@ def grid_shape(site: Site) -> tuple[int, int, int]:
 def draw_brackets(
     figure: Any, panels: list[Any], columns: int, group: int, language: Language
 ) -> None:
-    """A line with two ends above the heads of each group, and the number of their keys."""
+    """Draw a bracket above the heads of each group, with the number of its key-value head."""
     from matplotlib.lines import Line2D
 
     figure.get_layout_engine().set(h_pad=0.2)
-    figure.draw_without_rendering()  # only now are the places of the panels known
+    figure.draw_without_rendering()  # computes the positions of the panels
     inch = 1 / figure.get_figheight()
     for start in range(0, len(panels), group):
         for first, last in _lines(start, min(start + group, len(panels)), columns):
@@ -43,13 +43,13 @@ def draw_brackets(
             line = Line2D(*ends, color=_LINE, lw=1, transform=figure.transFigure)
             line.set_in_layout(False)
             figure.add_artist(line)
-            told = language.say("figure.kv.head", n=start // group)
+            name = language.say("figure.kv.head", n=start // group)
             where = {"ha": "center", "va": "bottom", "fontsize": 7, "color": "#666666"}
-            figure.text((left + right) / 2, high, told, in_layout=False, **where)
+            figure.text((left + right) / 2, high, name, in_layout=False, **where)
 
 
 def _lines(start: int, stop: int, columns: int) -> list[tuple[int, int]]:
-    """The first and last panel of a group on each line of the grid."""
+    """The first and last panel of a group on each row of the grid."""
     found = []
     while start < stop:
         end = min(stop, (start // columns + 1) * columns)

@@ -1,1 +1,1 @@
-"""One offline HTML page of a trace; static/ holds its program, built from web/."""
+"""A trace as one offline HTML page; static/ holds its program, built from web/."""

@@ -1,8 +1,8 @@
-"""A trace as one page: a single HTML file that needs nothing else, and no network.
+"""A trace as a single HTML file that needs no other file and no network.
 
-The page carries operands, never matrices; the browser computes what is looked at. What is shown at
-once lies before the page's script, the operands after it, so that nobody waits for megabytes to be
-read before there is something to see. web/ holds the sources of static/page.html.
+The page stores operands, never matrices; the browser computes what is viewed. The data for the
+first screen precede the page's script and the operands follow it, so that something is visible
+before megabytes are parsed. web/ holds the sources of static/page.html.
 """
 
 import html
@@ -15,13 +15,13 @@ from typing import Any
 from glassformer.errors import TraceError
 from glassformer.languages import Language
 from glassformer.render.difference import MOST_QUERIES
-from glassformer.render.focus import choose
+from glassformer.render.focus import choose_focus
 from glassformer.render.heading import model_name, sentence, shorten
-from glassformer.render.page.sites import Names, Tensors, site_operands, site_parts
+from glassformer.render.page.sites import Names, Tensors, describe_site, pack_operands
 from glassformer.render.page.texts import page_texts
-from glassformer.render.sampled_queries import places, thinned
+from glassformer.render.sampled_queries import even_positions, thin_queries
 from glassformer.render.signature import PAGE
-from glassformer.render.tokens import crosses, text_name
+from glassformer.render.tokens import is_cross, text_name
 from glassformer.storage import whole_file
 from glassformer.tracing import Site, Trace
 
@@ -32,10 +32,10 @@ _MOST_TITLE = 90  # characters of a text
 
 
 def draw_page(trace: Trace, path: str | Path, *, language: Language) -> None:
-    """Write the page, whole or not at all; it opens in this language and can change it."""
+    """Write the page atomically; it opens in this language, and the reader can switch."""
     path = Path(path)
     if path.suffix != ".html":
-        raise TraceError(f"A page must be named .html; got {path.name!r}.")
+        raise TraceError(f"A page must be an .html file; got {path.name!r}.")
     text = page_html(trace, language)
     with whole_file(path, TraceError, mark=PAGE) as unfinished:
         unfinished.write_text(text, "utf-8")
@@ -58,12 +58,12 @@ def page_html(trace: Trace, language: Language) -> str:
         "runs": runs,
     }
     operands = [
-        _element(f"site-{r}-{s}", site_operands(site))
+        _element(f"site-{r}-{s}", pack_operands(site))
         for r, each in enumerate(shown)
         for s, site in enumerate(each)
     ]
     title = " · ".join(filter(None, (runs[-1]["titles"][0], data["name"], "glassformer")))
-    title = title.encode("utf-8", "replace").decode()  # half a character can be read, not written
+    title = title.encode("utf-8", "replace").decode()  # lone surrogates cannot be encoded
     before, between, after, end = _template()
     parts = [before, html.escape(title), between, _plain_json(data), after]
     return "".join([*parts, "\n".join([_element("tensors", tensors.packed), *operands]), end])
@@ -74,30 +74,30 @@ def _element(name: str, data: Any) -> str:
 
 
 def _plain_json(data: Any) -> str:
-    # In ASCII no line separator is left, and without "<" neither an end tag nor a comment.
+    # ASCII has no line separators, and without "<" there is no end tag and no comment.
     return json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _opening(trace: Trace) -> dict[str, int]:
-    """The most telling head and cell, found on evenly spaced queries where there are many."""
-    chosen = choose(thinned(trace, lambda _: MOST_QUERIES))
+    """The most informative head and cell, searched on evenly spaced queries if there are many."""
+    chosen = choose_focus(thin_queries(trace, lambda _: MOST_QUERIES))
     sites = list(trace)
     number = next(i for i, site in enumerate(sites) if site.name == chosen.site.name)
     L, some = sites[number].shape[2], chosen.site.shape[2]
     return {
         "site": number,
         "head": sites[number].head_numbers.index(chosen.head),
-        "query": int(places(L, some)[chosen.row]) if some < L else chosen.row,
+        "query": int(even_positions(L, some)[chosen.row]) if some < L else chosen.row,
         "key": chosen.col,
     }
 
 
 def page_size(trace: Trace) -> int:
-    """About how many bytes the page of a trace takes; what no page can show is told."""
+    """The approximate size of a page in bytes; raises if no page can show the trace."""
     if not trace.runs or not any(run.sites for run in trace.runs):
         raise TraceError(
-            "A page needs a trace with at least one site; got none. Run the model while it is "
-            "observed, then draw the page."
+            "A page needs a trace with at least one site; got none. Run the model inside gf.watch, "
+            "then draw the page."
         )
     sites = [site for run in trace.runs for site in run.sites.values()]
     longest = max(sites, key=lambda site: max(site.shape[2:]))
@@ -110,30 +110,30 @@ def page_size(trace: Trace) -> int:
     if size > MOST_BYTES:
         raise TraceError(
             f"A page holds up to {MOST_BYTES / 1e6:.0f} MB; this trace of {len(sites)} sites needs "
-            f"{size / 1e6:.0f} MB. Record a shorter text, or choose layers: watch(…, layers=…)."
+            f"{size / 1e6:.0f} MB. Record a shorter text, or select layers: watch(…, layers=…)."
         )
     return size
 
 
 def _size(site: Site) -> int:
-    """About how many characters a site takes: 2 bytes for each value, 4 for each row, in base64."""
+    """The approximate characters of a site: 2 bytes per value and 4 per row, in base64."""
     operands = (site.q, site.k, site.v)
     return sum(4 * (2 * t.numel() + 4 * (t.numel() // t.shape[-1])) // 3 for t in operands)
 
 
 def _model(trace: Trace) -> Any:
-    """What is known of the model, numbers that JSON has no words for as words."""
+    """The description of the model, with numbers that JSON lacks (NaN, ∞) as strings."""
     return json.loads(json.dumps(trace.model, default=str), parse_constant=str)
 
 
 def _run(trace: Trace, tensors: Tensors) -> dict[str, Any]:
-    """One run, alone in its trace."""
+    """The data of a trace with a single run."""
     names = Names()
-    sites = [site_parts(trace, site, names, tensors) for site in trace]
+    sites = [describe_site(trace, site, names, tensors) for site in trace]
     sequences = range(max(site.shape[0] for site in trace))
     return {
         "titles": [_title(trace, sequence) for sequence in sequences],
-        "crosses": any(crosses(site) for site in trace),
+        "crosses": any(is_cross(site) for site in trace),
         "names": [list(each) for each in names.lists],
         "sites": sites,
         "refusals": trace.run.refusals,
@@ -141,9 +141,9 @@ def _run(trace: Trace, tensors: Tensors) -> dict[str, Any]:
 
 
 def _title(trace: Trace, sequence: int) -> str:
-    """The texts of a run: the one that is read, and where there is another, the one written."""
+    """The texts of a run: the source and, if there is one, the target."""
     sites = list(trace)
-    site = next((site for site in sites if crosses(site)), sites[0])
+    site = next((site for site in sites if is_cross(site)), sites[0])
     names = dict.fromkeys(text_name(text) for text in (site.keys, site.queries))
     found = (sentence(trace, name, sequence) for name in names)
     return " → ".join(shorten(text, _MOST_TITLE) for text in found if text)
@@ -151,7 +151,7 @@ def _title(trace: Trace, sequence: int) -> str:
 
 @cache
 def _template() -> tuple[str, str, str, str]:
-    """The built page around its title, its data and its operands."""
+    """The built page, split at its title, its data and its operands."""
     text = files("glassformer.render.page").joinpath("static/page.html").read_text("utf-8")
     before, rest = text.split("@@glassformer-title@@")
     between, rest = rest.split("@@glassformer-page@@")

@@ -1,4 +1,4 @@
-"""The page inside a notebook: a frame that carries it whole, or a text where there can be none."""
+"""The page inside a notebook: a frame that contains it, or a text if it cannot be shown."""
 
 import html
 
@@ -7,15 +7,15 @@ from glassformer.languages import Language
 from glassformer.render.page.document import page_html, page_size
 from glassformer.tracing import Trace
 
-_HEIGHT = 640  # pixels: all of the page's three columns, and still something of the notebook
-_MOST_BYTES = 20_000_000  # a notebook keeps what it shows, in a file that people pass around
+_HEIGHT = 640  # pixels: room for the three columns of the page and some of the notebook
+_MOST_BYTES = 20_000_000  # a notebook saves what it shows, in a file that people share
 
 
 def inline_html(trace: Trace, language: Language) -> str:
-    """A frame with the page; without one, the reason in a sentence, and the sites by name.
+    """A frame with the page; otherwise the reason and a list of the sites.
 
-    The frame may run the page's script and nothing else: it has no origin, and reaches neither the
-    notebook nor a network.
+    The frame is sandboxed: it runs the page's script, but has no origin and can reach neither the
+    notebook nor the network.
     """
     try:
         size = page_size(trace)
@@ -24,7 +24,7 @@ def inline_html(trace: Trace, language: Language) -> str:
         page = page_html(trace, language)
     except GlassformerError as error:
         return _text(trace, str(error), language)
-    except Exception as error:  # a notebook would show a traceback instead of the trace
+    except Exception as error:  # otherwise a notebook would show a traceback
         return _text(trace, f"{type(error).__name__}: {error}", language)
     return (
         f'<iframe srcdoc="{html.escape(page)}" title="{html.escape(language.say("inline.title"))}" '
@@ -34,7 +34,7 @@ def inline_html(trace: Trace, language: Language) -> str:
 
 
 def _text(trace: Trace, sentence: str, language: Language) -> str:
-    """What can be said in any case: nothing is computed, every word is escaped."""
+    """A text fallback: computes nothing and escapes everything."""
     rows = [
         f"<tr><td><bdi>{html.escape(name)}</bdi></td>"
         f"<td>{' × '.join(map(str, site.shape))}</td></tr>"

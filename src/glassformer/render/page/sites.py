@@ -1,4 +1,4 @@
-"""The sites of a run as the page has them: what is said of each, and its operands apart from it."""
+"""The sites of a run as page data: a description of each, and its operands separately."""
 
 import math
 from dataclasses import replace
@@ -9,41 +9,43 @@ from torch import Tensor
 
 from glassformer.functional import RelativeBuckets
 from glassformer.functional.biases import BiasSum
-from glassformer.render.difference import MOST_QUERIES, compared
-from glassformer.render.page.packing import as_packed, packed_rows, packed_tensor
-from glassformer.render.sampled_queries import evenly
-from glassformer.render.tokens import names_of, next_tokens, predicts_next
+from glassformer.render.difference import MOST_QUERIES, sample_for_comparison
+from glassformer.render.page.packing import pack_rows, pack_tensor, round_as_packed
+from glassformer.render.sampled_queries import select_evenly
+from glassformer.render.tokens import next_tokens, predicts_next, token_names
 from glassformer.tracing import Site, Trace
 from glassformer.tracing.mask_codec import encode_mask
 
-_MOST_CHARACTERS = 200  # of a token's name
+_MOST_CHARACTERS = 200  # of a token's label
 
 
 class Tensors:
-    """What masks and biases hold, each tensor once, though every layer may share it."""
+    """The tensors of masks and biases, each stored once even if several layers share it."""
 
     def __init__(self) -> None:
         self.packed: list[dict[str, Any]] = []
         self._known: dict[tuple, int] = {}
-        self._alive: list[Tensor] = []  # so that no other tensor takes an address
+        self._alive: list[Tensor] = []  # so that no address is reused
 
     def number(self, tensor: Tensor) -> int:
+        """The index of a tensor, which is packed when it is first seen."""
         key = (tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype, tensor.device)
         if key not in self._known:
             self._known[key] = len(self.packed)
             self._alive.append(tensor)
-            self.packed.append(packed_tensor(tensor))
+            self.packed.append(pack_tensor(tensor))
         return self._known[key]
 
 
 class Names:
-    """Lists of tokens, each once: layers share them."""
+    """Lists of tokens, each stored once: layers share them."""
 
     def __init__(self) -> None:
         self.lists: list[tuple[str | None, ...]] = []
         self._known: dict[tuple[str | None, ...], int] = {}
 
     def number(self, names: list[str] | list[str | None]) -> int:
+        """The index of a list of tokens."""
         short = tuple(None if name is None else _short(name) for name in names)
         if short not in self._known:
             self._known[short] = len(self.lists)
@@ -55,16 +57,16 @@ def _short(label: str) -> str:
     return label if len(label) <= _MOST_CHARACTERS else f"{label[: _MOST_CHARACTERS - 1]}…"
 
 
-def site_operands(site: Site) -> dict[str, Any]:
-    """What all numbers of a site are computed from."""
-    return {"q": packed_rows(site.q), "k": packed_rows(site.k), "v": packed_rows(site.v)}
+def pack_operands(site: Site) -> dict[str, Any]:
+    """The operands from which the page computes every number of a site."""
+    return {"q": pack_rows(site.q), "k": pack_rows(site.k), "v": pack_rows(site.v)}
 
 
-def site_parts(trace: Trace, site: Site, names: Names, tensors: Tensors) -> dict[str, Any]:
-    """What the page shows of a site at once, and how its scores are made."""
+def describe_site(trace: Trace, site: Site, names: Names, tensors: Tensors) -> dict[str, Any]:
+    """The data that the page shows first, and how the scores of a site are computed."""
     head_dim = site.q.shape[-1]
     sequences = range(site.shape[0])
-    both = [names_of(trace, site, sequence) for sequence in sequences]
+    both = [token_names(trace, site, sequence) for sequence in sequences]
     following = None
     if predicts_next(trace, site):
         following = [names.number(next_tokens(trace, site, sequence)) for sequence in sequences]
@@ -90,18 +92,18 @@ def site_parts(trace: Trace, site: Site, names: Names, tensors: Tensors) -> dict
 
 
 def _sharpness(site: Site) -> list[list[float | None]]:
-    """How sharp each head of each sequence is; None where no query has a choice."""
-    some = evenly(site, MOST_QUERIES)
+    """The sharpness of each head of each sequence; None if no query has more than one key."""
+    some = select_evenly(site, MOST_QUERIES)
     found = [some.sharpness(sequence=sequence).tolist() for sequence in range(site.shape[0])]
     return [[round(v, 5) if math.isfinite(v) else None for v in heads] for heads in found]
 
 
 def _difference(site: Site) -> dict[str, Any] | None:
-    """How far weights · v lie from the model's output: from its operands, and from the page's."""
+    """The difference of weights · v from the model's output, with exact and packed operands."""
     if site.out is None:
         return None
-    exact = compared(site)
-    q, k, v = (as_packed(operand).double() for operand in (exact.q, exact.k, exact.v))
+    exact = sample_for_comparison(site)
+    q, k, v = (round_as_packed(operand).double() for operand in (exact.q, exact.k, exact.v))
     here = replace(exact, q=q, k=k, v=v, _kept={})
     found = (exact.difference_from_output(), here.difference_from_output())
     recorded, page = (value if math.isfinite(value) else None for value in found)
@@ -110,7 +112,7 @@ def _difference(site: Site) -> dict[str, Any] | None:
 
 
 def _parts(part: Any, site: Site, tensors: Tensors) -> Any:
-    """A mask or bias as plain values; what is not whole numbers as the number of a tensor."""
+    """A mask or bias as plain values; tensors that are not integers are stored by index."""
     if part is None:
         return None
     if isinstance(part, BiasSum):

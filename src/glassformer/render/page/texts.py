@@ -1,4 +1,4 @@
-"""What the page says, in every language: its own sources in web/ ask for these."""
+"""The texts of the page in every language; its sources in web/ look them up."""
 
 import json
 from importlib.resources import files

@@ -1,4 +1,4 @@
-"""Charts in the terminal: marks on a grid, bars of blocks, shades; all readable without colour."""
+"""Charts in the terminal: points on a grid, bars and shades, all readable without colour."""
 
 import itertools
 import math
@@ -9,21 +9,21 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from glassformer.languages import Language
-from glassformer.render.chart import Axis, Bars, Cells, Chart, Lines, Number, Series, extent
+from glassformer.render.chart import Axis, Bars, Cells, Chart, Lines, Number, Series, axis_limits
 from glassformer.render.marks import shade
-from glassformer.render.numbers import brief
-from glassformer.render.paragraph import Paragraph, wrapped
+from glassformer.render.numbers import format_brief
+from glassformer.render.paragraph import Paragraph, wrap_text
 
 SIGNS = "●○▲△■□◆◇"
-_BETWEEN, _SEVERAL = "·", "*"  # on the way between two points; points of several series
+_BETWEEN, _SEVERAL = "·", "*"  # between two points; points of several series
 _HEIGHT = 13
 _MOST_CELLS = 32  # rows and columns of shades
-_FEW_NAMES = 8  # whose bars have blank lines between them
+_FEW_NAMES = 8  # up to which bars are separated by blank lines
 _LEAST_BAR = 12  # cells of the longest bar
 
 
 def draw_chart(chart: Chart, *, width: int, language: Language) -> RenderableType:
-    """All panels, one below the other, with their numbers."""
+    """Draw all panels, one below the other, with their numbers."""
     parts: list[RenderableType] = []
     for panel in chart.panels:
         parts += ["", Text(panel.title, style="bold")] if panel.title else [""]
@@ -37,7 +37,7 @@ def draw_chart(chart: Chart, *, width: int, language: Language) -> RenderableTyp
 
 
 def ticks(axis: Axis, low: Number, high: Number, most: int = 5) -> list[Number]:
-    """Round numbers along a side.
+    """Round numbers along an axis.
 
     >>> ticks(Axis(label="", log=True), 3, 5000)
     [10.0, 100.0, 1000.0]
@@ -58,7 +58,7 @@ def ticks(axis: Axis, low: Number, high: Number, most: int = 5) -> list[Number]:
 
 
 def _at(value: Number, axis: Axis, low: Number, high: Number, cells: int) -> int | None:
-    """The cell of a number on a side of so many cells; None where it has no place there."""
+    """The cell of a number on an axis of `cells` cells; None if it is out of range."""
     if axis.log:
         if value <= 0:
             return None
@@ -70,9 +70,11 @@ def _at(value: Number, axis: Axis, low: Number, high: Number, cells: int) -> int
 def _lines(panel: Lines, width: int, language: Language) -> Iterator[RenderableType]:
     measured = [v for s in panel.series for v in s.values if v is not None and math.isfinite(v)]
     across = [m.at for m in panel.marks if m.side == "y"]
-    low, high = extent(panel.y, measured + across)
-    left, right = extent(panel.x, list(panel.places))
-    labels = {_at(t, panel.y, low, high, _HEIGHT): brief(t) for t in ticks(panel.y, low, high)}
+    low, high = axis_limits(panel.y, measured + across)
+    left, right = axis_limits(panel.x, list(panel.places))
+    labels = {
+        _at(t, panel.y, low, high, _HEIGHT): format_brief(t) for t in ticks(panel.y, low, high)
+    }
     side = max((len(label) for label in labels.values()), default=0)
     columns = min(width - side - 3, 72)
     grid = [[" "] * columns for _ in range(_HEIGHT)]
@@ -127,7 +129,7 @@ def _connect(grid: list[list[str]], points: list[tuple[int, int]]) -> None:
 
 
 def _below(panel: Lines, left: Number, right: Number, columns: int) -> list[str]:
-    """The side with its numbers, and what they count."""
+    """The horizontal axis with its numbers and its label."""
     edge, names = ["─"] * columns, [" "] * (columns + 8)
     exact = panel.places if len(panel.places) <= 10 else ticks(panel.x, left, right)
     last = -2
@@ -136,7 +138,7 @@ def _below(panel: Lines, left: Number, right: Number, columns: int) -> list[str]
         if column is None:
             continue
         edge[column] = "┴"
-        label = brief(tick)
+        label = format_brief(tick)
         start = max(0, column - len(label) // 2)
         if start > last + 1:
             names[start : start + len(label)] = label
@@ -151,17 +153,17 @@ def _legend(panel: Lines, crowded: bool, language: Language) -> Iterator[Rendera
     if crowded:
         yield Paragraph(f"{_SEVERAL} {language.say('lab.several')}")
     for mark in panel.marks:
-        yield Paragraph(f"{'╌' if mark.side == 'y' else '┊'} {mark.name} ({brief(mark.at)})")
+        yield Paragraph(f"{'╌' if mark.side == 'y' else '┊'} {mark.name} ({format_brief(mark.at)})")
 
 
 def _table(panel: Lines, width: int) -> Iterator[RenderableType]:
-    """The numbers themselves: a row for each place, at most twelve of them."""
+    """The numbers as a table, with at most twelve rows."""
     n = len(panel.places)
     rows = sorted({round(i * (n - 1) / 11) for i in range(12)}) if n > 12 else range(n)
     heads = [panel.x.label, *(s.name for s in panel.series)]
-    cells = [[brief(panel.places[i]), *(_number(s, i) for s in panel.series)] for i in rows]
+    cells = [[format_brief(panel.places[i]), *(_number(s, i) for s in panel.series)] for i in rows]
     room = max(9, (width - 2 * len(heads)) // len(heads))
-    titles = [wrapped(head, room) for head in heads]
+    titles = [wrap_text(head, room) for head in heads]
     height = max(map(len, titles))
     lines = [[t[i] if i < len(t) else "" for t in titles] for i in range(height)]
     widths = [max(cell_len(line[i]) for line in lines + cells) for i in range(len(heads))]
@@ -174,23 +176,23 @@ def _table(panel: Lines, width: int) -> Iterator[RenderableType]:
 
 def _number(series: Series, i: int) -> str:
     value = series.values[i]
-    return "–" if value is None else brief(value)
+    return "–" if value is None else format_brief(value)
 
 
 def _bars(panel: Bars, width: int) -> Iterator[RenderableType]:
     values = [v for s in panel.series for v in s.values if v is not None and math.isfinite(v)]
     axis = panel.y if panel.y.log else Axis(label="", least=min(0.0, *values, 0.0))
-    low, high = extent(axis, values)
+    low, high = axis_limits(axis, values)
     if panel.y.log:
-        low /= 2  # the smallest bar is not nothing
+        low /= 2  # so that the smallest bar is visible
     several = len(panel.series) > 1
     side = min(max(map(cell_len, panel.names), default=0), width // 3)
-    told = max(len(brief(v)) for v in values) if values else 1
+    told = max(len(format_brief(v)) for v in values) if values else 1
     room = max(_LEAST_BAR, min(48, width - side - told - (6 if several else 4)))
     yield Text(panel.y.label, style="dim")
     for i, name in enumerate(panel.names):
         for j, (sign, series) in enumerate(zip(SIGNS, panel.series, strict=False)):
-            label = _cut(name, side) if j == 0 else " " * side
+            label = _truncate(name, side) if j == 0 else " " * side
             value = series.values[i]
             mark = f" {sign}" if several else ""
             line = Text(f"{label}{mark}  ", no_wrap=True, overflow="ignore")
@@ -199,7 +201,7 @@ def _bars(panel: Bars, width: int) -> Iterator[RenderableType]:
             else:
                 length = _at(min(max(value, low), high), axis, low, high, 8 * room + 1) or 0
                 line.append(_blocks(length), style="cyan")
-                line.append(f" {brief(value)}")
+                line.append(f" {format_brief(value)}")
             yield line
         if several and i + 1 < len(panel.names) <= _FEW_NAMES:
             yield ""
@@ -208,21 +210,21 @@ def _bars(panel: Bars, width: int) -> Iterator[RenderableType]:
         for sign, series in zip(SIGNS, panel.series, strict=False):
             yield Paragraph(f"{sign} {series.name}")
     for mark in panel.marks:
-        yield Paragraph(f"{mark.name}: {brief(mark.at)}")
+        yield Paragraph(f"{mark.name}: {format_brief(mark.at)}")
 
 
 def _blocks(eighths: int) -> str:
     return "█" * (eighths // 8) + ("", *"▏▎▍▌▋▊▉")[eighths % 8]
 
 
-def _cut(name: str, cells: int) -> str:
+def _truncate(name: str, cells: int) -> str:
     if cell_len(name) > cells:
         name = set_cell_size(name, cells - 1).rstrip() + "…"
     return name + " " * (cells - cell_len(name))
 
 
 def _cells(panel: Cells, width: int, language: Language) -> Iterator[RenderableType]:
-    values = _thinned(panel.values, min(_MOST_CELLS, (width - 2) // 2))
+    values = _thin(panel.values, min(_MOST_CELLS, (width - 2) // 2))
     largest = max((v for row in panel.values for v in row), default=0.0)
     yield Text(f"{panel.rows} ↓   {panel.columns} →", style="dim")
     for row in values:
@@ -230,14 +232,14 @@ def _cells(panel: Cells, width: int, language: Language) -> Iterator[RenderableT
             (shade(v / largest) if largest else " ") * 2 if v > 0 else "· " for v in row
         )
         yield Text(shades.rstrip(), style="cyan", no_wrap=True, overflow="ignore")
-    yield Paragraph(language.say("lab.shades", most=brief(largest)))
+    yield Paragraph(language.say("lab.shades", most=format_brief(largest)))
 
 
-def _thinned(values: Sequence[Sequence[Number]], most: int) -> list[list[Number]]:
-    """Every row and column, or evenly chosen ones where there are too many."""
-    rows, columns = (_chosen(n, most) for n in (len(values), len(values[0])))
+def _thin(values: Sequence[Sequence[Number]], most: int) -> list[list[Number]]:
+    """All rows and columns, or an evenly spaced selection if there are too many."""
+    rows, columns = (_spaced_indices(n, most) for n in (len(values), len(values[0])))
     return [[values[r][c] for c in columns] for r in rows]
 
 
-def _chosen(n: int, most: int) -> list[int]:
+def _spaced_indices(n: int, most: int) -> list[int]:
     return list(range(n)) if n <= most else [round(i * (n - 1) / (most - 1)) for i in range(most)]

@@ -1,4 +1,4 @@
-"""Drawings next to each other as far as the width allows, then below."""
+"""Drawings side by side as far as the width allows, then below."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from rich.table import Table
 
 
 class Beside:
-    """Drawings in reading order, each at its own width with a gap between.
+    """Drawings in reading order, each at its natural width, with gaps between them.
 
     >>> Console(width=5).print(Beside("a", "b", gap=3))
     a   b

@@ -1,4 +1,4 @@
-"""One mark for each head of each layer, in as many lines as the window makes necessary."""
+"""One mark for each head of each layer, wrapped to the width of the window."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,10 +7,10 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from glassformer.render.marks import HIDDEN, shade, shown
+from glassformer.render.marks import HIDDEN, shade, visible_token
 
-_MANY = 20  # heads of a layer that still have room for two cells each
-_LEAST = 1e-9  # 0 has a mark too: a blank would be no head at all
+_MANY = 20  # heads up to which each mark is two cells wide
+_LEAST = 1e-9  # so that 0 has a mark too: a blank would mean that there is no head
 _MOST_NAME = 24  # cells
 
 
@@ -22,21 +22,21 @@ def draw_marks(
     width: int = 80,
     group: int = 1,
 ) -> Table:
-    """Names downwards, heads across, a shade for each value from 0 to 1, a dot for NaN.
+    """Rows of names, columns of heads; a shade for each value from 0 to 1, a dot for NaN.
 
-    Heads that share keys and values, `group` of them each, lie above one bracket. What is wider
-    than the window goes on below, under its own numbers.
+    Each `group` of heads that share keys and values is underlined by a bracket. Heads that do not
+    fit continue below, under their own numbers.
     """
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(justify="right", no_wrap=True)
     table.add_column(no_wrap=True)
-    names = [shown(name, _MOST_NAME) for name in rows]
+    names = [visible_token(name, _MOST_NAME) for name in rows]
     side = max(map(cell_len, (title, *names)), default=0) + 2
     many = len(heads) > _MANY
     cells = 1 if many else 3
     each = max(1, (width - side + (0 if many else 1)) // cells)
     if group > 1 and each > group:
-        each -= each % group  # a bracket is not broken where it fits
+        each -= each % group  # keep a bracket on one line if it fits
     for start in range(0, len(heads), each):
         some = range(start, min(start + each, len(heads)))
         table.add_row(
@@ -57,14 +57,14 @@ def _mark(value: float) -> str:
 
 
 def _numbers(heads: Sequence[int], many: bool) -> str:
-    """The heads' numbers above their marks; where these lie close, every eighth."""
+    """The head numbers above the marks; every eighth if the marks are narrow."""
     if many:
         return "".join(str(head).ljust(8) for head in heads[::8]).rstrip()
     return " ".join(str(head).rjust(2) for head in heads)
 
 
 def _brackets(some: range, group: int, many: bool) -> str:
-    """A bracket below the heads of each group.
+    """A bracket under the heads of each group.
 
     >>> _brackets(range(4), 2, False), _brackets(range(6), 3, True)
     ('└───┘ └───┘', '└─┘└─┘')

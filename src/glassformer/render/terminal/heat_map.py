@@ -1,4 +1,4 @@
-"""A heat map with tokens along its sides: as many as the window has room for."""
+"""A heat map with tokens as labels, as many as fit into the window."""
 
 import math
 from collections.abc import Sequence
@@ -9,13 +9,19 @@ from rich.text import Text
 from torch import Tensor
 
 from glassformer.render.head_cells import Scale
-from glassformer.render.marks import HIDDEN, in_place, shade, shown, signs
-from glassformer.render.terminal.shades import shade_of
+from glassformer.render.marks import (
+    HIDDEN,
+    isolate_direction,
+    shade,
+    split_graphemes,
+    visible_token,
+)
+from glassformer.render.terminal.shades import shade_on_scale
 
-_MOST_LABEL = 14  # cells of a row's token
-ROW = 11  # cells of each of two tokens, "Le → chat"
+_MOST_LABEL = 14  # cells of a row label
+ROW = 11  # cells of each token of a row label such as "Le → chat"
 WIDEST_ROW = 2 * ROW + 3
-_MOST_HEIGHT = 8  # characters of a column's token, written downwards
+_MOST_HEIGHT = 8  # characters of a column label, written downwards
 
 
 def draw_heat(
@@ -26,9 +32,9 @@ def draw_heat(
     most: int = _MOST_LABEL,
     scale: Scale | None = None,
 ) -> Text:
-    """Each weight as a shade two cells wide, · where a key is hidden (0 or NaN).
+    """Each weight as a shade two cells wide, · where a key is masked (0 or NaN).
 
-    The keys' tokens run downwards. Shades are in proportion up to 1 unless a scale is given.
+    Key labels are written downwards. Shades are proportional up to 1 unless a scale is given.
 
     >>> import torch
     >>> print(draw_heat(torch.tensor([[1.0, 0.0], [0.4, 0.6]]), ["我", "go"], ["我", "go"]))
@@ -37,13 +43,13 @@ def draw_heat(
     我  ██ ·
     go  ▒▒ ▓▓
     """
-    names = [shown(token, most) for token in queries]
+    names = [visible_token(token, most) for token in queries]
     side = max(map(cell_len, names), default=0)
     drawing = Text(no_wrap=True, overflow="crop")
-    for line in _downwards(keys):
+    for line in _write_downwards(keys):
         drawing.append(f"{' ' * (side + 2)}{line}".rstrip() + "\n")
     for name, row in zip(names, weights.tolist(), strict=True):
-        drawing.append(in_place(name) + " " * (side - cell_len(name) + 2))
+        drawing.append(isolate_direction(name) + " " * (side - cell_len(name) + 2))
         cells = [f"{HIDDEN} " if _is_hidden(w, scale) else _shade(w, scale) * 2 for w in row]
         drawing.append(" ".join(cells).rstrip(), style="cyan")
         drawing.append("\n")
@@ -51,9 +57,9 @@ def draw_heat(
     return drawing
 
 
-def widest_heat(width: int, queries: Sequence[str], *, most: int = _MOST_LABEL) -> int:
-    """How many keys a heat map can show in a window of this width."""
-    side = max((cell_len(shown(token, most)) for token in queries), default=0)
+def count_fitting_keys(width: int, queries: Sequence[str], *, most: int = _MOST_LABEL) -> int:
+    """The number of keys that a heat map can show in a window of this width."""
+    side = max((cell_len(visible_token(token, most)) for token in queries), default=0)
     return max(0, (width - side - 1) // 3)
 
 
@@ -62,16 +68,17 @@ def _is_hidden(weight: float, scale: Scale | None) -> bool:
 
 
 def _shade(weight: float, scale: Scale | None) -> str:
-    return shade(weight) if scale is None else shade_of(weight, scale)
+    return shade(weight) if scale is None else shade_on_scale(weight, scale)
 
 
-def _downwards(tokens: Sequence[str]) -> list[str]:
-    names = [signs(shown(token, unseen="�")) for token in tokens]
+def _write_downwards(tokens: Sequence[str]) -> list[str]:
+    names = [split_graphemes(visible_token(token, unseen="�")) for token in tokens]
     short = [
         name if len(name) <= _MOST_HEIGHT else [*name[: _MOST_HEIGHT - 1], "⋮"] for name in names
     ]
     height = max(map(len, short), default=0)
     columns = [[""] * (height - len(name)) + name for name in short]
     return [
-        " ".join(in_place(set_cell_size(column[i], 2)) for column in columns) for i in range(height)
+        " ".join(isolate_direction(set_cell_size(column[i], 2)) for column in columns)
+        for i in range(height)
     ]

@@ -1,4 +1,4 @@
-"""Names and what they mean, one below the other."""
+"""A list of names and their meanings."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from glassformer.render.paragraph import Paragraph
 
 
 def draw_legend(entries: Iterable[tuple[str, str]], *, style: str = "bold", gap: int = 2) -> Table:
-    """Each name whole and on one line, each meaning in as many lines as it takes.
+    """Each name on one line, each meaning wrapped beside it.
 
     >>> from rich.console import Console
     >>> Console(width=12).print(draw_legend([("■", "may"), ("·", "not")]))

@@ -1,4 +1,4 @@
-"""A mask, drawn: which query, a row, may attend to which key, a column."""
+"""A drawing of a mask: rows are queries, columns are keys."""
 
 from rich.text import Text
 
@@ -9,7 +9,7 @@ from glassformer.functional.drawing import ALLOWED, HIDDEN, SOME
 def draw_mask(
     mask: Mask, n_queries: int, n_keys: int, *, sequence: int = 0, most: int = 48
 ) -> Text:
-    """■ may attend, · may not; ▣ mixed, where beyond `most` rows or columns a mark covers several.
+    """■ may attend, · may not; beyond `most` rows or columns a mark covers several, ▣ if mixed.
 
     >>> from glassformer import Causal
     >>> print(draw_mask(Causal(), 2, 3))
@@ -17,8 +17,8 @@ def draw_mask(
     ■ ■ ■
     """
     drawing = mask.draw(n_queries, n_keys, batch=sequence, most=most)
-    # The mask's own drawing ends with a remark where marks cover several cells; it is in English,
-    # and who prints the drawing says it in the reader's language.
+    # The mask's own drawing may end with a remark in English; the caller prints it in the reader's
+    # language.
     marks = Text("\n".join(drawing.splitlines()[: min(n_queries, most)]))
     marks.no_wrap, marks.overflow = True, "crop"
     marks.highlight_regex(ALLOWED, "bold cyan")

@@ -1,4 +1,4 @@
-"""A small matrix with tokens along its sides: scores, or weights with their shades."""
+"""A small matrix with tokens as labels: scores, or weights with their shades."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from glassformer.errors import ShapeError
 from glassformer.render.marks import HIDDEN, label, shade
-from glassformer.render.numbers import written, written_weights
+from glassformer.render.numbers import format_numbers, format_weights
 
 
 def draw_scores(
@@ -20,14 +20,14 @@ def draw_scores(
     *,
     title: str = "",
 ) -> RenderableType:
-    """Scores as numbers, −∞ where a key is hidden.
+    """Scores as numbers, −∞ where a key is masked.
 
         我  爱  你
     我  10  −∞  −∞
     爱   9  12  −∞
     """
     _check_labels(scores, queries, keys)
-    shown = iter(written(scores.flatten().tolist()))
+    shown = iter(format_numbers(scores.flatten().tolist()))
     cells = ([_score(next(shown)) for _ in keys] for _ in queries)
     return _table(cells, queries, keys, title)
 
@@ -40,7 +40,7 @@ def draw_weights(
     allowed: Bool[Tensor, "L S"] | None = None,
     title: str = "",
 ) -> RenderableType:
-    """Weights as a shade and a number, · where a key is hidden.
+    """Weights as shades and numbers, · where a key is masked.
 
              我       爱
     我  ██ 1.00        ·
@@ -49,7 +49,7 @@ def draw_weights(
     _check_labels(weights, queries, keys)
     seen = (weights > 0 if allowed is None else allowed).flatten().tolist()
     values = weights.flatten().tolist()
-    shown = zip(values, written_weights(values), seen, strict=True)
+    shown = zip(values, format_weights(values), seen, strict=True)
     marks = iter(
         Text.assemble((shade(w) * 2, "cyan"), f" {text}") if open_ else Text(HIDDEN, style="dim")
         for w, text, open_ in shown
@@ -67,7 +67,7 @@ def _table(
         table.add_column(label(key), justify="right", no_wrap=True)
     for query, row in zip(queries, cells, strict=True):
         table.add_row(label(query), *row)
-    # rich would fold its own kind of title at the width of the table.
+    # A title set by rich would wrap at the width of the table.
     return Group(Text(title, style="bold"), table) if title else table
 
 

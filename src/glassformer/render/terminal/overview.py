@@ -1,22 +1,22 @@
-"""All heads of a trace at a glance: one mark for each, by how sharply it looks."""
+"""An overview of all heads of a trace: one mark each, by the sharpness of its attention."""
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 
 from glassformer.analysis.head_roles import Role, roles
 from glassformer.languages import Language
-from glassformer.render.layer_numbers import layer_of
-from glassformer.render.marks import shown
+from glassformer.render.layer_numbers import layer_number
+from glassformer.render.marks import visible_token
 from glassformer.render.paragraph import Paragraph
 from glassformer.render.terminal.head_marks import draw_marks
-from glassformer.render.tokens import crosses
+from glassformer.render.tokens import is_cross
 from glassformer.tracing import Site, Trace
 
 
 def draw_overview(
     trace: Trace, *, language: Language, width: int = 80, sequence: int = 0
 ) -> RenderableType:
-    """A block for each kind of attention: layers downwards, heads across.
+    """A block for each kind of attention: rows are layers, columns are heads.
 
     decoder · self   0  1  2  3
                      └───┘ └───┘
@@ -39,12 +39,12 @@ def draw_overview(
 
 
 def _name(site: Site) -> str:
-    layer = layer_of(site.name)
-    return shown(site.name) if layer is None else str(layer)
+    layer = layer_number(site.name)
+    return visible_token(site.name) if layer is None else str(layer)
 
 
 def draw_heads(trace: Trace, site: Site, *, language: Language, sequence: int = 0) -> Table:
-    """The heads of one site in numbers: how sharp, how far, how much rests on the first, what for.
+    """The heads of one site in numbers: sharpness, distance, attention on the first key, and role.
 
     head  keys  peak  distance  first  role
        0   2.1  0.81       1.4   0.03  previous 0.79
@@ -75,12 +75,12 @@ def _groups(trace: Trace) -> dict[str, list[Site]]:
     groups: dict[str, list[Site]] = {}
     for site in trace:
         words = [word for word in site.name.split(".") if not word.isdecimal()]
-        groups.setdefault(shown(" · ".join(words)), []).append(site)
+        groups.setdefault(visible_token(" · ".join(words)), []).append(site)
     return groups
 
 
 def _roles(trace: Trace, site: Site, sequence: int) -> list[Role | None]:
-    if crosses(site):
+    if is_cross(site):
         return [None] * site.n_heads
     words = trace.run.texts.get(site.keys)
     known = words is not None and sequence < len(words.tokens)

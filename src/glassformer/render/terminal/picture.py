@@ -1,27 +1,27 @@
-"""A trace in the terminal: all heads at a glance, one of them in full, one row step by step."""
+"""A trace in the terminal: an overview of all heads, one head in full, one row step by step."""
 
 from rich.console import Console, Group, RenderableType
 from rich.measure import Measurement
 from rich.text import Text
 
 from glassformer.languages import Language
-from glassformer.render.difference import told_difference
-from glassformer.render.head_cells import Drawing, head_cells, scale_of
+from glassformer.render.difference import describe_difference
+from glassformer.render.head_cells import Drawing, fit_scale, head_cells
 from glassformer.render.heading import heading
-from glassformer.render.marks import HIDDEN, label, shown
+from glassformer.render.marks import HIDDEN, label, visible_token
 from glassformer.render.paragraph import Paragraph
-from glassformer.render.sampled_queries import n_queries
-from glassformer.render.terminal.heat_map import ROW, WIDEST_ROW, draw_heat, widest_heat
+from glassformer.render.sampled_queries import count_queries
+from glassformer.render.terminal.heat_map import ROW, WIDEST_ROW, count_fitting_keys, draw_heat
 from glassformer.render.terminal.matrix import draw_weights
 from glassformer.render.terminal.overview import draw_heads, draw_overview
 from glassformer.render.terminal.pooled_map import draw_map
 from glassformer.render.terminal.shades import shade_legend
 from glassformer.render.terminal.steps import draw_steps
-from glassformer.render.terminal.top_tokens import draw_attended
-from glassformer.render.tokens import names_of, row_labels, row_title
+from glassformer.render.terminal.top_tokens import draw_top_keys
+from glassformer.render.tokens import row_labels, row_title, token_names
 from glassformer.tracing import Site, Trace
 
-_FEW = 12  # tokens whose weights can be shown as numbers
+_FEW = 12  # tokens up to which weights are shown as numbers
 _ROWS = 40  # rows of a list
 
 
@@ -35,14 +35,14 @@ def draw_picture(
     drawing: Drawing | None = None,
     sequence: int = 0,
 ) -> RenderableType:
-    """The model and the text; its heads, the weights of one, what tokens attend to, in numbers."""
+    """The heading, an overview of all heads, then one head: weights, top keys and statistics."""
     say = language.say
     drawing = drawing or Drawing()
     queries = row_labels(trace, site, sequence, most=ROW)
-    keys = names_of(trace, site, sequence)[1]
+    keys = token_names(trace, site, sequence)[1]
     S = site.shape[3]
-    some, all_ = n_queries(site)
-    title = say("look.title", site=shown(site.name), head=head, queries=all_, keys=S)
+    some, all_ = count_queries(site)
+    title = say("look.title", site=visible_token(site.name), head=head, queries=all_, keys=S)
     note = [] if some == all_ else [Paragraph(say("look.sampled", n=some, all=all_), style="dim")]
     above = heading(trace, site, language, sequence=sequence)
     rows = Paragraph(say("look.rows", rows=row_title(trace, site, language)), style="dim")
@@ -59,11 +59,11 @@ def draw_picture(
         Text(say("look.attended"), style="bold"),
         _attended(site, head, queries, keys, width, sequence),
         "",
-        Text(say("look.heads", site=shown(site.name)), style="bold"),
+        Text(say("look.heads", site=visible_token(site.name)), style="bold"),
         draw_heads(trace, site, language=language, sequence=sequence),
         "",
         Paragraph(say("look.note"), style="dim"),
-        Paragraph(told_difference([site], language), style="dim"),
+        Paragraph(describe_difference([site], language), style="dim"),
     )
 
 
@@ -76,16 +76,16 @@ def draw_row(
     language: Language,
     sequence: int = 0,
 ) -> RenderableType:
-    """One query's attention in five steps, with the numbers of the model."""
-    queries, keys = row_labels(trace, site, sequence), names_of(trace, site, sequence)[1]
+    """One query's attention in five steps, with the model's own numbers."""
+    queries, keys = row_labels(trace, site, sequence), token_names(trace, site, sequence)[1]
     row = site.row(head, query, sequence=sequence)
-    told = language.say("look.row", site=shown(site.name), head=head, query=query)
+    title = language.say("look.row", site=visible_token(site.name), head=head, query=query)
     return Group(
-        Text.assemble((told, "bold"), " ", label(queries[query])),
+        Text.assemble((title, "bold"), " ", label(queries[query])),
         "",
         draw_steps(row, keys, language=language),
         "",
-        Paragraph(told_difference([site], language), style="dim"),
+        Paragraph(describe_difference([site], language), style="dim"),
     )
 
 
@@ -99,7 +99,7 @@ def _weights(
     language: Language,
     sequence: int,
 ) -> list[RenderableType]:
-    """Numbers where they have room, else shades, else a map of many weights to a mark."""
+    """Numbers if they fit, else shades, else a pooled map."""
     L, S = site.shape[2:]
     if max(L, S) <= _FEW and drawing == Drawing():
         weights, seen = (
@@ -108,10 +108,10 @@ def _weights(
         numbers = draw_weights(weights, queries, keys, allowed=seen)
         if _wide(numbers) <= width:
             return [numbers]
-    whole = L <= _ROWS and widest_heat(width, queries, most=WIDEST_ROW) >= S
+    whole = L <= _ROWS and count_fitting_keys(width, queries, most=WIDEST_ROW) >= S
     most = (L, S) if whole else (32, width - 2)
     cells = head_cells(site, head, most, drawing, sequence=sequence)
-    scale = scale_of([cells], site, drawing)
+    scale = fit_scale([cells], site, drawing)
     has_hidden = bool(cells.isnan().any())
     without = [] if drawing.first_key else [_note(language.say("figure.first.key"))]
     if whole:
@@ -133,10 +133,10 @@ def _note(text: str) -> Paragraph:
 def _attended(
     site: Site, head: int, queries: list[str], keys: list[str], width: int, sequence: int
 ) -> RenderableType:
-    """Three keys for each query, or as many as have room beside each other."""
+    """The top three keys of each query, or as many as fit."""
     rows = range(max(0, site.shape[2] - _ROWS), site.shape[2])
     for k in (3, 2, 1):
-        found = draw_attended(site, head, queries, keys, rows=rows, k=k, sequence=sequence)
+        found = draw_top_keys(site, head, queries, keys, rows=rows, k=k, sequence=sequence)
         if _wide(found) <= width:
             break
     return found

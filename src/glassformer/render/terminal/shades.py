@@ -1,18 +1,18 @@
-"""Weights as shades on a scale, and the line that says which shade is which weight."""
+"""Weights as shades on a scale, and the legend of the shades."""
 
 import math
 
 from glassformer.languages import Language
 from glassformer.render.head_cells import Drawing, Scale
 from glassformer.render.marks import SHADES, shade
-from glassformer.render.numbers import brief
+from glassformer.render.numbers import format_brief
 from glassformer.render.paragraph import join_sentences
 
-_LEAST = 1e-9  # a weight that may be seen has a mark, however small it is
+_LEAST = 1e-9  # so that every visible weight has a mark, however small
 
 
-def shade_of(weight: float, scale: Scale) -> str:
-    """The shade of a weight, the lightest even for 0; a blank where it is hidden (NaN)."""
+def shade_on_scale(weight: float, scale: Scale) -> str:
+    """The shade of a weight: the lightest for 0, a blank for a masked one (NaN)."""
     return " " if math.isnan(weight) else shade(max(scale.share(weight), _LEAST))
 
 
@@ -21,14 +21,14 @@ def shade_legend(
 ) -> str:
     """Weights: ░ < 0.0021 ≤ ▒ < 0.0085 ≤ ▓ < 0.0191 ≤ █. ·: hidden by the mask.
 
-    `hidden` is the mark of cells that are; None where there are none.
+    `hidden` is the mark of masked cells; None if there are none.
     """
     say, n = language.say, len(SHADES)
     levels = SHADES[0]
     for i in range(1, n):
-        levels += f" < {brief(scale.value(i / n))} ≤ {SHADES[i]}"
+        levels += f" < {format_brief(scale.value(i / n))} ≤ {SHADES[i]}"
     by_row = drawing.scale == "row"
-    told = say("look.shades.row", levels=levels) if by_row else say("look.shades", levels=levels)
+    legend = say("look.shades.row", levels=levels) if by_row else say("look.shades", levels=levels)
     if hidden is None:
-        return told
-    return join_sentences([told, say("look.shades.hidden", mark=hidden)], language)
+        return legend
+    return join_sentences([legend, say("look.shades.hidden", mark=hidden)], language)

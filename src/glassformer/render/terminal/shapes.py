@@ -1,4 +1,4 @@
-"""A model's shapes as tables: operation by operation, in letters and in numbers."""
+"""The shapes of a model as tables: operation by operation, in letters and in numbers."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from rich.text import Text
 
 from glassformer.languages import Language
 from glassformer.models.shapes import Section, Shape, ShapeTrace, Step
-from glassformer.render.paragraph import Paragraph, wrapped
+from glassformer.render.paragraph import Paragraph, wrap_text
 from glassformer.render.terminal.legend import draw_legend
 
 NEVER_HELD, BIASED = "*", "+b"
@@ -59,11 +59,11 @@ _OPERATIONS = {
 _ADDED = {"positions": "shapes.added.positions", "token_types": "shapes.added.types"}
 _INDENT, _GAP, _WIDEST_OPERATION = 2, 2, 23
 
-Row = tuple[str, ...]  # operation or what is given, tensor, its shape twice, a weight's shape twice
+Row = tuple[str, ...]  # operation or input, tensor, its shape twice, the shape of a weight twice
 
 
 def draw_shapes(trace: ShapeTrace, *, language: Language) -> RenderableType:
-    """Every step below the other; identical blocks are drawn once, and counted.
+    """Draw every step; identical blocks are drawn once and counted.
 
       x                              [B,L,C]         [2,10,768]
       → LayerNorm                    [B,L,C]         [2,10,768]    [C] +b
@@ -72,8 +72,8 @@ def draw_shapes(trace: ShapeTrace, *, language: Language) -> RenderableType:
                            k         [B,K,L,D]       [2,12,10,64]
                            v         [B,K,L,D]       [2,12,10,64]
 
-    A narrow window loses the columns of parameters; where even this is too wide, operations stand
-    on lines of their own.
+    A narrow window omits the parameter columns; a still narrower one puts operations on lines of
+    their own.
     """
     return _Drawing(trace, language)
 
@@ -122,7 +122,7 @@ class _Drawing:
             yield f"{letter} = {size}", meaning
 
     def _parts(self) -> Iterator[tuple[tuple[str, str], list[Step]]]:
-        """The titles of a section and of a part of it, and the steps below them."""
+        """The titles of each section and of its parts, and their steps."""
         for section in self.trace.sections():
             title = self._title(section)
             for site in dict.fromkeys(step.site for step in section.steps):
@@ -143,7 +143,7 @@ class _Drawing:
         return section.part
 
     def _rows(self, steps: Sequence[Step]) -> list[Row]:
-        """What is given from elsewhere, once, and behind each operation what it makes."""
+        """Each external input once, and the results of each operation beside it."""
         rows: list[Row] = []
         made = {shape.step for step in steps for shape in step.outputs}
         seen: set[tuple[str, int | None]] = set()
@@ -201,12 +201,12 @@ def _both(shape: Shape) -> tuple[str, str]:
 
 
 def _owner(step: Step) -> str:
-    """The module whose matrix it is, by the last of its names."""
+    """The last name of the module that owns the matrix."""
     return step.parameters[0].name.split(".")[-2]
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """Numbers in order, three neighbours or more joined.
+    """Numbers in order, with three or more consecutive ones joined.
 
     >>> _ranges([0, 1, 2, 5, 6])
     '0 … 2, 5, 6'
@@ -223,7 +223,7 @@ def _ranges(numbers: Sequence[int]) -> str:
 
 
 def _factor(number: float) -> str:
-    """A number, as a root where it is one.
+    """A number, as a square root if it is one.
 
     >>> _factor(512**0.5), _factor(0.25)
     ('√512', '0.25')
@@ -234,7 +234,7 @@ def _factor(number: float) -> str:
 
 
 def _widths(rows: Sequence[Row], most: int) -> list[int]:
-    """Of six columns, of five or four where more do not fit, or of three without operations."""
+    """The widths of six columns, or of as many as fit; with three, operations have own lines."""
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     for n in (6, 5, 4):
         kept = [min(widths[0], _WIDEST_OPERATION - _INDENT), *widths[1:n]]
@@ -245,7 +245,7 @@ def _widths(rows: Sequence[Row], most: int) -> list[int]:
 
 
 def _table(rows: Sequence[Row], widths: Sequence[int], *, style: str = "") -> RenderableType:
-    """Rows in columns of these widths; where there are three, operations on their own lines."""
+    """Rows in columns of these widths; with three columns, operations have lines of their own."""
     parts: list[RenderableType] = []
     grid = _grid(widths, style)
     for row in rows:
@@ -268,7 +268,7 @@ def _grid(widths: Sequence[int], style: str) -> Table:
 
 def _hanging(text: str, width: int) -> Text:
     fits = cell_len(text) <= width
-    return Text(text if fits else "\n  ".join(wrapped(text, width - 2)))
+    return Text(text if fits else "\n  ".join(wrap_text(text, width - 2)))
 
 
 def _is_operation(row: Row) -> bool:

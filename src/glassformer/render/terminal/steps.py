@@ -1,4 +1,4 @@
-"""One query's attention in five steps, with every number and the user's own tokens."""
+"""One query's attention in five steps, with every number and the tokens as labels."""
 
 import math
 from collections.abc import Sequence
@@ -13,17 +13,17 @@ from glassformer.errors import ShapeError
 from glassformer.functional import RowArithmetic
 from glassformer.languages import Language
 from glassformer.render.marks import HIDDEN, label
-from glassformer.render.numbers import write, written, written_weights
+from glassformer.render.numbers import format_number, format_numbers, format_weights
 from glassformer.render.terminal.legend import draw_legend
 
-_MOST_KEYS = 40  # of the table: of more, the strongest
-_MOST_TERMS = 8  # of the weighted sum
+_MOST_KEYS = 40  # in the table; of more, the largest weights
+_MOST_TERMS = 8  # in the weighted sum
 _MOST_LABEL = 16  # cells of a token
-_MOST_WIDTH = 4  # numbers of a value vector
+_MOST_WIDTH = 4  # numbers shown of a value vector
 
 
 def draw_steps(row: RowArithmetic, tokens: Sequence[str], *, language: Language) -> RenderableType:
-    """Dot products → scaled → masked → softmax → weighted sum: a table, a legend, and the sum.
+    """Dot product → scaling → mask → softmax → weighted sum: a table, a legend, and the sum.
 
     key  1 q · k  2 ÷ 8  3 mask  4 exp  weight
     The     12.5   1.56    1.56   0.10    0.06  █
@@ -38,7 +38,7 @@ def draw_steps(row: RowArithmetic, tokens: Sequence[str], *, language: Language)
     parts: list[RenderableType] = [_table(row, tokens, language)]
     n_left = len(tokens) - _MOST_KEYS
     if n_left > 0:
-        rest = write(float(row.weights.sort().values[:n_left].sum()))
+        rest = format_number(float(row.weights.sort().values[:n_left].sum()))
         parts.append(Text(language.say("step.more", n=n_left, rest=rest), style="dim"))
     parts += ["", _legend(row, language)]
     if row.v is not None:
@@ -63,11 +63,11 @@ def _table(row: RowArithmetic, tokens: Sequence[str], language: Language) -> Tab
     kept = _strongest(row.weights.tolist(), _MOST_KEYS)
     allowed, weights = row.allowed[kept].tolist(), row.weights[kept].tolist()
     columns = [
-        written(row.dots[kept].tolist()),
-        written(row.capped[kept].tolist()),
-        written(row.scores[kept].tolist()),
-        written_weights(row.exps[kept].tolist()),
-        written_weights(weights),
+        format_numbers(row.dots[kept].tolist()),
+        format_numbers(row.capped[kept].tolist()),
+        format_numbers(row.scores[kept].tolist()),
+        format_weights(row.exps[kept].tolist()),
+        format_weights(weights),
     ]
     names = [label(tokens[i], _MOST_LABEL) for i in kept]
     for name, numbers, is_open, weight in zip(
@@ -79,7 +79,7 @@ def _table(row: RowArithmetic, tokens: Sequence[str], language: Language) -> Tab
 
 
 def _strongest(weights: list[float], most: int) -> list[int]:
-    """The places of the largest weights, in the order of the text."""
+    """The indices of the largest weights, in text order."""
     return sorted(sorted(range(len(weights)), key=lambda i: -weights[i])[:most])
 
 
@@ -90,7 +90,9 @@ def _legend(row: RowArithmetic, language: Language) -> Table:
     if bool(row.bias.any()):
         mask = f"{say('step.mask.bias')}{mask}"
     if row.total:
-        softmax = say("step.softmax.note", largest=write(row.largest), total=write(row.total))
+        softmax = say(
+            "step.softmax.note", largest=format_number(row.largest), total=format_number(row.total)
+        )
     else:
         softmax = say("step.softmax.empty")
     notes = [
@@ -121,7 +123,7 @@ def _factor(scale: float) -> str:
 
 
 def _root(scale: float) -> int | None:
-    # The whole number whose root the scale divides by, if there is one: 1/8 divides by √64.
+    # The integer whose square root the scale divides by, if there is one: 1/8 divides by √64.
     if scale <= 0:
         return None
     square = scale**-2
@@ -133,7 +135,7 @@ def _sum(row: RowArithmetic, tokens: Sequence[str], language: Language) -> Table
     weights = row.weights.tolist()
     shown = [i for i in _strongest(weights, _MOST_TERMS) if weights[i] > 0]
     *vectors, out = _brackets([*row.v[shown].tolist(), row.out.tolist()])
-    written_shown = written_weights([weights[i] for i in shown])
+    written_shown = format_weights([weights[i] for i in shown])
 
     table = Table.grid(padding=(0, 1, 0, 0))
     table.add_column(no_wrap=True)
@@ -147,15 +149,15 @@ def _sum(row: RowArithmetic, tokens: Sequence[str], language: Language) -> Table
         )
     n_left = sum(w > 0 for w in weights) - len(shown)
     if n_left:
-        rest = write(sum(weights) - sum(weights[i] for i in shown))
+        rest = format_number(sum(weights) - sum(weights[i] for i in shown))
         table.add_row("+", "…", "", language.say("step.sum.more", n=n_left, rest=rest))
     table.add_row("=", "", "", out, style="bold")
     return table
 
 
 def _brackets(vectors: list[list[float]]) -> list[str]:
-    """Vectors with their numbers in line below each other, shortened where they are long."""
-    columns = [written(column) for column in zip(*vectors, strict=True)]
+    """Vectors with aligned numbers, truncated if they are long."""
+    columns = [format_numbers(column) for column in zip(*vectors, strict=True)]
     kept = columns[:_MOST_WIDTH] + [["…"] * len(vectors)] * (len(columns) > _MOST_WIDTH)
     widths = [max(map(len, column)) for column in kept]
     rows = zip(*kept, strict=True)

@@ -1,4 +1,4 @@
-"""What each token attends to most, as a list."""
+"""The keys that each token attends to most, as a list."""
 
 from collections.abc import Sequence
 
@@ -6,14 +6,14 @@ from rich.table import Table
 from rich.text import Text
 
 from glassformer.render.marks import label
-from glassformer.render.numbers import written_weights
+from glassformer.render.numbers import format_weights
 from glassformer.tracing import Site
 
 _MOST_LABEL = 14  # cells of a token
-_MOST_ROW = 25  # and of the two beside a row, "Le → chat"
+_MOST_ROW = 25  # cells of a row label such as "Le → chat"
 
 
-def draw_attended(
+def draw_top_keys(
     site: Site,
     head: int,
     queries: Sequence[str],
@@ -23,7 +23,7 @@ def draw_attended(
     k: int = 3,
     sequence: int = 0,
 ) -> Table:
-    """For each query its k strongest keys, with their places and weights.
+    """For each query its k largest weights, with the tokens and positions of their keys.
 
     5  mat   0.61 the 4   0.22 sat 2   0.09 on 3
     """
@@ -35,7 +35,7 @@ def draw_attended(
         table.add_column("", no_wrap=True)
     for row in range(site.shape[2]) if rows is None else rows:
         weights, places = top.weights[row].tolist(), top.indices[row].tolist()
-        shown = written_weights(weights)
+        shown = format_weights(weights)
         cells = [
             Text.assemble(
                 (f"{weight} ", "cyan"), label(keys[int(place)], _MOST_LABEL), (f" {place}", "dim")

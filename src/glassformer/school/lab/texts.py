@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from glassformer.languages import Language
-from glassformer.render.numbers import brief
+from glassformer.render.numbers import format_brief
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,4 +68,7 @@ def format_values(values: dict[str, Any]) -> dict[str, str]:
     >>> format_values({"n": 3, "share": 0.12345, "what": "all"})
     {'n': '3', 'share': '0.123', 'what': 'all'}
     """
-    return {name: brief(v) if isinstance(v, float | int) else str(v) for name, v in values.items()}
+    return {
+        name: format_brief(v) if isinstance(v, float | int) else str(v)
+        for name, v in values.items()
+    }

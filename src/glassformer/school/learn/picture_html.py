@@ -4,7 +4,7 @@ import math
 from html import escape
 
 from glassformer.languages import Language
-from glassformer.render.numbers import write, written, written_weights
+from glassformer.render.numbers import format_number, format_numbers, format_weights
 from glassformer.school.learn.picture import Bars, Flow, Matrix, Picture, Row, Steps
 
 
@@ -29,10 +29,10 @@ def _matrix(picture: Matrix) -> str:
     flat = [cell for row in values for cell in row]
     match picture.kind:
         case "scores":
-            shown = written(flat)
+            shown = format_numbers(flat)
             shares = [0.0] * len(flat)
         case "weights" if picture.columns:
-            shown, shares = written_weights(flat), flat
+            shown, shares = format_weights(flat), flat
         case "waves":
             shown, shares = [""] * len(flat), [(cell + 1) / 2 for cell in flat]
         case _:
@@ -58,26 +58,26 @@ def _steps(picture: Steps, language: Language) -> str:
     heads = [
         say("column.key"),
         "q · k",
-        f"÷ {write(1 / row.scale)}",
+        f"÷ {format_number(1 / row.scale)}",
         "exp",
         say("column.weight"),
         "v",
     ]
     assert row.v is not None and row.out is not None
     columns = [
-        written(row.dots.tolist()),
-        written(row.scores.tolist()),
-        written_weights(row.exps.tolist()),
-        written_weights(row.weights.tolist()),
+        format_numbers(row.dots.tolist()),
+        format_numbers(row.scores.tolist()),
+        format_weights(row.exps.tolist()),
+        format_weights(row.weights.tolist()),
     ]
     lines = ["".join(f"<th>{escape(head)}</th>" for head in heads)]
     for i, token in enumerate(picture.tokens):
         numbers = [column[i] for column in columns]
         cells = "".join(f"<td>{number}</td>" for number in numbers[:3])
         cells += _cell(numbers[3], float(row.weights[i]))
-        cells += f"<td>[{', '.join(written(row.v[i].tolist()))}]</td>"
+        cells += f"<td>[{', '.join(format_numbers(row.v[i].tolist()))}]</td>"
         lines.append(f"<th>{escape(token)}</th>{cells}")
-    out = ", ".join(written(row.out.tolist()))
+    out = ", ".join(format_numbers(row.out.tolist()))
     lines.append(f'<th>{escape(say("step.sum"))}</th><td colspan="4"></td><td>[{out}]</td>')
     return f'<table class="numbers">{"".join(f"<tr>{line}</tr>" for line in lines)}</table>'
 

@@ -12,7 +12,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from glassformer.languages import Language
-from glassformer.render.paragraph import Paragraph, wrapped
+from glassformer.render.paragraph import Paragraph, wrap_text
 from glassformer.school.learn.blocks import (
     Block,
     Formula,
@@ -69,7 +69,7 @@ class Flowing:
         self, console: Console, options: ConsoleOptions
     ) -> Iterator[RenderableType]:
         start = 0
-        for line in wrapped(self.text.plain, options.max_width):
+        for line in wrap_text(self.text.plain, options.max_width):
             start = self.text.plain.index(line, start)
             shown = self.text[start : start + len(line)]
             shown.no_wrap, shown.overflow = True, "ignore"

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from glassformer.errors import ConfigError
 from glassformer.languages import Language, flag
-from glassformer.render.paragraph import wrapped
+from glassformer.render.paragraph import wrap_text
 from glassformer.school.practice.exercise import Exercise
 from glassformer.storage import special_kind, write_whole
 
@@ -106,9 +106,9 @@ def _wrap_paragraph(paragraph: str) -> list[str]:
     if paragraph.startswith("    "):
         return textwrap.dedent(paragraph).splitlines()
     if paragraph.startswith(("- ", "* ")):
-        return [line for item in paragraph.splitlines() for line in wrapped(item, _WIDTH)]
+        return [line for item in paragraph.splitlines() for line in wrap_text(item, _WIDTH)]
     text = paragraph.replace("\n", "" if cell_len(paragraph[-1:]) == 2 else " ")
-    return wrapped(text, _WIDTH)
+    return wrap_text(text, _WIDTH)
 
 
 def _free_path(path: Path) -> Path:
