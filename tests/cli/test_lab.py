@@ -100,7 +100,10 @@ def test_pictures(run, tmp_path, language):
         (("lab", "heads", "--model", "nowhere"), "nowhere"),
         (("lab", "scale", "--png", "a.jpg"), "must end in .png; got 'a.jpg'"),
         (("lab", "scale", "--svg", "a.png"), "must end in .svg; got 'a.png'"),
-        (("lab", "scale", "--png", "no/such/a.png"), "a folder that exists; no/such is none"),
+        (
+            ("lab", "scale", "--png", "no/such/a.png"),
+            "folder of a figure must exist; no/such does not",
+        ),
         (("lab", "--json"), "Choose one of: linear, batched"),
         (("lab", "--seed", "3"), "need an experiment"),
     ],
@@ -115,7 +118,7 @@ def test_refusals(run, words, sentence):
 def test_a_folder_is_no_picture(run, tmp_path):
     (tmp_path / "a.png").mkdir()
     code, _, err = run("lab", "scale", "--png", tmp_path / "a.png")
-    assert code == 2 and "is a folder. Give another name" in err
+    assert code == 2 and "is a folder. Choose another name" in err
 
 
 @pytest.mark.plain

@@ -160,9 +160,9 @@ def test_files(tmp_path, suffix):
 @pytest.mark.parametrize(
     ("path", "sentence"),
     [
-        ("a.pdf", r"must be named \.png or \.svg; got 'a\.pdf'"),
-        ("none/a.png", r"must go into a folder that exists; .*none is none\. Make it first"),
-        (".png", r"must be named \.png or \.svg; got '\.png'"),
+        ("a.pdf", r"must be a \.png or \.svg file; got 'a\.pdf'"),
+        ("none/a.png", r"folder of a figure must exist; .*none does not\. Create it first"),
+        (".png", r"must be a \.png or \.svg file; got '\.png'"),
     ],
 )
 def test_files_that_cannot_be(tmp_path, path, sentence):

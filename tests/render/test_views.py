@@ -129,7 +129,7 @@ def test_refusals(tmp_path) -> None:
         (lambda: trace.show(run=2), r"This trace has runs 0 … 1; got run=2"),
         (lambda: Trace().show(run=0), r"This trace has no runs; got run=0"),
         (lambda: Trace().show(), r"nothing has passed through the model yet"),
-        (lambda: trace.page(tmp_path / "a.txt"), r"must be named .html; got 'a.txt'"),
+        (lambda: trace.page(tmp_path / "a.txt"), r"must be an .html file; got 'a.txt'"),
         (lambda: trace.figure(tmp_path / "a.png", kind="x"), r"one of head.*got 'x'"),
     ):
         with pytest.raises(TraceError, match=sentence):

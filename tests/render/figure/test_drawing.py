@@ -149,9 +149,9 @@ def test_any_token_is_drawn_without_a_warning(tmp_path) -> None:
 
 
 def test_characters_that_no_font_has_are_numbers() -> None:
-    shown = fonts.drawable(["cat", "\U00012000", "$x$", "e\u0301"])
+    shown = fonts.make_drawable(["cat", "\U00012000", "$x$", "e\u0301"])
     assert shown == ["cat", "U+12000", r"\$x\$", "é"]
-    assert len(fonts.drawable(["x" * 99])[0]) == 20
+    assert len(fonts.make_drawable(["x" * 99])[0]) == 20
 
 
 def test_recorded_heads_keep_their_numbers() -> None:
@@ -283,7 +283,7 @@ def test_a_pdf_embeds_its_fonts(tmp_path) -> None:
 def test_refusals(tmp_path) -> None:
     trace = decoder(5)
     for options, sentence in (
-        ({"path": "a.jpg"}, r"must be named .png, .svg or .pdf; got 'a.jpg'"),
+        ({"path": "a.jpg"}, r"must be a .png, .svg or .pdf file; got 'a.jpg'"),
         ({"kind": "heat"}, r"one of head, heads, alignment, entropy; got 'heat'"),
         ({"site": "decoder.0.self", "head": 5}, r"has heads 0 … 2; got head=5"),
         ({"site": "decoder.9.self"}, r"A site must be one of decoder.0.self.*'decoder.9.self'"),

@@ -147,7 +147,7 @@ def test_the_page_is_painted_before_its_operands_are_read() -> None:
 
 @pytest.mark.plain
 def test_refusals(tmp_path, monkeypatch) -> None:
-    with pytest.raises(TraceError, match=r"must be named .html; got 'a.htm'"):
+    with pytest.raises(TraceError, match=r"must be an .html file; got 'a.htm'"):
         draw_page(decoder(3), tmp_path / "a.htm", language=ENGLISH)
     with pytest.raises(TraceError, match=r"at least one site; got none"):
         page_html(Trace(), ENGLISH)
