@@ -78,7 +78,7 @@ def test_refusals_of_parts() -> None:
         Config.from_dict(plain | {"norms": {"size": 3}})
     with pytest.raises(ConfigError, match=r"dim must be a whole number; got '8'"):
         Config.from_dict(plain | {"dim": "8"})
-    with pytest.raises(ConfigError, match=r"output.classes.1 must be a text; got 3"):
+    with pytest.raises(ConfigError, match=r"output.classes.1 must be a string; got 3"):
         Config.from_dict(plain | {"output": {"classes": ["a", 3]}})
     with pytest.raises(ConfigError, match=r"window is for decoders; got window=3"):
         Config(**(SMALL | {"family": "encoder"}), window=3)

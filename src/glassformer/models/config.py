@@ -1,6 +1,6 @@
 """What a Transformer is, in numbers: one validated value that builds, describes and restores it."""
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from glassformer.errors import ConfigError
@@ -24,6 +24,7 @@ from glassformer.settings import (
     Share,
     Tagged,
     Whole,
+    as_plain,
     check_bounds,
     read_settings,
 )
@@ -189,12 +190,7 @@ class Config:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; `from_dict` reads them back."""
-        plain = asdict(self)
-        scaling = self.positions.scaling
-        if scaling is not None:
-            name = next(n for n, kind in SCALINGS.items() if isinstance(scaling, kind))
-            plain["positions"]["scaling"] = {"kind": name, **asdict(scaling)}
-        return plain
+        return as_plain(self)
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> "Config":
