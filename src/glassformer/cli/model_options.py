@@ -1,6 +1,7 @@
 """What commands on saved models share: options, loading with a sign of life, input."""
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -74,7 +75,24 @@ def load_model(
     with Console(stderr=True).status(language.say("saved.loading", source=source)):
         # An LSTM translates and writes; what looks at attention says that it has none.
         found: Any = load(source, dtype=wanted and getattr(torch, wanted), device=device)
-        return found
+    _announce_run(source, language)
+    return found
+
+
+def _announce_run(source: str, language: Language) -> None:
+    """Say on standard error which weights of a training run were loaded."""
+    from glassformer.models.checkpoints.run_weights import is_run, select_weights
+
+    folder = Path(source).expanduser()
+    if not is_run(folder):
+        return
+    say = language.say
+    which = {
+        "best": say("saved.run.best", run=source),
+        "latest": say("saved.run.latest", run=source),
+        "model": say("saved.run.model", run=source),
+    }
+    typer.echo(which[select_weights(folder).name], err=True)
 
 
 def text_or_input(text: str | None, language: Language) -> str:

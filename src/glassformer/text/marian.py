@@ -8,7 +8,7 @@ from typing import Any
 
 from glassformer.errors import CheckpointError, GlassformerError
 from glassformer.parsing import parse_json
-from glassformer.settings import said
+from glassformer.settings import summarize_error
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.tokenizer_file import check_known, check_vocabulary
 
@@ -102,4 +102,4 @@ def _errors(where: str) -> Iterator[None]:
     except (RuntimeError, ValueError, OSError) as error:
         if isinstance(error, GlassformerError):
             raise
-        raise CheckpointError(f"{where} is damaged: {said(error)}.") from None
+        raise CheckpointError(f"{where} is damaged: {summarize_error(error)}.") from None

@@ -37,7 +37,7 @@ def score_translations(
     >>> score_translations(["a cat sat here"], [["a cat sat here", "a dog"]])
     {'bleu': 100.0, 'chrf': 100.0}
     """
-    sacrebleu = _sacrebleu()
+    sacrebleu = _import_sacrebleu()
     if remove:
         found = [text.replace(remove, "") for text in found]
         references = [[text.replace(remove, "") for text in texts] for texts in references]
@@ -63,7 +63,7 @@ def has_sacrebleu() -> bool:
     return True
 
 
-def _sacrebleu() -> Any:
+def _import_sacrebleu() -> Any:
     try:
         import sacrebleu
     except ImportError:
