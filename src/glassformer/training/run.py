@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from glassformer.errors import ConfigError, TrainingError
+from glassformer.installation import install_command
 from glassformer.training.data import prepare, prepared
 from glassformer.training.display import Display, Silence, display
 from glassformer.training.loop import Trainer
@@ -83,9 +84,7 @@ def _run(
     processes.barrier()
     data = prepared(folder.path)
     if recipe.evaluate.bleu and not has_sacrebleu():
-        told.tell(
-            "BLEU is left out: sacrebleu is not installed (pip install 'glassformer[train]')."
-        )
+        told.tell(f"BLEU is left out: sacrebleu is not installed ({install_command('train')}).")
         recipe = _without_bleu(recipe)
     task = TASKS[recipe.task](recipe, data)
     trainer = Trainer(recipe, build_model(recipe, task), task, folder, processes, told)
