@@ -33,11 +33,20 @@ def _is_latin(text: str) -> bool:
 
 
 def _fragment_share(tokenizer: Any, text: str) -> float:
-    """The share of tokens that are unknown, or only a part of a character's bytes."""
-    tokens = tokenizer.encode(text, add_special=False)
+    """The share of characters that the vocabulary lacks: unknown, or spelled in several bytes.
+
+    By character, not by token: one emoji of four bytes must not outweigh three words.
+    """
     unknown = {tokenizer.id_of(piece) for piece in ("[UNK]", "<unk>")} - {None}
-    fragments = sum(t in unknown or _is_fragment(tokenizer.bytes_of(t)) for t in tokens)
-    return fragments / max(1, len(tokens))
+    characters = [c for c in text if not c.isspace()]
+    lacking = {
+        c: any(
+            token in unknown or _is_fragment(tokenizer.bytes_of(token))
+            for token in tokenizer.encode(c, add_special=False)
+        )
+        for c in set(characters)
+    }
+    return sum(lacking[c] for c in characters) / max(1, len(characters))
 
 
 def _is_fragment(raw: bytes | None) -> bool:
