@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.console import Console
 
+from glassformer.cli.completion import complete_model
 from glassformer.errors import ConfigError, DataError
 from glassformer.languages import Language
 
@@ -21,7 +22,7 @@ def model_option(language: Language, *, default: str | None = None) -> Any:
     text = language.say("saved.model")
     if default is not None:
         text = language.say("saved.usual", model=text, usual=default)
-    return typer.Option("--model", "-m", metavar="MODEL", help=text)
+    return typer.Option("--model", "-m", metavar="MODEL", help=text, autocompletion=complete_model)
 
 
 def device_option(language: Language) -> Any:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from glassformer.errors import CheckpointError, GlassformerError
+from glassformer.installation import install_command
 from glassformer.parsing import parse_json
 from glassformer.settings import summarize_error
 from glassformer.text.tokenizer import Tokenizer
@@ -86,7 +87,7 @@ def _loaded(model: bytes, where: str) -> Any:
     except ImportError:
         raise CheckpointError(
             "Marian's tokenizer needs the package sentencepiece; it is not installed. "
-            "Run: pip install 'glassformer[sentencepiece]'"
+            f"Run: {install_command('sentencepiece')}"
         ) from None
     with _errors(where):
         if not model:

@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from glassformer.errors import ConfigError, TrainingError
+from glassformer.installation import install_command
 from glassformer.training.data import open_data, prepare_data
 from glassformer.training.display import Display, SilentDisplay, choose_display
 from glassformer.training.loop import Trainer
@@ -86,7 +87,7 @@ def _run(
     data = open_data(folder.path)
     if recipe.evaluate.bleu and not has_sacrebleu():
         display.announce(
-            "BLEU is skipped: sacrebleu is not installed (pip install 'glassformer[train]')."
+            f"BLEU is skipped: sacrebleu is not installed ({install_command('train')})."
         )
         recipe = _without_bleu(recipe)
     task = TASKS[recipe.task](recipe, data)

@@ -5,6 +5,7 @@ from typing import Any
 
 from glassformer.errors import ConfigError
 from glassformer.generation import rank_translations
+from glassformer.installation import install_command
 
 
 def translate_all(
@@ -69,6 +70,6 @@ def _import_sacrebleu() -> Any:
     except ImportError:
         raise ConfigError(
             "BLEU must have the package sacrebleu; it is not installed. "
-            "Run: pip install 'glassformer[train]'"
+            f"Run: {install_command('train')}"
         ) from None
     return sacrebleu

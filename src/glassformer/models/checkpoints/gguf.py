@@ -16,6 +16,7 @@ from glassformer.functional.positions.rotary_scalings import (
     Scaling,
     YaRNScaling,
 )
+from glassformer.installation import install_command
 from glassformer.models.checkpoints.assembly import (
     Model,
     assembled,
@@ -242,8 +243,7 @@ def _check_package(path: Path) -> None:
         import gguf  # noqa: F401
     except ImportError:
         raise CheckpointError(
-            f"{path} needs the package gguf; it is not installed. "
-            "Run: pip install 'glassformer[gguf]'"
+            f"{path} needs the package gguf; it is not installed. Run: {install_command('gguf')}"
         ) from None
 
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import TraceError
+from glassformer.installation import install_command
 from glassformer.languages import Language
 from glassformer.render.difference import told_difference
 from glassformer.render.figure.fonts import drawable, families, has_chinese, with_fallbacks
@@ -84,7 +85,7 @@ def _style() -> Iterator[None]:
     except ImportError:
         raise TraceError(
             "Figures need the package matplotlib; it is not installed. "
-            "Run: pip install 'glassformer[figures]'"
+            f"Run: {install_command('figures')}"
         ) from None
     # Text stays text: it can be searched, copied and read aloud. In a PDF its fonts are embedded.
     with mpl.rc_context({"font.family": families(), "svg.fonttype": "none", "pdf.fonttype": 3}):
