@@ -5,7 +5,7 @@ READY := .venv/.ready
 HOOK := --jaxtyping-packages=glassformer,beartype.beartype
 SIDE_BY_SIDE := -n auto --dist loadfile  # what a file measures once serves all of its tests
 
-.PHONY: help demo test weights test-real check format web check-web docs wheel clean
+.PHONY: help demo test weights test-real check format web check-web docs wheel test-wheel clean
 
 help:
 	@echo "make demo       attention on a worked example, in the terminal"
@@ -17,6 +17,7 @@ help:
 	@echo "make check-web  test web/, and whether the page is the one its sources give"
 	@echo "make docs       build the documentation into build/docs, offline"
 	@echo "make wheel      build the package into dist/"
+	@echo "make test-wheel install that package elsewhere and run every command"
 	@echo "make clean      remove the virtual environment and caches"
 
 $(READY): pyproject.toml constraints.txt
@@ -68,6 +69,10 @@ check-web:
 docs: $(READY)
 	$(BIN)/python docs/site/build.py build/docs
 	@echo "build/docs/en/index.html  build/docs/zh/index.html"
+
+# The wheel in a fresh environment outside the clone: every command runs or names an extra.
+test-wheel: $(READY)
+	$(BIN)/python benchmarks/wheel.py
 
 wheel: $(READY)
 	$(BIN)/python -m build --outdir dist

@@ -26,14 +26,14 @@ import torch
 
 from glassformer.models.parameters import count_parameters
 from glassformer.training import Recipe
-from glassformer.training.data import prepare, prepared
-from glassformer.training.display import Silence
-from glassformer.training.loop import AHEAD, Trainer
+from glassformer.training.data import open_data, prepare_data
+from glassformer.training.display import SilentDisplay
+from glassformer.training.loop import PREFETCHED_STEPS, Trainer
 from glassformer.training.model_building import build_model
-from glassformer.training.parallel import parallel
-from glassformer.training.prefetch import Ahead
+from glassformer.training.parallel import start_parallel
+from glassformer.training.prefetch import Prefetch
 from glassformer.training.run_folder import RunFolder
-from glassformer.training.step_plan import steps_from
+from glassformer.training.step_plan import plan_steps
 from glassformer.training.tasks import TASKS
 from measure import compare
 
@@ -58,24 +58,24 @@ class Ours:
         self.n_steps, self.loss = n_steps, float("nan")
         run = RunFolder(folder)
         run.begin(recipe, resume=False)
-        prepare(recipe, run.path)
-        task = TASKS[recipe.task](recipe, prepared(run.path))
+        prepare_data(recipe, run.path)
+        task = TASKS[recipe.task](recipe, open_data(run.path))
         self.model = build_model(recipe, task)
-        processes = parallel(recipe.compute.parallel, device)
-        self.trainer = Trainer(recipe, self.model, task, run, processes, Silence())
-        steps = steps_from(task, processes, epoch=0, index=0)
-        self.work = Ahead(steps, n=AHEAD)
+        processes = start_parallel(recipe.compute.parallel, device)
+        self.trainer = Trainer(recipe, self.model, task, run, processes, SilentDisplay())
+        steps = plan_steps(task, processes, epoch=0, index=0)
+        self.work = Prefetch(steps, n=PREFETCHED_STEPS)
 
     def __call__(self) -> None:
         # `Trainer.run` would start and stop the thread that makes batches in every round.
         for _ in range(self.n_steps):
             self.trainer._step(next(self.work))
-            self.trainer.progress.step += 1
+            self.trainer.state.step += 1
         self.loss = self.trainer.losses.read()["loss"]
 
     @property
     def step(self) -> int:
-        return self.trainer.progress.step
+        return self.trainer.state.step
 
 
 class Theirs:

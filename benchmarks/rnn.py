@@ -36,7 +36,7 @@ from glassformer.models.parameters import count_parameters, matched_dim
 from glassformer.models.recurrent import LSTMSeq2Seq
 from glassformer.training import Optimizer, clip_gradients, cross_entropy_sum
 from glassformer.training.batches import Batch, Ragged
-from glassformer.training.precision import computing
+from glassformer.training.precision import autocast
 from glassformer.training.tasks.translation import pair_batch, translation_logits
 from measure import seconds
 
@@ -90,7 +90,7 @@ def training_step(model: nn.Module, device: str) -> Callable[[Batch], None]:
     precision = "bf16" if device == "cuda" else "fp32"
 
     def step(batch: Batch) -> None:
-        with computing(precision, torch.device(device)):
+        with autocast(precision, torch.device(device)):
             logits = translation_logits(model, batch.tensors)
             loss = cross_entropy_sum(logits, batch.tensors["targets"], smoothing=0.1)
         (loss / batch.n_targets).backward()

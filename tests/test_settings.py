@@ -4,7 +4,17 @@ from typing import Annotated, Any, Literal
 import pytest
 
 from glassformer.errors import ConfigError
-from glassformer.settings import Bounds, Count, Share, Tagged, check_bounds, read_settings
+from glassformer.settings import (
+    Bounds,
+    Count,
+    Share,
+    Tagged,
+    as_plain,
+    check_bounds,
+    check_choice,
+    check_names,
+    read_settings,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,7 +77,7 @@ def test_values_become_what_their_types_say() -> None:
         ({"dim": 2**63}, r"dim must be a whole number of 64 bits; got 9223372036854775808\."),
         ({"dim": 1, "kind": "wid"}, r"kind must be one of wide, narrow; got 'wid'\. Did you mean"),
         ({"dim": 1, "kind": []}, r"kind must be one of wide, narrow; got \[\]\."),
-        ({"dim": 1, "names": ["a", 3]}, r"names\.1 must be a text; got 3\."),
+        ({"dim": 1, "names": ["a", 3]}, r"names\.1 must be a string; got 3\."),
         ({"dim": 1, "dropout": 1}, r"dropout must be at least 0 and less than 1; got 1\.0\."),
         ({"dim": 1, "angle": 0}, r"angle must be greater than 0 and at most 180; got 0\.0\."),
         ({"dim": 1, "angle": float("nan")}, r"angle must be a finite number; got nan\."),
@@ -83,6 +93,29 @@ def test_values_become_what_their_types_say() -> None:
 def test_what_does_not_fit_is_named(values: Any, sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
         read_settings(Sizes, values)
+
+
+def test_plain_values_read_back_as_the_same_settings() -> None:
+    settings = Sizes(dim=3, names=("a",), curve=Curve(rate=1.0), rest={"a": (1, None)})
+    plain = as_plain(settings)
+    assert plain["curve"] == {"kind": "curve", "rate": 1.0, "until": None}
+    assert plain["names"] == ["a"] and plain["rest"] == {"a": [1, None]}
+    assert read_settings(Sizes, {**plain, "rest": {"a": (1, None)}}) == settings
+    short = as_plain(settings, keep_none=False)  # TOML has no null
+    assert short["curve"] == {"kind": "curve", "rate": 1.0}
+    assert read_settings(Sizes, {**short, "rest": {"a": (1, None)}}) == settings
+
+
+@pytest.mark.plain
+def test_names_and_choices_of_ones_own_get_a_suggestion() -> None:
+    check_names(["dim"], ["dim", "preset"])
+    with pytest.raises(
+        ConfigError, match=r"The recipe has no setting model\.prest\. Did you mean "
+    ):
+        check_names(["prest"], ["dim", "preset"], "The recipe", "model.")
+    check_choice("xavier", ["ours", "xavier"], "model.initial")
+    with pytest.raises(ConfigError, match=r"must be one of ours, xavier; got 'xaver'\. Did you"):
+        check_choice("xaver", ["ours", "xavier"], "model.initial")
 
 
 @pytest.mark.plain

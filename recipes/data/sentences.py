@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any
 
 from glassformer.errors import ConfigError
+from glassformer.installation import install_command
 
 _INVISIBLE = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"))
 _LATIN = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "…": "...", "。": ".", "С": "C"})
@@ -110,6 +111,6 @@ def _converter() -> Any:
     except ImportError:
         raise ConfigError(
             "Chinese must be brought to simplified characters by the package opencc; it is not "
-            "installed. Run: pip install 'glassformer[recipes]'"
+            f"installed. Run: {install_command('recipes')}"
         ) from None
     return opencc.OpenCC("t2s")

@@ -1,5 +1,6 @@
-"""Plain values, as JSON and TOML have them, into frozen dataclasses: strict, with one sentence for
-what does not fit.
+"""The reader of all settings: plain values from JSON or TOML become frozen dataclasses.
+
+Strict in both directions: every mistake is one sentence that names the setting.
 
     @dataclass(frozen=True, kw_only=True, slots=True)
     class Shape:
@@ -7,18 +8,19 @@ what does not fit.
         dropout: Share = 0.0
 
         def __post_init__(self) -> None:
-            check_bounds(self)              the same bounds for those who build it in Python
+            check_bounds(self)              the same bounds when it is built in Python
 
     read_settings(Shape, {"dmi": 8})        … has no setting dmi. Did you mean dim?
+    as_plain(Shape(dim=8))                  {"dim": 8, "dropout": 0.0}, which it reads back
 
-Types decide what a value may be; bounds are part of the type. What concerns several fields at once
-is checked in `__post_init__`, which raises ConfigError.
+A field's type says which values it takes, and bounds are part of the type. `__post_init__` checks
+what concerns several fields at once, and raises ConfigError.
 """
 
 import difflib
 import math
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import lru_cache
 from types import UnionType
@@ -29,20 +31,20 @@ from glassformer.errors import ConfigError
 T = TypeVar("T")
 Number = float | int
 
-_NAMES = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
-_MOST = 2**31 - 1  # of any size or count: what lies above is a slip or an attack
+_NAMES = {int: "a whole number", float: "a number", str: "a string", bool: "true or false"}
+_MOST = 2**31 - 1  # of any size or count: more is a slip or an attack
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Where a number must lie; `below` and `above` are not reached themselves."""
+    """Limits of a number: `least` and `most` are allowed, `above` and `below` are not."""
 
     least: Number = -math.inf
     most: Number = math.inf
     above: Number = -math.inf
     below: Number = math.inf
 
-    def admit(self, value: Number) -> bool:
+    def admits(self, value: Number) -> bool:
         return self.least <= value <= self.most and self.above < value < self.below
 
     def __str__(self) -> str:
@@ -52,14 +54,14 @@ class Bounds:
             "at most": self.most,
             "less than": self.below,
         }
-        if self.most >= _MOST:  # the limit that nobody meets by chance
+        if self.most >= _MOST:  # a limit that nobody meets by chance
             limits.pop("at most")
         return " and ".join(f"{words} {n:g}" for words, n in limits.items() if math.isfinite(n))
 
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """A table whose "kind" names the dataclass that the rest of it is read into."""
+    """A table whose "kind" says which dataclass the rest of it becomes."""
 
     kinds: Mapping[str, type]
 
@@ -72,18 +74,12 @@ NonNegative = Annotated[float, Bounds(least=0)]
 
 
 def read_settings(kind: type[T], values: Any, what: str = "The config", where: str = "") -> T:
-    """The dataclass with these values; `what` and `where` name the place of one that is wrong."""
+    """Build the dataclass from these values; errors name `what` holds them, and `where`."""
     if not isinstance(values, Mapping):
         name = where.removesuffix(".") or what
-        raise ConfigError(f"{name} must be a table of settings; got {shown(values)}.")
+        raise ConfigError(f"{name} must be a table of settings; got {quote(values)}.")
     known = {each.name: each for each in fields(kind)}  # type: ignore[arg-type]
-    for name in values:
-        if name not in known:
-            near = difflib.get_close_matches(str(name)[:50], known, n=1, cutoff=0.5)
-            raise ConfigError(
-                f"{what} has no setting {where}{str(name)[:50]}. "
-                + (f"Did you mean {where}{near[0]}?" if near else f"Known: {', '.join(known)}.")
-            )
+    check_names(values, known, what, where)
     for name, each in known.items():
         if each.default is MISSING and each.default_factory is MISSING and name not in values:
             raise ConfigError(f"{what} must have the setting {where}{name}; it is missing.")
@@ -91,27 +87,70 @@ def read_settings(kind: type[T], values: Any, what: str = "The config", where: s
     return kind(**{n: _read(hints[n], v, what, f"{where}{n}") for n, v in values.items()})
 
 
+def as_plain(settings: Any, *, keep_none: bool = True) -> dict[str, Any]:
+    """The values of a dataclass, for JSON and TOML; `read_settings` reads them back."""
+
+    def convert(hint: Any, value: Any) -> Any:
+        if is_dataclass(value) and not isinstance(value, type):
+            tagged = _find_note(hint, Tagged)
+            tag = {} if tagged is None else {"kind": _find_kind(tagged, value)}
+            return tag | as_plain(value, keep_none=keep_none)
+        if isinstance(value, Mapping):
+            return {n: convert(None, v) for n, v in value.items() if keep_none or v is not None}
+        return [convert(None, v) for v in value] if isinstance(value, list | tuple) else value
+
+    values = {
+        name: (hint, getattr(settings, name)) for name, hint in _hints(type(settings)).items()
+    }
+    return {n: convert(*each) for n, each in values.items() if keep_none or each[1] is not None}
+
+
+def check_names(
+    names: Iterable[str], known: Iterable[str], what: str = "The config", where: str = ""
+) -> None:
+    """Reject a setting that does not exist, and suggest one that does."""
+    known = list(known)
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(str(name)[:50], known, n=1, cutoff=0.5)
+            raise ConfigError(
+                f"{what} has no setting {where}{str(name)[:50]}. "
+                + (f"Did you mean {where}{near[0]}?" if near else f"Known: {', '.join(known)}.")
+            )
+
+
+def check_choice(value: Any, choices: Iterable[str], where: str) -> None:
+    """Reject a word that is not one of the choices, and suggest one that is."""
+    choices = tuple(choices)
+    if not isinstance(value, str) or value not in choices:
+        near = difflib.get_close_matches(str(value)[:50], choices, n=1)
+        raise ConfigError(
+            f"{where} must be one of {', '.join(choices)}; got {quote(value)}."
+            + (f" Did you mean {near[0]!r}?" if near else "")
+        )
+
+
 def check_bounds(settings: Any, where: str = "") -> None:
-    """Refuse a dataclass of which a number, or a word, is not what its type allows."""
+    """Reject a dataclass in which a number or a word is not what its type allows."""
     for name, hint in _hints(type(settings)).items():
         value = getattr(settings, name, None)
-        words = _words(hint)
-        if words and value is not None and value not in words:
-            raise _not_one_of(f"{where}{name}", words, value)
-        bounds = _bounds(hint)
+        choices = _find_choices(hint)
+        if choices and value is not None:
+            check_choice(value, choices, f"{where}{name}")
+        bounds = _find_note(hint, Bounds)
         if bounds is not None and isinstance(value, int | float):
             _check(bounds, value, f"{where}{name}")
 
 
-def shown(value: Any) -> str:
-    """A value in a sentence: as Python writes it, and short."""
+def quote(value: Any) -> str:
+    """A value for a sentence: as Python writes it, but short."""
     short = reprlib.Repr()
     short.maxstring = short.maxother = 80
     return short.repr(value)
 
 
-def said(error: BaseException) -> str:
-    """What a library's error says, in one short line without a full stop."""
+def summarize_error(error: BaseException) -> str:
+    """The message of a library's error in one short line, without a full stop."""
     words = " ".join(str(error).split()) or type(error).__name__
     return (words if len(words) <= 300 else f"{words[:300]}…").rstrip(".")
 
@@ -126,7 +165,7 @@ def _read(hint: Any, value: Any, what: str, where: str) -> Any:
     origin, parts = get_origin(hint), get_args(hint)
     if origin is Annotated:
         inner, *notes = parts
-        tagged = next((note for note in notes if isinstance(note, Tagged)), None)
+        tagged = _find_note(hint, Tagged)
         if tagged is not None:
             return None if value is None else _read_tagged(tagged, value, what, where)
         read = _read(inner, value, what, where)
@@ -142,12 +181,11 @@ def _read(hint: Any, value: Any, what: str, where: str) -> Any:
     if origin in (Union, UnionType):
         return _read_union(parts, value, what, where)
     if origin is Literal:
-        if not isinstance(value, str) or value not in parts:
-            raise _not_one_of(where, parts, value)
+        check_choice(value, parts, where)
         return value
     if origin is dict or hint is dict:
         if not isinstance(value, Mapping):
-            raise ConfigError(f"{where} must be a table of settings; got {shown(value)}.")
+            raise ConfigError(f"{where} must be a table of settings; got {quote(value)}.")
         return dict(value)
     return _read_plain(hint, value, where)
 
@@ -157,9 +195,9 @@ def _read_plain(kind: Any, value: Any, where: str) -> Any:
     if kind is float and is_whole and abs(value) < 2**63:
         value = float(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise ConfigError(f"{where} must be {_NAMES[kind]}; got {shown(value)}.")
+        raise ConfigError(f"{where} must be {_NAMES[kind]}; got {quote(value)}.")
     if kind is int and abs(value) >= 2**63:
-        raise ConfigError(f"{where} must be a whole number of 64 bits; got {shown(value)}.")
+        raise ConfigError(f"{where} must be a whole number of 64 bits; got {quote(value)}.")
     if kind is float and not math.isfinite(value):
         raise ConfigError(f"{where} must be a finite number; got {value}.")
     return value
@@ -169,46 +207,41 @@ def _read_union(parts: tuple[Any, ...], value: Any, what: str, where: str) -> An
     if value is None and type(None) in parts:
         return None
     several = [part for part in parts if part is not type(None)]
-    fitting = [part for part in several if type(value) is _plain(part)]
+    fitting = [part for part in several if type(value) is _unwrap(part)]
     return _read((fitting or several)[0], value, what, where)
 
 
 def _read_tagged(tagged: Tagged, value: Any, what: str, where: str) -> Any:
     rest = dict(value) if isinstance(value, Mapping) else {}
     name = rest.pop("kind", None)
-    if not isinstance(name, str) or name not in tagged.kinds:
-        raise _not_one_of(f"{where}.kind", tuple(tagged.kinds), name)
-    return read_settings(tagged.kinds[name], rest, what, f"{where}.")
+    check_choice(name, tagged.kinds, f"{where}.kind")
+    return read_settings(tagged.kinds[str(name)], rest, what, f"{where}.")
 
 
 def _check(bounds: Bounds, value: Number, where: str) -> None:
-    if not bounds.admit(value):
+    if not bounds.admits(value):
         limits = f"at most {bounds.most:,}" if value > bounds.most else str(bounds)
-        raise ConfigError(f"{where} must be {limits}; got {shown(value)}.")
+        raise ConfigError(f"{where} must be {limits}; got {quote(value)}.")
 
 
-def _bounds(hint: Any) -> Bounds | None:
-    """Those of a field's type, also where it may be None."""
+def _find_note(hint: Any, kind: type[T]) -> T | None:
+    """The bounds, or the tags, of a field's type, also if it may be None."""
     if get_origin(hint) in (Union, UnionType):
-        found = map(_bounds, get_args(hint))
-        return next((each for each in found if each is not None), None)
+        inside = (_find_note(part, kind) for part in get_args(hint))
+        return next((note for note in inside if note is not None), None)
     notes = getattr(hint, "__metadata__", ())
-    return next((note for note in notes if isinstance(note, Bounds)), None)
+    return next((note for note in notes if isinstance(note, kind)), None)
 
 
-def _words(hint: Any) -> tuple[str, ...]:
+def _find_kind(tagged: Tagged, value: Any) -> str:
+    return next(name for name, kind in tagged.kinds.items() if type(value) is kind)
+
+
+def _find_choices(hint: Any) -> tuple[str, ...]:
     if get_origin(hint) in (Union, UnionType):
-        return next((words for part in get_args(hint) if (words := _words(part))), ())
+        return next((words for part in get_args(hint) if (words := _find_choices(part))), ())
     return get_args(hint) if get_origin(hint) is Literal else ()
 
 
-def _plain(hint: Any) -> Any:
+def _unwrap(hint: Any) -> Any:
     return get_args(hint)[0] if get_origin(hint) is Annotated else hint
-
-
-def _not_one_of(where: str, words: tuple[str, ...], value: Any) -> ConfigError:
-    near = difflib.get_close_matches(str(value)[:50], words, n=1)
-    return ConfigError(
-        f"{where} must be one of {', '.join(words)}; got {shown(value)}."
-        + (f" Did you mean {near[0]!r}?" if near else "")
-    )

@@ -63,14 +63,14 @@ def test_reading_is_remembered(learn):
 def test_next_goes_on(learn):
     assert "Why attention" in learn("--next")[1]
     assert "From dot products" in learn("--next")[1]
-    assert "Many heads" in learn("masks", "--next")[1]
+    assert "Multi-head attention" in learn("masks", "--next")[1]
     assert "You have read every chapter" in learn(chapter_names()[-1], "--next")[1]
 
 
 def test_json_counts_questions(learn):
     listed = json.loads(learn("--json", "--lang", "zh")[1])
     assert [chapter["number"] for chapter in listed] == list(range(1, len(listed) + 1))
-    assert listed[4]["title"] == "掩码：谁可以看哪里"
+    assert listed[4]["title"] == "掩码：哪个位置可以关注哪里"
     assert all(chapter["questions"] >= 3 and chapter["answered"] == 0 for chapter in listed)
 
 
@@ -124,7 +124,7 @@ def test_what_is_not_ours_is_refused_and_left_alone(run, tmp_path, command, kind
 def test_a_chapter_is_shown_even_if_nothing_can_be_kept(run, tmp_path):
     (tmp_path / "file").write_text("")
     code, out, err = run("learn", "why", XDG_DATA_HOME=tmp_path / "file", HOME=tmp_path)
-    assert code == 0 and "Words that do not look around" in out
+    assert code == 0 and "Word vectors without context" in out
     assert "progress.json could not be written: " in err and err.count("\n") == 1
     err = run("learn", "why", "--lang", "zh")[2]
     assert "progress.json 无法写入：" in err and err.count("\n") == 1

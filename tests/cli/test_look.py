@@ -189,3 +189,12 @@ def test_refusals(run, folders, words, sentence):
     code, out, err = run(*(word.replace("DIR", str(folders)) for word in words))
     assert (code, out) == (2, "")
     assert sentence in err and err.count("\n") == 1
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("option", ["--png x/a.png", "--html x/a.html", "--trace x/a.trace"])
+def test_a_folder_that_does_not_exist_is_refused_before_any_work(run, tmp_path, option):
+    name, path = option.split()
+    code, out, err = run("look", "hello", name, tmp_path / path, "-m", "no-such-model")
+    assert (code, out) == (2, "")
+    assert f"The folder {tmp_path / 'x'} does not exist" in err and "no-such-model" not in err

@@ -11,6 +11,7 @@ from contextlib import nullcontext, suppress
 
 import pytest
 
+from glassformer.installation import install_command
 from glassformer.languages import Language
 from glassformer.school.practice import all_exercises, terminal_session, verification
 from glassformer.school.practice.grading import Grader
@@ -195,7 +196,7 @@ def test_watching_needs_watchfiles(run, folder, monkeypatch):
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     code, _, err = run("practice")
-    assert code == 2 and 'pip install "glassformer[practice]"' in err
+    assert code == 2 and install_command("practice") in err
 
 
 class Terminal:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 
 import pytest
 import torch
@@ -31,30 +32,57 @@ def piped(monkeypatch):
 
 
 def test_generate_continues_the_text(run, folders):
-    code, out, err = run("generate", "hello", "--model", folders / "decoder", "--max-new", "9")
+    words = ("--max-new", "9", "--temperature", "0")
+    code, out, err = run("generate", "hello", "--model", folders / "decoder", *words)
     expected = gf.generate(letter_model("decoder"), "hello", max_new_tokens=9)
     assert (code, out, err) == (0, f"hello{expected}\n", "")
 
 
 def test_generate_reads_a_pipe_and_prints_json(run, folders, piped):
     piped("hello\n")
-    code, out, _ = run("generate", "-m", folders / "decoder", "--max-new", "9", "--json")
+    words = ("--max-new", "9", "--temperature", "0", "--seed", "3", "--json")
+    code, out, _ = run("generate", "-m", folders / "decoder", *words)
     assert code == 0
     expected = gf.generate(letter_model("decoder"), "hello", max_new_tokens=9)
-    assert json.loads(out) == {"prompt": "hello", "text": expected}
+    assert json.loads(out) == {"prompt": "hello", "text": expected, "seed": 3}
 
 
 def test_generate_draws_by_seed_and_stops(run, folders):
     words = ("generate", "hello", "-m", folders / "decoder", "--max-new", "20")
     drawn = [run(*words, "--temperature", "2", "--seed", seed)[1] for seed in "112"]
     assert drawn[0] == drawn[1] != drawn[2]
+    words += ("--temperature", "0")
     whole = run(*words)[1].strip("\n").removeprefix("hello")
     code, out, _ = run(*words, "--stop", "☂", "--stop", whole[4:6])
     assert (code, out) == (0, f"hello{whole[: whole.index(whole[4:6])]}\n")
 
 
+def test_generate_samples_by_default_and_shows_the_seed(run):
+    """Without options the included writer is sampled from, and the text can be had again."""
+    words = ("generate", "Mrs. Weston smiled, and", "--max-new", "30")
+    code, out, err = run(*words)
+    assert code == 0 and out.startswith(words[1])
+    seed = re.search(r"--seed (\d+)", err)[1]
+    assert run(*words, "--seed", seed)[1] == out
+    written = gf.generate(
+        gf.load("writer"), words[1], max_new_tokens=30, temperature=0.8, top_p=0.95, seed=int(seed)
+    )
+    assert out == f"{words[1]}{written}\n"
+
+
+def test_generate_never_loops(run):
+    """Taking the likeliest token leads the writer into a loop, which is cut off."""
+    words = ("generate", "Mrs. Weston smiled, and", "--temperature", "0", "--max-new", "200")
+    code, out, err = run(*words)
+    assert (code, err) == (0, "")
+    assert not re.search(r"(.{8,}?)\1{4}", out, re.DOTALL)
+    greedy = gf.generate(gf.load("writer"), words[1], max_new_tokens=200)
+    assert greedy.startswith(out.removeprefix(words[1]).rstrip("\n"))
+
+
 def test_generate_asks_in_a_chat(run, folders):
-    code, out, _ = run("generate", "why", "--chat", "-m", folders / "decoder", "--max-new", "7")
+    words = ("--max-new", "7", "--temperature", "0")
+    code, out, _ = run("generate", "why", "--chat", "-m", folders / "decoder", *words)
     assert code == 0
     assert out.strip("\n") == gf.generate(
         letter_model("decoder"), "why", chat=True, max_new_tokens=7
@@ -114,7 +142,7 @@ def test_convert_there_and_back(run, folders, tmp_path):
     assert "parameters, float32, format huggingface" in out
     assert json.loads((theirs / "config.json").read_text())["model_type"] == "gpt2"
     assert run("convert", theirs, ours, "--lang", "zh")[1].startswith("已保存")
-    words = ("generate", "hello", "--max-new", "9", "-m")
+    words = ("generate", "hello", "--max-new", "9", "--temperature", "0", "-m")
     assert run(*words, ours)[1] == run(*words, source)[1]
     code, _, err = run("convert", theirs, ours)
     assert code == 2 and "exists already" in err
@@ -126,7 +154,6 @@ def test_convert_there_and_back(run, folders, tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("embed", "a"), "No model given. Pass --model with an included model, a folder, a GGUF"),
         (("generate", "a", "-m", "nowhere"), "'nowhere' is not there"),
         (("generate", "a", "-m", "DIR/encoder"), "Only a decoder continues a text; got Encoder"),
         (("translate", "a", "-m", "DIR/decoder"), "Only an encoder-decoder translates"),

@@ -87,7 +87,7 @@ def test_as_json(run):
     [
         (
             ["gpt-9"],
-            "Pass a folder, a GGUF file, hf://ORG/NAME, or one of transformer-base, ",
+            "Pass a folder, a GGUF file, hf://ORG/NAME, or one of reader, translator, ",
         ),
         (["gpt-9"], "No model is called 'gpt-9'."),
         (["gpt-9", "--lang", "zh"], "没有名为 'gpt-9' 的模型。"),
@@ -96,6 +96,13 @@ def test_as_json(run):
         (["transformer-base", "--context", "0"], "context must be at least 1; got context=0."),
         (["gpt-2", "--context", "5"], "got context=5 for family='decoder'. Leave it out."),
         (["bert-base", "--length", "513"], "At most max_len=512 tokens have a place; got 513."),
+        ([], "No model given. Name one, such as translator or gpt-2"),
+        (["gpt-2", "--family", "encoder"], "a named model has one already"),
+        (
+            ["--family", "rnn"],
+            "--family must be one of decoder, encoder, encoder_decoder; got 'rnn'",
+        ),
+        (["--dim", "10", "--heads", "3"], "got dim=10, n_heads=3"),
         (["gpt-2", "--batch", "9" * 30], "A tensor has fewer than 2⁶³ bytes; got batch=999"),
     ],
 )
@@ -103,6 +110,27 @@ def test_what_does_not_fit_is_one_sentence(run, words, sentence):
     code, out, err = run("shapes", *words)
     assert (code, out) == (2, "")
     assert err.startswith("glassformer: ") and sentence in err and err.count("\n") == 1
+
+
+def test_an_included_model(run):
+    code, out, _ = run("shapes", "translator", "--json")
+    assert code == 0
+    expected = shapes(gf.load("translator").config, name="translator")
+    assert json.loads(out) == json.loads(json.dumps(expected.as_dict()))
+
+
+def test_a_configuration_of_ones_own(run):
+    words = ("--dim", "96", "--heads", "6", "--kv-heads", "2", "--layers", "3", "--json")
+    code, out, _ = run("shapes", *words)
+    assert code == 0
+    plain = json.loads(out)
+    assert (plain["family"], plain["name"]) == ("decoder", "decoder")
+    assert {k: plain["sizes"][k] for k in "CHKD"} == {"C": 96, "H": 6, "K": 2, "D": 16}
+    assert {s["site"] for s in plain["steps"]} >= {"decoder.2.self"}
+    assert not any(s["site"].startswith("decoder.3") for s in plain["steps"])
+    # A preset with other sizes.
+    changed = json.loads(run("shapes", "gpt-2", "--heads", "6", "--json")[1])
+    assert (changed["sizes"]["H"], changed["sizes"]["D"]) == (6, 128)
 
 
 def test_a_saved_model(run, tmp_path):

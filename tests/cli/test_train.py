@@ -108,19 +108,25 @@ def test_evaluate_names_the_language_to_write(run, tmp_path):
 
 @pytest.mark.plain
 def test_ctrl_c_leaves_with_130(run, tmp_path, recipe, monkeypatch):
-    from glassformer.training.display import Lines
+    from glassformer.training.display import LineDisplay
 
-    usual = Lines.step
+    usual = LineDisplay.step
 
     def ring(self, step, **values):
         usual(self, step, **values)
         os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(Lines, "step", ring)
+    monkeypatch.setattr(LineDisplay, "step", ring)
     out = tmp_path / "run"
     code, _, told = run("train", recipe, "--out", out, "--device", "cpu", "--set", "show.every=2")
     assert code == 130
-    assert f"after step 2 of 6. Continue with: glassformer train --resume --out {out}" in told
+    assert "after step 2 of 6. The model is usable now" in told
+    assert f"Continue with: glassformer train --resume --out {out}" in told
+    code, said, told = run("translate", "--model", out, "a b c", "--max-new", "5")
+    assert code == 0 and "a b c" not in said
+    assert (
+        told.strip() == f"{out} is a training run: using latest/, the weights when it was stopped."
+    )
 
 
 @pytest.mark.plain
@@ -131,7 +137,7 @@ def test_ctrl_c_leaves_with_130(run, tmp_path, recipe, monkeypatch):
         (("--source", "a"), "needs both --source and --target; only one"),
         (("--text", "a", "--source", "b"), "Train one thing at a time"),
         (("none.toml", "--out", "x"), "cannot be read: No such file"),
-        (("RECIPE",), "needs a folder; give out, or --out"),
+        (("RECIPE",), "needs a folder; set out, or --out"),
         (("RECIPE", "--out", "OUT", "--set", "schedul.lr=1"), "Did you mean schedule?"),
         (("RECIPE", "--out", "OUT", "--device", "moon"), "must be cpu, or cuda"),
         (("--source", "no.en", "--target", "no.de", "--out", "OUT"), "no.en"),

@@ -84,7 +84,7 @@ def test_refusals(change: dict, sentence: str) -> None:
 def test_refusals_of_parts() -> None:
     with pytest.raises(ConfigError, match=r"positions.kind must be one of none.*got 'spiral'"):
         Positions(kind="spiral")
-    with pytest.raises(ConfigError, match="positions .RoPE. can be scaled; got kind='learned'"):
+    with pytest.raises(ConfigError, match=r"positions .RoPE. can be scaled; got kind='learned'"):
         Positions(kind="learned", scaling=NTKScaling(2.0))
     with pytest.raises(ConfigError, match=r"dropout.weights must be .* less than 1; got 1.0"):
         Dropout(weights=1.0)
@@ -95,7 +95,7 @@ def test_refusals_of_parts() -> None:
         Config.from_dict(plain | {"norms": {"size": 3}})
     with pytest.raises(ConfigError, match=r"dim must be a whole number; got '8'"):
         Config.from_dict(plain | {"dim": "8"})
-    with pytest.raises(ConfigError, match=r"output.classes.1 must be a text; got 3"):
+    with pytest.raises(ConfigError, match=r"output.classes.1 must be a string; got 3"):
         Config.from_dict(plain | {"output": {"classes": ["a", 3]}})
     with pytest.raises(ConfigError, match=r"window is for decoders; got window=3"):
         Config(**(SMALL | {"family": "encoder"}), window=3)

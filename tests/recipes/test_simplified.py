@@ -1,6 +1,7 @@
 """OpenCC itself, where it is installed, and the sentence where it is not."""
 
 import importlib
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from types import ModuleType
 import pytest
 
 from glassformer.errors import ConfigError
+from glassformer.installation import install_command
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "recipes" / "data"))
 sentences: ModuleType = importlib.import_module("sentences")
@@ -37,5 +39,5 @@ def test_traditional_becomes_simplified(text: str, wanted: str) -> None:
 
 def test_without_opencc_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opencc", None)
-    with pytest.raises(ConfigError, match=r"pip install 'glassformer\[recipes\]'"):
+    with pytest.raises(ConfigError, match=re.escape(install_command("recipes"))):
         sentences.simplified("漢字")

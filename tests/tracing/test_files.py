@@ -229,7 +229,7 @@ def site_header(header: dict) -> dict:
         (lambda h, t: h.update(runs=3), r"runs\.0 must be a table of settings; got 3"),
         (lambda h, t: site_header(h).update(scale="x"), r"scale must be a number; got 'x'"),
         (lambda h, t: site_header(h).update(scale=float("nan")), r"scale must be a finite number"),
-        (lambda h, t: site_header(h).update(name=3), r"sites\.0\.name must be a text; got 3"),
+        (lambda h, t: site_header(h).update(name=3), r"sites\.0\.name must be a string; got 3"),
         (
             lambda h, t: site_header(h).update(heads=[0, 0]),
             r"heads of .* must name 2 of them, each",

@@ -1,10 +1,14 @@
 """Runs small enough for a test: letters that a model learns in seconds on one core."""
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from glassformer.training import Recipe
+import glassformer as gf
+from glassformer.settings import as_plain
+from glassformer.training import Recipe, train
+from glassformer.training.display import SilentDisplay
 
 LETTERS = "abcdefgh"
 MODEL = {
@@ -106,3 +110,43 @@ def merged(values: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
         inner = isinstance(value, dict) and isinstance(result.get(name), dict)
         result[name] = merged(result[name], value) if inner else value
     return result
+
+
+class RecordingDisplay(SilentDisplay):
+    """A display that remembers what it was shown, and may do something at a step."""
+
+    def __init__(self, at: int | None = None, do: Callable[[], Any] | None = None) -> None:
+        self.said: list[str] = []
+        self.totals: list[int] = []
+        self.last = 0
+        self.at, self.do = at, do
+
+    def start(self, *, step: int, steps: int) -> None:
+        self.last = step
+        self.totals.append(steps)
+
+    def expect(self, steps: int) -> None:
+        self.totals.append(steps)
+
+    def step(self, step: int, **values: float) -> None:
+        self.last = step
+        if step == self.at and self.do is not None:
+            self.do()
+
+    def announce(self, text: str) -> None:
+        self.said.append(text)
+
+
+def run(recipe: Recipe, out: Path, show: Any = None, resume: bool = False) -> Any:
+    """Train on the CPU, without a word unless `show` is given."""
+    return train(recipe, out=out, device="cpu", show=show or SilentDisplay(), resume=resume)
+
+
+def with_changes(recipe: Recipe, *changes: str) -> Recipe:
+    """The recipe with `section.key=value` overrides."""
+    return Recipe.from_dict(as_plain(recipe), changes)
+
+
+def weights(folder: Path) -> dict[str, Any]:
+    """The tensors of a saved model."""
+    return gf.load(folder).state_dict()

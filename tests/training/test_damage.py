@@ -15,7 +15,7 @@ from glassformer.errors import CheckpointError, ConfigError, GlassformerError, T
 from glassformer.training import Recipe, train
 from glassformer.training.checkpoints import Checkpoints
 from glassformer.training.checksums import find_damage
-from glassformer.training.display import Silence
+from glassformer.training.display import SilentDisplay
 from glassformer.training.parallel import Parallel
 from glassformer.training.recipe_files import read_recipe
 from training import small_runs
@@ -24,13 +24,13 @@ pytestmark = pytest.mark.plain
 STEPS = ["until.steps=26"]
 
 
-class Told(Silence):
+class Told(SilentDisplay):
     """A display that remembers."""
 
     def __init__(self):
         self.said = []
 
-    def tell(self, text):
+    def announce(self, text):
         self.said.append(text)
 
 
@@ -45,12 +45,12 @@ def stopped(tmp_path_factory) -> Path:
         evaluate={"every_steps": 6},
         show={"every": 3},
     )
-    recipe = Recipe.from_toml(_written(folder, recipe))
-    train(recipe, out=folder / "run", device="cpu", show=Silence())
+    recipe = Recipe.from_toml(_format_line(folder, recipe))
+    train(recipe, out=folder / "run", device="cpu", show=SilentDisplay())
     return folder / "run"
 
 
-def _written(folder: Path, recipe: Recipe) -> Path:
+def _format_line(folder: Path, recipe: Recipe) -> Path:
     path = folder / "recipe.toml"
     path.write_text(recipe.as_toml())
     return path
@@ -74,7 +74,7 @@ def resumed(out: Path) -> list[str]:
     """Resume by the folder alone; what was said about damage."""
     show = Told()
     train(read_recipe(out, STEPS), out=out, device="cpu", show=show, resume=True)
-    return [text for text in show.said if "batches an epoch" not in text and "loss" not in text]
+    return [text for text in show.said if "per epoch" not in text and "loss" not in text]
 
 
 def ending(out: Path):
@@ -224,7 +224,7 @@ def test_a_mean_goes_back_to_before_the_damage(tmp_path):
     )
     out, other = tmp_path / "a", tmp_path / "b"
     for each in (out, other):
-        train(recipe, out=each, device="cpu", show=Silence())
+        train(recipe, out=each, device="cpu", show=SilentDisplay())
     flip(out / "checkpoints" / "00000012" / "model-0.safetensors")
     show = Told()
     train(read_recipe(out), out=out, device="cpu", show=show, resume=True)
@@ -261,12 +261,12 @@ def test_a_changed_recipe_is_refused_or_kept(run, stopped):
     path = run / "recipe.toml"
     text = path.read_text()
     path.write_text(text.replace("steps = 20", "steps = 28"))
-    with pytest.raises(ConfigError, match=r"was changed since the run wrote it\. Restore it, or"):
+    with pytest.raises(ConfigError, match=r"has changed since the run wrote it\. Restore it, or"):
         read_recipe(run)
     show = Told()
     recipe = Recipe.from_toml(stopped.parent / "recipe.toml", STEPS)
     train(recipe, out=run, device="cpu", show=show, resume=True)
-    assert "recipe.toml was changed since the run wrote it" in show.said[0]
+    assert "recipe.toml has changed since the run wrote it" in show.said[0]
     assert "steps = 28" in (run / "recipe.toml.changed-1").read_text()
     path.unlink()
     with pytest.raises(ConfigError, match=r"recipe\.toml is missing"):

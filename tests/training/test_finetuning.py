@@ -5,12 +5,12 @@ import torch
 
 import glassformer as gf
 from glassformer.errors import ConfigError
+from glassformer.settings import as_plain
 from glassformer.training import Recipe, train
-from glassformer.training.data import prepare, prepared
-from glassformer.training.display import Silence
-from glassformer.training.finetuning import continued, origin_of
+from glassformer.training.data import open_data, prepare_data
+from glassformer.training.display import SilentDisplay
+from glassformer.training.finetuning import build_finetuned, load_base_model
 from glassformer.training.model_building import build_model
-from glassformer.training.settings import plain
 from glassformer.training.tasks import TASKS
 from training import small_runs
 
@@ -20,17 +20,17 @@ def backwards(tmp_path_factory):
     """A model that has learned for a while to write words backwards."""
     folder = tmp_path_factory.mktemp("first")
     recipe = small_runs.translation(folder, until={"steps": 60})
-    return recipe, train(recipe, out=folder / "run", show=Silence())
+    return recipe, train(recipe, out=folder / "run", show=SilentDisplay())
 
 
 def further(recipe, model, *changes):
-    values = {**plain(recipe), "model": {"from": str(model)}, "tokenizer": {}}
+    values = {**as_plain(recipe), "model": {"from": str(model)}, "tokenizer": {}}
     return Recipe.from_dict(values, changes)
 
 
 def first(recipe, folder):
-    prepare(recipe, folder)
-    data = prepared(folder)
+    prepare_data(recipe, folder)
+    data = open_data(folder)
     return build_model(recipe, TASKS[recipe.task](recipe, data))
 
 
@@ -47,10 +47,10 @@ def test_it_begins_where_the_other_ended(backwards, tmp_path):
 def test_what_was_learned_is_not_learned_again(backwards, tmp_path):
     recipe, before = backwards
     again = train(
-        further(recipe, before.model, "until.steps=20"), out=tmp_path / "b", show=Silence()
+        further(recipe, before.model, "until.steps=20"), out=tmp_path / "b", show=SilentDisplay()
     )
-    scratch = Recipe.from_dict(plain(recipe), ["until.steps=20"])
-    new = train(scratch, out=tmp_path / "a", show=Silence())
+    scratch = Recipe.from_dict(as_plain(recipe), ["until.steps=20"])
+    new = train(scratch, out=tmp_path / "a", show=SilentDisplay())
     assert again.scores["loss"] < before.scores["loss"] < new.scores["loss"]
 
 
@@ -58,15 +58,18 @@ def test_dropout_may_change_and_nothing_else(backwards, tmp_path):
     recipe, before = backwards
     changed = further(recipe, before.model, "model.dropout={residual=0.5}")
     assert first(changed, tmp_path).config.dropout.residual == 0.5
-    with pytest.raises(ConfigError, match=r"keeps its shape; got model\.dim\. Leave it out"):
+    typo = further(recipe, before.model, "model.dropout={residul=0.5}")
+    with pytest.raises(ConfigError, match=r"no setting model\.dropout\.residul\. Did you mean"):
+        first(typo, tmp_path)
+    with pytest.raises(ConfigError, match=r"keeps the shape of the .*; got model\.dim\. Remove it"):
         first(further(recipe, before.model, "model.dim=64"), tmp_path / "other")
 
 
 def test_a_relative_name_is_beside_the_recipe(backwards, tmp_path):
     recipe, _ = backwards
     (tmp_path / "mine").mkdir()
-    assert further(recipe, "mine").beside(tmp_path).model["from"] == str(tmp_path / "mine")
-    assert further(recipe, "reader").beside(tmp_path).model["from"] == "reader"
+    assert further(recipe, "mine").resolve_paths(tmp_path).model["from"] == str(tmp_path / "mine")
+    assert further(recipe, "reader").resolve_paths(tmp_path).model["from"] == "reader"
 
 
 def test_a_reader_becomes_a_classifier(tmp_path):
@@ -79,7 +82,7 @@ def test_a_reader_becomes_a_classifier(tmp_path):
         "schedule": {"kind": "constant", "lr": 1e-3},
         "until": {"steps": 25},
     }
-    result = train(Recipe.from_dict(values), out=tmp_path / "run", show=Silence())
+    result = train(Recipe.from_dict(values), out=tmp_path / "run", show=SilentDisplay())
     model = gf.load(result.model)
     assert model.config.output.classes == ("dead", "glad")
     for text in ("glad", "dead"):
@@ -98,7 +101,7 @@ def test_a_reader_becomes_a_classifier(tmp_path):
     ],
 )
 def test_what_cannot_be_begun_with(tmp_path, changes, sentence):
-    values = {**plain(small_runs.translation(tmp_path)), "model": changes, "tokenizer": {}}
+    values = {**as_plain(small_runs.translation(tmp_path)), "model": changes, "tokenizer": {}}
     with pytest.raises(gf.errors.GlassformerError, match=sentence):
         first(Recipe.from_dict(values), tmp_path / "run")
 
@@ -107,16 +110,16 @@ def test_what_cannot_be_begun_with(tmp_path, changes, sentence):
 def test_tokens_that_it_does_not_know(backwards):
     recipe, before = backwards
     begun = further(recipe, before.model)
-    origin = origin_of(begun)
-    with pytest.raises(ConfigError, match=r"Tokens must be those that .* the tokenizer has 6,000"):
-        continued(begun, origin, vocab_size=6000, classes=())
+    origin = load_base_model(begun)
+    with pytest.raises(ConfigError, match=r"knows 12 tokens, but the tokenizer has 6,000"):
+        build_finetuned(begun, origin, vocab_size=6000, classes=())
 
 
 @pytest.mark.plain
-def test_a_model_of_several_languages_is_told_which(tmp_path):
-    values = plain(small_runs.translation(tmp_path, until={"steps": 1}))
+def test_a_model_of_several_languages_needs_to_know_which(tmp_path):
+    values = as_plain(small_runs.translation(tmp_path, until={"steps": 1}))
     values["data"]["train"][0]["prefix"] = "<fr> "
-    before = train(Recipe.from_dict(values), out=tmp_path / "run", show=Silence())
+    before = train(Recipe.from_dict(values), out=tmp_path / "run", show=SilentDisplay())
     values["data"]["train"][0]["prefix"] = ""
-    with pytest.raises(ConfigError, match=r"writes fr; which one, must be told\. Use --to fr"):
-        origin_of(further(Recipe.from_dict(values), before.model))
+    with pytest.raises(ConfigError, match=r"translates into fr; say which\. Use --to fr"):
+        load_base_model(further(Recipe.from_dict(values), before.model))

@@ -1,9 +1,7 @@
 """What happens between steps: saving, going on, stopping, giving up."""
 
 import json
-import os
 import resource
-import signal
 from dataclasses import replace
 
 import pytest
@@ -11,44 +9,18 @@ import torch
 
 import glassformer as gf
 from glassformer.errors import CheckpointError, ConfigError, DataError, TrainingError
-from glassformer.training import Interrupted, Recipe, train
-from glassformer.training.averaging import mean_weights
+from glassformer.settings import as_plain
+from glassformer.training import Recipe, train
 from glassformer.training.checkpointing import SavedTensors
-from glassformer.training.data import prepare, prepared
-from glassformer.training.display import Silence
+from glassformer.training.data import open_data, prepare_data
+from glassformer.training.display import SilentDisplay
 from glassformer.training.loop import Trainer
 from glassformer.training.model_building import build_model
 from glassformer.training.parallel import Parallel
 from glassformer.training.run_folder import RunFolder
-from glassformer.training.settings import plain
 from glassformer.training.tasks import TASKS
 from training import small_runs
-
-
-class Told(Silence):
-    """A display that remembers, and may do something at a step."""
-
-    def __init__(self, at=None, do=None):
-        self.said, self.at, self.do = [], at, do
-
-    def step(self, step, **values):
-        if step == self.at:
-            self.do()
-
-    def tell(self, text):
-        self.said.append(text)
-
-
-def run(recipe, out, show=None, resume=False):
-    return train(recipe, out=out, device="cpu", show=show or Silence(), resume=resume)
-
-
-def with_changes(recipe, *changes):
-    return Recipe.from_dict(plain(recipe), changes)
-
-
-def weights(folder):
-    return gf.load(folder).state_dict()
+from training.small_runs import RecordingDisplay, run, weights, with_changes
 
 
 def lines(out):
@@ -62,9 +34,9 @@ def short(tmp_path):
 
 def gradients_of(recipe, folder):
     """The gradients of one step of a recipe."""
-    prepare(recipe, folder)
-    task = TASKS[recipe.task](recipe, prepared(folder))
-    told = Silence()
+    prepare_data(recipe, folder)
+    task = TASKS[recipe.task](recipe, open_data(folder))
+    told = SilentDisplay()
     trainer = Trainer(
         recipe,
         build_model(recipe, task),
@@ -75,10 +47,10 @@ def gradients_of(recipe, folder):
     )
     kept = {}
     trainer.optimizer.zero_grad = lambda **_: None
-    from glassformer.training.step_plan import steps_from
+    from glassformer.training.step_plan import plan_steps
 
     n = recipe.batches.accumulate
-    work = next(steps_from(task, trainer.parallel, epoch=0, index=0, accumulate=n))
+    work = next(plan_steps(task, trainer.parallel, epoch=0, index=0, accumulate=n))
     trainer._step(work)
     kept = {name: p.grad.clone() for name, p in trainer.model.named_parameters()}
     return kept, work
@@ -90,7 +62,7 @@ def test_four_micro_batches_are_one_large_batch(tmp_path):
     base = small_runs.translation(tmp_path, label_smoothing=0.1, optimizer={"clip": 0.0})
     small_runs.pairs(tmp_path, n=64)
     files = [{"files": [str(source), str(target)]}]
-    values = {**plain(base), "data": {"train": files}}
+    values = {**as_plain(base), "data": {"train": files}}
     whole = Recipe.from_dict(values, ["batches.max_tokens=100000"])
     parts = Recipe.from_dict(values, ["batches.max_rows=16", "batches.accumulate=4"])
     one, work = gradients_of(whole, tmp_path / "whole")
@@ -160,37 +132,6 @@ def test_metrics_after_the_checkpoint_are_forgotten(tmp_path, short):
     assert max(steps) == 24 and len(steps) == before  # the final scores are there once
 
 
-@pytest.mark.plain
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, short, number):
-    out = tmp_path / "a"
-    before = signal.getsignal(number)
-    show = Told(at=10, do=lambda: os.kill(os.getpid(), number))
-    with pytest.raises(Interrupted, match=r"after step 10 of 24\. .*--resume --out .*/a"):
-        run(short, out, show=show)
-    assert signal.getsignal(number) is before
-    assert (out / "checkpoints" / "00000010-stop" / "state.json").is_file()
-    run(short, out, resume=True)
-    run(short, tmp_path / "b")
-    ours, theirs = weights(out / "model"), weights(tmp_path / "b" / "model")
-    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
-
-
-def test_an_interruption_does_not_change_the_mean(tmp_path, short):
-    recipe = with_changes(short, "save.every_steps=4", "save.average=3", "save.keep=1")
-    with pytest.raises(Interrupted):
-        run(recipe, tmp_path / "a", show=Told(10, lambda: os.kill(os.getpid(), signal.SIGINT)))
-    run(recipe, tmp_path / "a", resume=True)
-    run(recipe, tmp_path / "b")
-    ours, theirs = weights(tmp_path / "a" / "model"), weights(tmp_path / "b" / "model")
-    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
-    paths = [tmp_path / "b" / "checkpoints" / f"{n:08d}" for n in (16, 20, 24)]
-    mean = mean_weights([SavedTensors(path, "model").all() for path in paths])
-    assert all(torch.equal(theirs[name], tensor) for name, tensor in mean.items())
-    kept = sorted(p.name for p in paths[0].iterdir())
-    assert kept == ["SHA256SUMS", "model-0.safetensors"]
-
-
 def test_the_moving_average_becomes_the_model(tmp_path, short):
     recipe = with_changes(short, "save.ema=0.9", "evaluate.every_steps=8")
     run(with_changes(recipe, "until.steps=13"), tmp_path / "a")
@@ -244,7 +185,7 @@ def test_a_full_disk(tmp_path, short):
 
     try:
         with pytest.raises(CheckpointError, match=r"00000016 could not be written: .*--resume"):
-            run(with_changes(short, "show.every=2"), out, show=Told(at=10, do=fill))
+            run(with_changes(short, "show.every=2"), out, show=RecordingDisplay(at=10, do=fill))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert [p.name for p in (out / "checkpoints").iterdir()] == ["00000008"]
@@ -257,7 +198,7 @@ def test_a_full_disk(tmp_path, short):
 @pytest.mark.plain
 def test_a_folder_is_for_one_run_at_a_time(tmp_path, short):
     folder = RunFolder(tmp_path / "run")
-    with folder.alone(), pytest.raises(TrainingError, match="another process is training in"):
+    with folder.lock(), pytest.raises(TrainingError, match="another process is training in"):
         run(short, tmp_path / "run")
     assert run(short, tmp_path / "run").steps  # nothing was left behind
 
@@ -273,7 +214,7 @@ def test_a_place_that_is_no_folder(tmp_path, short, place):
 def test_folders_that_are_taken(tmp_path, short):
     out = tmp_path / "a"
     run(with_changes(short, "until.steps=8"), out)
-    with pytest.raises(ConfigError, match=r"holds a run already\. Resume it with --resume"):
+    with pytest.raises(ConfigError, match=r"already holds a run\. Resume it with --resume"):
         run(short, out)
     changed = with_changes(short, "schedule.lr=0.5", "model.dim=64")
     with pytest.raises(
@@ -284,8 +225,8 @@ def test_folders_that_are_taken(tmp_path, short):
     (tmp_path / "mine" / "letter.txt").write_text("dear")
     with pytest.raises(ConfigError, match="mine holds something else"):
         run(short, tmp_path / "mine")
-    with pytest.raises(ConfigError, match="needs a folder; give out"):
-        train(short, device="cpu", show=Silence())
+    with pytest.raises(ConfigError, match="needs a folder; set out"):
+        train(short, device="cpu", show=SilentDisplay())
 
 
 def test_a_folder_in_which_nothing_was_trained_is_free(tmp_path):
@@ -301,7 +242,7 @@ def test_a_folder_in_which_nothing_was_trained_is_free(tmp_path):
     for path, text in zip(small_runs.pairs(tmp_path), texts, strict=True):
         path.write_text(text)
     assert run(recipe, out).steps == 2
-    with pytest.raises(ConfigError, match="holds a run already"):
+    with pytest.raises(ConfigError, match="already holds a run"):
         run(recipe, out)
 
 
@@ -336,7 +277,7 @@ def test_without_sacrebleu_training_runs(tmp_path, monkeypatch):
     recipe = small_runs.translation(
         tmp_path, until={"steps": 4}, evaluate={"every_steps": 2, "bleu": True, "best": "bleu"}
     )
-    show = Told()
+    show = RecordingDisplay()
     result = run(recipe, tmp_path / "a", show=show)
     assert "bleu" not in result.scores
     assert any("sacrebleu is not installed" in text for text in show.said)
@@ -346,17 +287,17 @@ def test_without_sacrebleu_training_runs(tmp_path, monkeypatch):
 def test_a_film_is_taken(tmp_path, kind):
     texts = {"translation": "a b c", "language": "abc", "masked": "ab[MASK]d"}
     recipe = getattr(small_runs, kind)(
-        tmp_path, until={"steps": 6}, film={"every": 3, "text": texts[kind]}
+        tmp_path, until={"steps": 6}, snapshots={"every": 3, "text": texts[kind]}
     )
     out = tmp_path / "a"
     run(recipe, out)
-    assert sorted(p.name for p in (out / "film").glob("*.trace")) == [
+    assert sorted(p.name for p in (out / "snapshots").glob("*.trace")) == [
         "00000003.trace",
         "00000006.trace",
     ]
-    trace = gf.Trace.load(out / "film" / "00000006.trace")
+    trace = gf.Trace.load(out / "snapshots" / "00000006.trace")
     assert len(trace) >= 1
-    samples = (out / "film" / "samples.jsonl").read_text().splitlines()
+    samples = (out / "snapshots" / "samples.jsonl").read_text().splitlines()
     told = [json.loads(line) for line in samples]
     assert [each["step"] for each in told] == [3, 6] and told[0]["text"] == texts[kind]
 

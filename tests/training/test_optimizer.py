@@ -4,7 +4,7 @@ import torch
 from glassformer.errors import ConfigError
 from glassformer.models import Config, build
 from glassformer.training import Optimizer, clip_gradients
-from glassformer.training.initialization import initialise
+from glassformer.training.initialization import initialize_weights
 from glassformer.training.optimizer import parameter_groups
 
 CONFIG = Config(family="decoder", vocab_size=11, dim=8, n_layers=2, n_heads=2, max_len=16)
@@ -61,19 +61,19 @@ def test_clipping_is_torchs_and_tells_the_length():
 @torch.no_grad()
 def test_first_weights():
     model = build(CONFIG.replace(dim=64, vocab_size=500))
-    initialise(model, "gpt2")
+    initialize_weights(model, "gpt2")
     block = model.decoder.blocks[0]
     assert float(model.embedding.weight.std()) == pytest.approx(0.02, rel=0.1)
     assert float(block.feed_forward.down.weight.std()) == pytest.approx(0.01, rel=0.1)  # √4
     assert float(block.attention.qkv.bias.abs().max()) == 0.0
-    initialise(model, "xavier")
+    initialize_weights(model, "xavier")
     assert float(block.feed_forward.up.weight.abs().max()) == pytest.approx(
         (6 / (64 + 256)) ** 0.5, rel=0.05
     )
     q = block.attention.qkv.weight[:64]
     assert float(q.abs().max()) == pytest.approx((6 / (64 + 64) / 2) ** 0.5, rel=0.05)
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    initialise(model, "ours")
+    initialize_weights(model, "ours")
     assert all(torch.equal(t, before[name]) for name, t in model.state_dict().items())
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from glassformer.errors import ConfigError
-from glassformer.training import Recipe
-from glassformer.training.finetuning import origin_of
+from glassformer.training import Recipe, train
+from glassformer.training.finetuning import load_base_model
 from glassformer.training.model_building import model_config
-from glassformer.training.settings import as_toml, changed
+from glassformer.training.overrides import apply_overrides
 
 LEAST = {
     "task": "language",
@@ -23,9 +23,9 @@ def test_a_recipe_survives_its_file(tmp_path):
         **LEAST,
         "model": {"dim": 8, "dropout": {"residual": 0.1}},
         "schedule": {"kind": "cosine", "lr": 1e-3, "least": 1e-5},
-        "film": {"every": 5, "text": 'a "quoted" line\nand 我'},
+        "snapshots": {"every": 5, "text": 'a "quoted" line\nand 我'},
     }
-    recipe = Recipe.from_dict(values).beside(tmp_path)
+    recipe = Recipe.from_dict(values).resolve_paths(tmp_path)
     (tmp_path / "again.toml").write_text(recipe.as_toml(), encoding="utf-8")
     assert Recipe.from_toml(tmp_path / "again.toml") == recipe
 
@@ -38,18 +38,19 @@ def test_any_value_survives_a_file():
         "date": date(2026, 1, 2),
         "odd": '\U000e0001 \0 "',
     }
-    assert tomllib.loads(as_toml(values)) == values
+    recipe = Recipe.from_dict({**LEAST, "model": values})
+    assert tomllib.loads(recipe.as_toml())["model"] == values
 
 
 def test_names_are_beside_the_file(tmp_path):
-    (tmp_path / "r.toml").write_text(as_toml(LEAST))
+    (tmp_path / "r.toml").write_text(Recipe.from_dict(LEAST).as_toml())
     recipe = Recipe.from_toml(tmp_path / "r.toml")
     assert recipe.data.train[0].files == (str(tmp_path / "book.txt"),)
     moved = Recipe.from_toml(tmp_path / "r.toml", ["data.folder=/far"])
     assert moved.data.train[0].files == ("/far/book.txt",)
 
 
-def test_changes_from_the_command_line():
+def test_overrides_from_the_command_line():
     recipe = Recipe.from_dict(
         LEAST, ["until.steps=7", "data.train.0.files=['a','b']", "schedule.kind=constant"]
     )
@@ -62,7 +63,7 @@ def test_every_recipe_of_ours_is_valid():
     folder = Path(__file__).parents[2] / "recipes"
     for path in sorted(folder.glob("*.toml")):
         recipe = Recipe.from_toml(path)
-        if origin_of(recipe) is None:
+        if load_base_model(recipe) is None:
             model_config(recipe, vocab_size=1000)
 
 
@@ -92,7 +93,7 @@ def test_what_decides_about_the_weights():
         (["data.train.3.files=x"], "named by a number below 1; got 'data.train.3.files=x'"),
         (["schedule=3"], "schedule must be a table of settings; got 3"),
         (["until"], "form section.key=value; got 'until'"),
-        (["task.x=1"], "task must be a table to change what is in it"),
+        (["task.x=1"], "task is not a section; got 'task.x=1'"),
         (["until.steps=0"], "until.steps must be at least 1; got 0"),
         (["seed=-1"], "seed must be at least 0; got -1"),
         (["label_smoothing=1.0"], "label_smoothing must be at least 0 and less than 1; got 1.0"),
@@ -101,7 +102,7 @@ def test_what_decides_about_the_weights():
         (["batches.masked=1.0"], "batches.masked must be greater than 0 and less than 1; got 1.0"),
         (["save.keep=0"], "save.keep must be at least 1; got 0"),
         (["save.ema=1.0"], "save.ema must be at least 0 and less than 1; got 1.0"),
-        (["save.ema=0.9", "save.average=2"], "one mean or the other; got ema=0.9, average=2"),
+        (["save.ema=0.9", "save.average=2"], "exclude each other; got ema=0.9, average=2"),
         (["data.valid_share=1.0"], "data.valid_share must be .* less than 1; got 1.0"),
         (["data.train.0.repeat=0"], "data.train.0.repeat must be at least 1; got 0"),
         (["data.train.0.files=[]"], "must name its files; got none"),
@@ -119,17 +120,25 @@ def test_what_decides_about_the_weights():
 )
 def test_refusals(changes, sentence):
     with pytest.raises(ConfigError, match=sentence):
-        Recipe.from_dict(LEAST, changes).beside(Path("/"))
+        Recipe.from_dict(LEAST, changes).resolve_paths(Path("/"))
 
 
 @pytest.mark.plain
 def test_what_must_be_said():
     with pytest.raises(ConfigError, match="must have the setting until; it is missing"):
         Recipe.from_dict({"task": "language", "data": LEAST["data"]})
-    with pytest.raises(ConfigError, match=r"give until\.steps or until.epochs"):
+    with pytest.raises(ConfigError, match=r"set until\.steps or until.epochs"):
         Recipe.from_dict({**LEAST, "until": {}})
-    with pytest.raises(ConfigError, match=r"give schedule\.steps or until.steps"):
+    with pytest.raises(ConfigError, match=r"set schedule\.steps or until.steps"):
         Recipe.from_dict({**LEAST, "until": {"epochs": 2}, "schedule": {"kind": "cosine"}})
+
+
+@pytest.mark.plain
+def test_a_wrong_model_fails_before_anything_is_written(tmp_path):
+    recipe = Recipe.from_dict(LEAST, ["model.dmi=64"])
+    with pytest.raises(ConfigError, match=r"no setting model\.dmi"):
+        train(recipe, out=tmp_path / "run", device="cpu")
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.plain
@@ -170,12 +179,21 @@ def test_models():
         model_config(Recipe.from_dict(LEAST, ["model.preset=gpt-9"]), vocab_size=9)
     with pytest.raises(ConfigError, match=r"family 'decoder'; 'bert-base' is of 'encoder'"):
         model_config(Recipe.from_dict(LEAST, ["model.preset=bert-base"]), vocab_size=9)
+    for change, sentence in (
+        ("model.dmi=64", r"The recipe has no setting model\.dmi\. Did you mean model\.dim\?"),
+        ("model.prest=gpt-2", r"has no setting model\.prest\. Did you mean model\.preset\?"),
+        ("model.n_heads=many", r"model\.n_heads must be a whole number; got 'many'"),
+        ("model.dropout={residul=0.5}", r"no setting model\.dropout\.residul\. Did you mean"),
+        ("model.initial=xaver", r"model\.initial must be one of .*; got 'xaver'\. Did you mean"),
+    ):
+        with pytest.raises(ConfigError, match=sentence):
+            model_config(Recipe.from_dict(LEAST, [change]), vocab_size=9)
     lstm = Recipe.from_dict({**LEAST, "task": "masked", "model": {"family": "lstm"}})
-    with pytest.raises(ConfigError, match="language or translation; got the task 'masked'"):
+    with pytest.raises(ConfigError, match="language or translation; got task 'masked'"):
         model_config(lstm, vocab_size=9)
 
 
-def test_changing_does_not_touch_what_came():
+def test_overrides_leave_the_values_given_alone():
     values = {"a": {"b": 1}}
-    assert changed(values, ["a.b=2"]) == {"a": {"b": 2}}
+    assert apply_overrides(values, ["a.b=2"]) == {"a": {"b": 2}}
     assert values == {"a": {"b": 1}}

@@ -7,21 +7,22 @@ import torch
 import glassformer as gf
 from glassformer.models import Encoder
 from glassformer.models.baselines import RecurrentLanguage, RecurrentTranslator
+from glassformer.settings import as_plain
 from glassformer.training import train
-from glassformer.training.data import prepare, prepared
-from glassformer.training.display import Silence
+from glassformer.training.data import open_data, prepare_data
+from glassformer.training.display import SilentDisplay
 from glassformer.training.loss import IGNORED
 from glassformer.training.tasks import TASKS
 from training import small_runs
 
 
 def trained(recipe, folder):
-    return train(recipe, out=folder / "run", device="cpu", show=Silence())
+    return train(recipe, out=folder / "run", device="cpu", show=SilentDisplay())
 
 
 def task_of(recipe, folder):
-    prepare(recipe, folder)
-    return TASKS[recipe.task](recipe, prepared(folder))
+    prepare_data(recipe, folder)
+    return TASKS[recipe.task](recipe, open_data(folder))
 
 
 def test_translation_learns_to_write_backwards(tmp_path):
@@ -58,7 +59,7 @@ def test_classification_tells_apart(tmp_path):
 def test_an_lstm_translates_through_the_same_loop(tmp_path, attention):
     changes = {"family": "lstm", "dim": 48, "n_layers": 1, "attention": attention}
     recipe = small_runs.translation(tmp_path)
-    recipe = type(recipe).from_dict({**plain(recipe), "model": changes}, ["until.steps=250"])
+    recipe = type(recipe).from_dict({**as_plain(recipe), "model": changes}, ["until.steps=250"])
     result = trained(recipe, tmp_path)
     assert result.scores["accuracy"] > (0.95 if attention else 0.6)
     model = gf.load(result.model)
@@ -71,17 +72,11 @@ def test_an_lstm_translates_through_the_same_loop(tmp_path, attention):
 def test_an_lstm_writes_through_the_same_loop(tmp_path):
     recipe = small_runs.language(tmp_path)
     model = {"family": "lstm", "dim": 32, "n_layers": 1}
-    result = trained(type(recipe).from_dict({**plain(recipe), "model": model}), tmp_path)
+    result = trained(type(recipe).from_dict({**as_plain(recipe), "model": model}), tmp_path)
     assert result.scores["accuracy"] > 0.95
     loaded = gf.load(result.model)
     assert isinstance(loaded, RecurrentLanguage)
     assert gf.generate(loaded, "abc", max_new_tokens=5) == "defgh"
-
-
-def plain(recipe):
-    from glassformer.training.settings import plain
-
-    return plain(recipe)
 
 
 def test_targets_are_shifted_and_padding_is_none(tmp_path):
@@ -185,6 +180,6 @@ def test_a_prefix_names_the_language(tmp_path):
 def test_a_masked_model_must_have_a_mask(tmp_path):
     recipe = small_runs.masked(tmp_path)
     plain_text = small_runs.language(tmp_path)
-    prepare(plain_text, tmp_path / "run")
+    prepare_data(plain_text, tmp_path / "run")
     with pytest.raises(gf.GlassformerError, match="must have a token for what is hidden"):
-        TASKS["masked"](recipe, prepared(tmp_path / "run"))
+        TASKS["masked"](recipe, open_data(tmp_path / "run"))

@@ -1,5 +1,6 @@
 """From the words of a command line to the command that runs, and to its exit code."""
 
+import json
 import os
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -29,6 +30,7 @@ from glassformer.cli import (
     translate,
     usage,
 )
+from glassformer.cli.completion import translate_completion_options
 from glassformer.cli.help import Commands
 from glassformer.cli.terminal import complain, write_any_character
 from glassformer.errors import ConfigError, GlassformerError
@@ -114,33 +116,36 @@ def build(language: Language) -> Any:
         cls=Commands,
         help=say("app.help"),
         context_settings={"obj": language, "help_option_names": ["--help", "-h"]},
-        add_completion=False,
+        add_completion=True,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
     )
 
-    @app.callback()
+    @app.callback(invoke_without_command=True)
     def start(
         # Read by take_language before typer sees it; declared so that the help shows it.
         _lang: Annotated[
             str | None, typer.Option("--lang", metavar="en|zh", help=say("app.lang"))
         ] = None,
-        _version: Annotated[
-            bool,
-            typer.Option(
-                "--version", help=say("app.version"), is_eager=True, callback=_show_version
-            ),
-        ] = False,
+        version: Annotated[bool, typer.Option("--version", help=say("app.version"))] = False,
+        as_json: Annotated[bool, typer.Option("--json", help=say("app.json"))] = False,
     ) -> None:
-        pass
+        if version:
+            typer.echo(_version_text(as_json))
+            raise typer.Exit
+        if as_json:
+            raise ConfigError(say("app.error.json"))
 
     for command in COMMANDS:
         command.add(app, language)
-    return get_command(app)
+    built = get_command(app)
+    translate_completion_options(built, language)
+    return built
 
 
-def _show_version(asked: bool) -> bool:
-    if asked:
-        typer.echo(f"glassformer {glassformer.__version__}")
-        raise typer.Exit
-    return asked
+def _version_text(as_json: bool) -> str:
+    if not as_json:
+        return f"glassformer {glassformer.__version__}"
+    from glassformer.cli.version import describe_installation  # loads torch
+
+    return json.dumps(describe_installation(), indent=2)

@@ -27,7 +27,7 @@ def add(app: typer.Typer, language: Language) -> None:
         texts: Annotated[
             list[str] | None, typer.Argument(metavar="[TEXT]…", help=say("embed.text"))
         ] = None,
-        model: Annotated[str | None, model_options.model_option(language)] = None,
+        model: Annotated[str | None, model_options.model_option(language, default="reader")] = None,
         device: Annotated[str | None, model_options.device_option(language)] = None,
         dtype: Annotated[str | None, model_options.dtype_option(language)] = None,
         as_json: Annotated[bool, model_options.json_option(language)] = False,
@@ -36,7 +36,7 @@ def add(app: typer.Typer, language: Language) -> None:
         from glassformer.generation import embed
 
         given = model_options.texts_or_lines(texts, language)
-        loaded = model_options.load_model(model, device, dtype, language)
+        loaded = model_options.load_model(model, device, dtype, language, default="reader")
         vectors = embed(loaded, given).cpu()  # type: ignore[arg-type]  # no encoder is told so
         if as_json:
             for text, vector in zip(given, vectors.tolist(), strict=True):

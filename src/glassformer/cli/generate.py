@@ -1,7 +1,10 @@
 """`glassformer generate`: a decoder continues a text, or answers a question."""
 
 import json
+import re
+import secrets
 import sys
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -9,6 +12,10 @@ import typer
 from glassformer.cli import model_options
 from glassformer.cli.help import Command
 from glassformer.languages import Language
+
+TEMPERATURE, TOP_P = 0.8, 0.95
+_LONGEST_TAIL = 800  # characters in which a loop is searched
+_LOOP = re.compile(r"(.{8,}?)\1{3}\Z", re.DOTALL)
 
 
 def add(app: typer.Typer, language: Language) -> None:
@@ -27,13 +34,13 @@ def add(app: typer.Typer, language: Language) -> None:
         ] = None,
         temperature: Annotated[
             float, typer.Option("--temperature", metavar="T", help=say("generate.temperature"))
-        ] = 0.0,
+        ] = TEMPERATURE,
         top_k: Annotated[
             int | None, typer.Option("--top-k", metavar="K", help=say("generate.topk"))
         ] = None,
         top_p: Annotated[
-            float | None, typer.Option("--top-p", metavar="P", help=say("generate.topp"))
-        ] = None,
+            float, typer.Option("--top-p", metavar="P", help=say("generate.topp"))
+        ] = TOP_P,
         min_p: Annotated[
             float | None, typer.Option("--min-p", metavar="P", help=say("generate.minp"))
         ] = None,
@@ -55,6 +62,8 @@ def add(app: typer.Typer, language: Language) -> None:
         from glassformer.generation import stream
 
         text = model_options.text_or_input(prompt, language)
+        if seed is None:  # drawn here, so that it can be shown and used again
+            seed = secrets.randbelow(1_000_000)
         loaded = model_options.load_model(model, device, dtype, language, default="writer")
         pieces = stream(
             loaded,  # type: ignore[arg-type]  # what is no decoder is told so
@@ -69,8 +78,10 @@ def add(app: typer.Typer, language: Language) -> None:
             seed=seed,
             chat=chat,
         )
+        pieces = until_repetition(pieces)
         if as_json:
-            typer.echo(json.dumps({"prompt": text, "text": "".join(pieces)}, ensure_ascii=False))
+            plain = {"prompt": text, "text": "".join(pieces), "seed": seed}
+            typer.echo(json.dumps(plain, ensure_ascii=False))
             return
         if not chat:
             sys.stdout.write(text)
@@ -78,3 +89,20 @@ def add(app: typer.Typer, language: Language) -> None:
             sys.stdout.write(piece)
             sys.stdout.flush()
         sys.stdout.write("\n")
+        if temperature > 0:
+            sys.stdout.flush()
+            typer.echo(say("generate.repeat", seed=seed), err=True)
+
+
+def until_repetition(pieces: Iterator[str]) -> Iterator[str]:
+    """Pieces of text until a passage has been written four times in a row: a model in a loop.
+
+    >>> "".join(until_repetition(iter(["and so on, "] * 50)))
+    'and so on, and so on, and so on, and so on, '
+    """
+    tail = ""
+    for piece in pieces:
+        yield piece
+        tail = (tail + piece)[-_LONGEST_TAIL:]
+        if _LOOP.search(tail):
+            return

@@ -11,6 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from glassformer.cli.completion import complete_experiment, complete_model
 from glassformer.cli.help import Command
 from glassformer.cli.json_text import to_json
 from glassformer.cli.terminal import terminal
@@ -33,7 +34,12 @@ def add(app: typer.Typer, language: Language) -> None:
 
     @app.command("lab", cls=Command, help=say("lab.help"))
     def lab(
-        name: Annotated[str | None, typer.Argument(metavar="[NAME]", help=say("lab.name"))] = None,
+        name: Annotated[
+            str | None,
+            typer.Argument(
+                metavar="[NAME]", help=say("lab.name"), autocompletion=complete_experiment
+            ),
+        ] = None,
         size: Annotated[
             str | None, typer.Option("--size", metavar="quick|full", help=say("lab.size"))
         ] = None,
@@ -47,7 +53,14 @@ def add(app: typer.Typer, language: Language) -> None:
             str | None, typer.Option("--svg", metavar="FILE", help=say("lab.svg"))
         ] = None,
         model: Annotated[
-            str | None, typer.Option("--model", "-m", metavar="MODEL", help=say("lab.model"))
+            str | None,
+            typer.Option(
+                "--model",
+                "-m",
+                metavar="MODEL",
+                help=say("lab.model"),
+                autocompletion=complete_model,
+            ),
         ] = None,
         plain: Annotated[bool, typer.Option("--json", help=say("lab.json"))] = False,
     ) -> None:

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console, RenderableType
 from rich.table import Table
 
+from glassformer.cli.completion import complete_chapter
 from glassformer.cli.help import Command
 from glassformer.cli.terminal import complain, terminal
 from glassformer.errors import ConfigError
@@ -29,7 +30,10 @@ def add(app: typer.Typer, language: Language) -> None:
     @app.command("learn", cls=Command, help=say("learn.help"))
     def learn(
         name: Annotated[
-            str | None, typer.Argument(metavar="[CHAPTER]", help=say("learn.name"))
+            str | None,
+            typer.Argument(
+                metavar="[CHAPTER]", help=say("learn.name"), autocompletion=complete_chapter
+            ),
         ] = None,
         following: Annotated[bool, typer.Option("--next", help=say("learn.next"))] = False,
         book: Annotated[

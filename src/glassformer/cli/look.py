@@ -13,6 +13,7 @@ from glassformer.cli.terminal import terminal
 from glassformer.cli.trace_options import ViewRequest, open_trace, options
 from glassformer.errors import TraceError
 from glassformer.languages import Language
+from glassformer.paths import user_path
 
 if TYPE_CHECKING:
     from glassformer.tracing import Site, Trace
@@ -75,6 +76,9 @@ def add(app: typer.Typer, language: Language) -> None:
         for path, suffix in ((png, ".png"), (svg, ".svg"), (pdf, ".pdf"), (html, ".html")):
             if path is not None and Path(path).suffix != suffix:
                 raise TraceError(say("look.error.suffix", suffix=suffix, got=repr(path)))
+        for path in (png, svg, pdf, html, trace):
+            if path is not None and not user_path(path).parent.is_dir():
+                raise TraceError(say("look.error.folder", folder=user_path(path).parent))
         request = ViewRequest(
             text=text,
             target=target,

@@ -1,11 +1,13 @@
 """What commands on saved models share: options, loading with a sign of life, input."""
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
 
+from glassformer.cli.completion import complete_model
 from glassformer.errors import ConfigError, DataError
 from glassformer.languages import Language
 
@@ -20,7 +22,7 @@ def model_option(language: Language, *, default: str | None = None) -> Any:
     text = language.say("saved.model")
     if default is not None:
         text = language.say("saved.usual", model=text, usual=default)
-    return typer.Option("--model", "-m", metavar="MODEL", help=text)
+    return typer.Option("--model", "-m", metavar="MODEL", help=text, autocompletion=complete_model)
 
 
 def device_option(language: Language) -> Any:
@@ -74,7 +76,24 @@ def load_model(
     with Console(stderr=True).status(language.say("saved.loading", source=source)):
         # An LSTM translates and writes; what looks at attention says that it has none.
         found: Any = load(source, dtype=wanted and getattr(torch, wanted), device=device)
-        return found
+    _announce_run(source, language)
+    return found
+
+
+def _announce_run(source: str, language: Language) -> None:
+    """Say on standard error which weights of a training run were loaded."""
+    from glassformer.models.checkpoints.run_weights import is_run, select_weights
+
+    folder = Path(source).expanduser()
+    if not is_run(folder):
+        return
+    say = language.say
+    which = {
+        "best": say("saved.run.best", run=source),
+        "latest": say("saved.run.latest", run=source),
+        "model": say("saved.run.model", run=source),
+    }
+    typer.echo(which[select_weights(folder).name], err=True)
 
 
 def text_or_input(text: str | None, language: Language) -> str:

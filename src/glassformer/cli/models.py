@@ -7,6 +7,7 @@ import typer
 from rich import box
 from rich.table import Table
 
+from glassformer.cli.completion import complete_model
 from glassformer.cli.help import Command
 from glassformer.cli.known_names import model_names, read_card
 from glassformer.cli.terminal import terminal
@@ -27,7 +28,10 @@ def add(app: typer.Typer, language: Language) -> None:
     @app.command("models", cls=Command, help=say("models.help"))
     def models(
         name: Annotated[
-            str | None, typer.Argument(metavar="[NAME]", help=say("models.card"))
+            str | None,
+            typer.Argument(
+                metavar="[NAME]", help=say("models.card"), autocompletion=complete_model
+            ),
         ] = None,
         as_json: Annotated[bool, typer.Option("--json", help=say("models.json"))] = False,
     ) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from glassformer.cli.completion import complete_exercise
 from glassformer.cli.help import Command, Commands
 from glassformer.cli.terminal import terminal
 from glassformer.errors import ConfigError
@@ -42,13 +43,18 @@ def add(app: typer.Typer, language: Language) -> None:
     app.add_typer(practice, name="practice", help=say("practice.help"))
     folder_option = typer.Option("--dir", metavar="DIR", help=say("practice.folder"))
     json_option = typer.Option("--json", help=say("practice.json"))
-    name_argument = typer.Argument(metavar="NAME", help=say("practice.name"))
+    name_argument = typer.Argument(
+        metavar="NAME", help=say("practice.name"), autocompletion=complete_exercise
+    )
     default = Path("glassformer-practice")
 
     @practice.command("watch", cls=Command, help=say("practice.watch.help"))
     def watch(
         name: Annotated[
-            str | None, typer.Argument(metavar="[NAME]", help=say("practice.name"))
+            str | None,
+            typer.Argument(
+                metavar="[NAME]", help=say("practice.name"), autocompletion=complete_exercise
+            ),
         ] = None,
         folder: Annotated[Path, folder_option] = default,
     ) -> None:
@@ -88,7 +94,10 @@ def add(app: typer.Typer, language: Language) -> None:
     @practice.command("verify", cls=Command, help=say("practice.verify.help"))
     def verify(
         names: Annotated[
-            list[str] | None, typer.Argument(metavar="[NAME]...", help=say("practice.name"))
+            list[str] | None,
+            typer.Argument(
+                metavar="[NAME]...", help=say("practice.name"), autocompletion=complete_exercise
+            ),
         ] = None,
         everything: Annotated[bool, typer.Option("--all", help=say("practice.all"))] = False,
         plain: Annotated[bool, json_option] = False,

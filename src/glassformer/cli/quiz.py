@@ -13,6 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from glassformer.cli.completion import complete_chapter
 from glassformer.cli.help import Command
 from glassformer.cli.learn import known_names, open_progress, save_progress
 from glassformer.cli.terminal import terminal
@@ -43,7 +44,10 @@ def add(app: typer.Typer, language: Language) -> None:
     @app.command("quiz", cls=Command, help=say("quiz.help"))
     def quiz(
         chapter: Annotated[
-            str | None, typer.Argument(metavar="[CHAPTER]", help=say("quiz.topic"))
+            str | None,
+            typer.Argument(
+                metavar="[CHAPTER]", help=say("quiz.topic"), autocompletion=complete_chapter
+            ),
         ] = None,
         topic: Annotated[
             str | None, typer.Option("--topic", metavar="NAME", help=say("quiz.topic"))

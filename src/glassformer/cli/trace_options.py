@@ -7,7 +7,8 @@ import typer
 from rich.console import Console
 
 from glassformer.cli import model_options
-from glassformer.errors import TraceError
+from glassformer.cli.readability import is_readable
+from glassformer.errors import ConfigError, TraceError
 from glassformer.languages import Language
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ class ViewRequest:
 
 def open_trace(request: ViewRequest, language: Language, *, append: bool = False) -> "Trace":
     """The trace in a file, or that of a text, which --trace saves."""
-    # Imported here: other commands need no models.
+    # Imported here: help screens and usage errors must not load torch.
+    from glassformer.models import EncoderDecoder
     from glassformer.tracing import Trace
 
     if append and (request.trace is None or request.is_saved):
@@ -73,7 +75,11 @@ def open_trace(request: ViewRequest, language: Language, *, append: bool = False
     model = model_options.load_model(
         request.model, request.device, request.dtype, language, default=default
     )
-    found = trace_text(model, sentence, request.target, request.to)
+    invents = request.target is None and isinstance(model, EncoderDecoder)
+    if invents and not is_readable(model, sentence):
+        raise ConfigError(language.say("translate.error.unreadable", got=repr(sentence[:60])))
+    with Console(stderr=True).status(language.say("look.running", n=f"{len(sentence):,}")):
+        found = trace_text(model, sentence, request.target, request.to)
     if request.trace is not None and append:
         found.append(request.trace)
     elif request.trace is not None:

@@ -54,20 +54,20 @@ def add(app: typer.Typer, language: Language) -> None:
         device: Annotated[str | None, model_options.device_option(language)] = None,
     ) -> None:
         # Imported here: other commands train nothing.
-        from glassformer.training import Interrupted
+        from glassformer.training import TrainingInterrupted
         from glassformer.training import train as run
 
-        words = [*(changes or [])]
+        overrides = [*(changes or [])]
         if data is not None:
-            words.append(f"data.folder={str(data.absolute())!r}")
-        own = Own(source, target, text, origin, to)
-        chosen = _recipe(recipe, own, out, resume, words, language)
+            overrides.append(f"data.folder={str(data.absolute())!r}")
+        own = OwnFiles(source, target, text, origin, to)
+        chosen = _choose_recipe(recipe, own, out, resume, overrides, language)
         try:
             result = run(chosen, out=out, resume=resume, device=device)
-        except Interrupted as stop:
+        except TrainingInterrupted as stop:
             complain(Exception(str(stop)))
             raise typer.Exit(INTERRUPTED) from None
-        if not result.is_main:  # one of many processes speaks for all
+        if not result.is_main:  # one of the processes reports for all
             return
         typer.echo(say("train.done", steps=result.steps, folder=result.model))
         for name, value in result.scores.items():
@@ -79,8 +79,8 @@ def add(app: typer.Typer, language: Language) -> None:
             )
 
 
-class Own(NamedTuple):
-    """A user's own files, and the saved model to begin with."""
+class OwnFiles(NamedTuple):
+    """A user's own files, and the saved model to fine-tune."""
 
     source: Path | None
     target: Path | None
@@ -89,9 +89,9 @@ class Own(NamedTuple):
     to: str | None
 
     def recipe(self, language: Language) -> "Recipe | None":
-        """The usual one for them; None where there are no files."""
+        """The default recipe for them; None if there are no files."""
         from glassformer.training.default_recipes import (
-            further_recipe,
+            finetuning_recipe,
             language_recipe,
             translation_recipe,
         )
@@ -102,16 +102,18 @@ class Own(NamedTuple):
         if not text and not (source and target):
             raise ConfigError(language.say("train.error.pair"))
         if self.origin is not None:
-            return further_recipe(self.origin, source=source, target=target, text=text, to=self.to)
+            return finetuning_recipe(
+                self.origin, source=source, target=target, text=text, to=self.to
+            )
         return language_recipe(text) if text else translation_recipe(source, target)
 
 
-def _recipe(
+def _choose_recipe(
     path: Path | None,
-    own: Own,
+    own: OwnFiles,
     out: Path | None,
     resume: bool,
-    changes: list[str],
+    overrides: list[str],
     language: Language,
 ) -> "Recipe":
     from glassformer.training import Recipe
@@ -122,20 +124,20 @@ def _recipe(
         raise ConfigError(language.say("train.error.several"))
     if own.to is not None and (own.origin is None or not pair):
         raise ConfigError(language.say("train.error.to"))
-    usual = own.recipe(language)
-    if usual is not None:
-        return _changed(usual, changes)
+    default = own.recipe(language)
+    if default is not None:
+        return _override(default, overrides)
     if own.origin is not None:
         raise ConfigError(language.say("train.error.from"))
     if path is not None:
-        return Recipe.from_toml(path, changes)
+        return Recipe.from_toml(path, overrides)
     if resume and out is not None:
-        return read_recipe(out.expanduser(), changes)
+        return read_recipe(out.expanduser(), overrides)
     raise ConfigError(language.say("train.error.nothing"))
 
 
-def _changed(recipe: "Recipe", changes: list[str]) -> "Recipe":
+def _override(recipe: "Recipe", overrides: list[str]) -> "Recipe":
+    from glassformer.settings import as_plain
     from glassformer.training import Recipe
-    from glassformer.training.settings import plain
 
-    return Recipe.from_dict(plain(recipe), changes).beside(Path.cwd())
+    return Recipe.from_dict(as_plain(recipe, keep_none=False), overrides).resolve_paths(Path.cwd())

@@ -9,7 +9,9 @@ from rich.text import Text
 
 from glassformer.cli import model_options
 from glassformer.cli.help import Command
-from glassformer.cli.terminal import terminal
+from glassformer.cli.readability import is_readable
+from glassformer.cli.terminal import complain, terminal
+from glassformer.errors import ConfigError
 from glassformer.languages import Language
 
 TOGETHER = 256  # texts that are read before the first is written
@@ -50,24 +52,36 @@ def add(app: typer.Typer, language: Language) -> None:
         from glassformer.generation import rank_translations
 
         sources = model_options.texts_or_lines(texts, language)
+        if not any(text.strip() for text in sources):
+            raise ConfigError(say("saved.error.text"))
         loaded = model_options.load_model(model, device, dtype, language, default="translator")
         console = terminal()
+        unreadable = [text for text in sources if not is_readable(loaded, text)]
+        if len(unreadable) == len(sources):
+            raise ConfigError(say("translate.error.unreadable", got=repr(sources[0][:60])))
+        for text in unreadable:  # the other lines are translated, each on its own line
+            complain(ConfigError(say("translate.error.unreadable", got=repr(text[:60]))))
         for start in range(0, len(sources), TOGETHER):
             batch = sources[start : start + TOGETHER]
-            found = rank_translations(
-                loaded,  # type: ignore[arg-type]  # what does not translate is told so
-                batch,
+            readable = [text for text in batch if text not in unreadable]
+            translated = rank_translations(
+                loaded,  # type: ignore[arg-type]  # other models are refused by name
+                readable,
                 to=to,
                 beams=beams,
                 n_best=n_best,
                 length_penalty=length_penalty,
                 max_new_tokens=max_new,
             )
-            for source, best in zip(batch, found, strict=True):
+            answers = iter(translated)
+            for source in batch:
+                best = [] if source in unreadable else next(answers)
                 if as_json:
                     line = {"source": source, "translations": [asdict(each) for each in best]}
                     typer.echo(json.dumps(line, ensure_ascii=False))
                     continue
+                if not best:
+                    console.print()
                 for each in best:
                     score = Text(f"{each.score:8.3f}  ", style="dim") if n_best > 1 else Text()
                     console.print(score + Text(each.text), soft_wrap=True)

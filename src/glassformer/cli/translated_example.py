@@ -107,17 +107,30 @@ class TranslatedExample:
         )
 
     def files(self) -> RenderableType:
-        """A page with every head and number, and a picture of one layer."""
+        """A page with every head and number, and a picture of one layer: each where it can be."""
         say = self.language.say
         page, picture = FOLDER / "cat.html", FOLDER / "cat.png"
-        try:
+        site = self.telling.site.name
+        language = self.language
+
+        def write_page() -> None:
             FOLDER.mkdir(exist_ok=True)
-            draw_page(self.trace, page, language=self.language)
-            site = self.telling.site
-            draw_figure(
-                self.trace, picture, kind="alignment", site=site.name, language=self.language
-            )
-        except (OSError, GlassformerError) as error:
-            return Paragraph(say("demo.files.failed", why=error))
-        entries = [(str(page), say("demo.files.page")), (str(picture), say("demo.files.picture"))]
-        return draw_legend(entries, style="cyan", gap=3)
+            draw_page(self.trace, page, language=language)
+
+        def write_picture() -> None:
+            draw_figure(self.trace, picture, kind="alignment", site=site, language=language)
+
+        entries: list[tuple[str, str]] = []
+        failures: list[str] = []
+        for path, text, write in (
+            (page, say("demo.files.page"), write_page),
+            (picture, say("demo.files.picture"), write_picture),
+        ):
+            try:
+                write()
+            except (OSError, GlassformerError) as error:
+                failures.append(say("demo.files.failed", file=path, why=error))
+            else:
+                entries.append((str(path), text))
+        parts: list[RenderableType] = [draw_legend(entries, style="cyan", gap=3)] if entries else []
+        return Group(*parts, *map(Paragraph, failures))

@@ -1,12 +1,12 @@
 """The LSTM baselines with a config, so that they are built, saved and loaded like the others."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from glassformer.errors import ConfigError
 from glassformer.models.config import Config, Layers
 from glassformer.models.recurrent import LSTMLanguageModel, LSTMSeq2Seq
-from glassformer.settings import Count, Share, check_bounds, read_settings
+from glassformer.settings import Count, Share, as_plain, check_bounds, read_settings
 from glassformer.text import SpecialTokens, Tokenizer
 
 Family = Literal["lstm", "lstm_seq2seq"]
@@ -40,7 +40,7 @@ class RecurrentConfig:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; `from_dict` reads them back."""
-        return asdict(self)
+        return as_plain(self)
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> "RecurrentConfig":

@@ -1,6 +1,6 @@
 """The configuration of a Transformer: one validated value that builds and restores it."""
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from glassformer.errors import ConfigError
@@ -24,6 +24,7 @@ from glassformer.settings import (
     Share,
     Tagged,
     Whole,
+    as_plain,
     check_bounds,
     read_settings,
 )
@@ -211,12 +212,7 @@ class Config:
         With derived=False, sizes at their defaults are left out and derived again by the reader.
         """
         left_out = () if derived else self._derived_sizes()
-        plain = {name: value for name, value in asdict(self).items() if name not in left_out}
-        scaling = self.positions.scaling
-        if scaling is not None:
-            name = next(n for n, kind in SCALINGS.items() if isinstance(scaling, kind))
-            plain["positions"]["scaling"] = {"kind": name, **asdict(scaling)}
-        return plain
+        return {name: value for name, value in as_plain(self).items() if name not in left_out}
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> "Config":

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.errors import DataError
+from glassformer.installation import install_command
 
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 # What reading may raise; zstd's errors are made into these.
@@ -67,7 +68,7 @@ def _zstd(path: Path) -> io.RawIOBase:
         except ImportError:
             raise DataError(
                 f"To read {path} Python 3.14 or the package zstandard must be there; neither is. "
-                "Run: pip install zstandard"
+                f"Run: {install_command('zstd')}"
             ) from None
         limited = zstd.ZstdDecompressor(max_window_size=_MOST_MEMORY // 2)
         return _Frames(path, limited.decompressobj, zstd.ZstdError)

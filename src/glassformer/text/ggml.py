@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from glassformer.errors import CheckpointError
-from glassformer.settings import shown
+from glassformer.settings import quote
 from glassformer.text.special_tokens import SpecialTokens
 from glassformer.text.tokenizer import JsonTokenizer, Tokenizer
 from glassformer.text.tokenizer_file import check_pieces, library_errors
@@ -93,7 +93,7 @@ class _Header:
         if value is not None and not fits(value):
             raise CheckpointError(
                 f"tokenizer.ggml.{name} in {self._where} must fit its tokenizer; it is "
-                f"{shown(value)}."
+                f"{quote(value)}."
             )
         return value
 

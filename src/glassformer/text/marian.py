@@ -7,8 +7,9 @@ from functools import cached_property
 from typing import Any
 
 from glassformer.errors import CheckpointError, GlassformerError
+from glassformer.installation import install_command
 from glassformer.parsing import parse_json
-from glassformer.settings import said
+from glassformer.settings import summarize_error
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.tokenizer_file import check_known, check_vocabulary
 
@@ -86,7 +87,7 @@ def _loaded(model: bytes, where: str) -> Any:
     except ImportError:
         raise CheckpointError(
             "Marian's tokenizer needs the package sentencepiece; it is not installed. "
-            "Run: pip install 'glassformer[sentencepiece]'"
+            f"Run: {install_command('sentencepiece')}"
         ) from None
     with _errors(where):
         if not model:
@@ -102,4 +103,4 @@ def _errors(where: str) -> Iterator[None]:
     except (RuntimeError, ValueError, OSError) as error:
         if isinstance(error, GlassformerError):
             raise
-        raise CheckpointError(f"{where} is damaged: {said(error)}.") from None
+        raise CheckpointError(f"{where} is damaged: {summarize_error(error)}.") from None

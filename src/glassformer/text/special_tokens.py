@@ -1,10 +1,10 @@
 """The tokens with a part to play: what begins a text, ends it, fills it up, hides a word."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from glassformer.errors import CheckpointError, ConfigError
-from glassformer.settings import read_settings
+from glassformer.settings import as_plain, read_settings
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,7 +24,7 @@ class SpecialTokens:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; `from_dict` reads them back."""
-        return asdict(self)
+        return as_plain(self)
 
     @classmethod
     def from_dict(cls, plain: Any, where: str = "special tokens") -> "SpecialTokens":

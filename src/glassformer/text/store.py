@@ -22,7 +22,7 @@ from jaxtyping import Int, UInt
 
 from glassformer.errors import DataError
 from glassformer.parsing import parse_json
-from glassformer.settings import shown
+from glassformer.settings import quote
 from glassformer.storage import open_regular, whole_file
 from glassformer.text.spool import Spool
 
@@ -233,22 +233,22 @@ def _checked(
     if not isinstance(meta, dict) or not all(isinstance(v, str) for v in meta.values()):
         raise _refused(path, "its header has no metadata")
     if meta.get("version") != VERSION:
-        raise _refused(path, f"it is of version {shown(meta.get('version'))}")
+        raise _refused(path, f"it is of version {quote(meta.get('version'))}")
     inside = f"{path} is not a token store: its header"
     names = parse_json(meta.get("columns", ""), inside, DataError)
     notes = parse_json(meta.get("notes", ""), inside, DataError)
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise _refused(path, f"its columns are {shown(names)}")
+        raise _refused(path, f"its columns are {quote(names)}")
     parts = [f"{name}.{part}" for name in names for part in ("tokens", "offsets")]
     if not names or not isinstance(notes, dict) or sorted(parts) != sorted(header):
-        raise _refused(path, f"it has columns {shown(names)} and parts {shown(sorted(header))}")
+        raise _refused(path, f"it has columns {quote(names)} and parts {quote(sorted(header))}")
     at = 0
     for name, span in sorted(header.items(), key=lambda item: _place(item[1])):
         code = span.get("dtype") if isinstance(span, dict) else None
         code = code if isinstance(code, str) and code in _DTYPES else ""
         fits = code and (code == "I64") == name.endswith(".offsets")
         if not fits or span != _span(code, at, span.get("shape")):
-            raise _refused(path, f"{name} is {shown(span)}, and must begin at byte {at}")
+            raise _refused(path, f"{name} is {quote(span)}, and must begin at byte {at}")
         at = span["data_offsets"][1]
     return meta, names, notes, header
 

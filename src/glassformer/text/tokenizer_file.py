@@ -13,7 +13,7 @@ from typing import Any
 
 from glassformer.errors import CheckpointError, DataError, GlassformerError
 from glassformer.parsing import parse_json
-from glassformer.settings import said, shown
+from glassformer.settings import quote, summarize_error
 
 MOST_BYTES = 256 << 20
 MOST_PIECE = 4096  # characters; the longest real ones are a few hundred blanks or dashes
@@ -35,7 +35,7 @@ def library_errors(problem: str, error: type[GlassformerError] = CheckpointError
     except BaseException as wrong:
         if not isinstance(wrong, Exception) and type(wrong).__name__ != "PanicException":
             raise
-        raise error(f"{problem}: {said(wrong)}.") from None
+        raise error(f"{problem}: {summarize_error(wrong)}.") from None
 
 
 def read_backend(text: str, where: str) -> Any:
@@ -54,7 +54,7 @@ def check_file(plain: Any, where: str) -> None:
     for token in _list(plain, "added_tokens", where):
         check_pieces([token.get("content") if isinstance(token, dict) else token], where)
         if not isinstance(token, dict) or not _is_below(token.get("id"), 2**31):
-            raise CheckpointError(f"{where} has an added token without an id: {shown(token)}.")
+            raise CheckpointError(f"{where} has an added token without an id: {quote(token)}.")
     model = plain["model"]
     vocab = model.get("vocab")
     if isinstance(vocab, dict):
@@ -66,7 +66,7 @@ def check_file(plain: Any, where: str) -> None:
     most = model.get("max_input_chars_per_word", 100)
     if not _is_below(most, 65_536):
         raise CheckpointError(
-            f"max_input_chars_per_word in {where} must be below 65,536; it is {shown(most)}."
+            f"max_input_chars_per_word in {where} must be below 65,536; it is {quote(most)}."
         )
     for part in ("normalizer", "pre_tokenizer", "decoder", "post_processor"):
         _check_steps(plain.get(part), part, where)
@@ -109,7 +109,7 @@ def _check_charsmap(text: Any, where: str) -> None:
     if size % 4 or size > len(raw) - 4:
         raise CheckpointError(
             f"precompiled_charsmap in {where} must be a table of characters in base64; it is "
-            f"{shown(text)}."
+            f"{quote(text)}."
         )
 
 
@@ -123,7 +123,7 @@ def check_pieces(pieces: Any, where: str) -> None:
         if not isinstance(piece, str) or len(piece) > MOST_PIECE:
             raise CheckpointError(
                 f"Pieces in {where} must be texts of at most {MOST_PIECE:,} characters; one is "
-                f"{shown(piece)}."
+                f"{quote(piece)}."
             )
 
 
@@ -132,13 +132,13 @@ def check_vocabulary(ids: dict[str, Any], where: str) -> None:
     check_pieces(ids, where)
     wrong = next((v for v in ids.values() if not _is_below(v, 2**31)), None)
     if wrong is not None:
-        raise CheckpointError(f"Pieces in {where} must have ids from 0 up; one has {shown(wrong)}.")
+        raise CheckpointError(f"Pieces in {where} must have ids from 0 up; one has {quote(wrong)}.")
 
 
 def _list(plain: dict[str, Any], name: str, where: str) -> list[Any]:
     value = plain.get(name) or []
     if not isinstance(value, list):
-        raise CheckpointError(f"{name} in {where} must be a list; it is {shown(value)}.")
+        raise CheckpointError(f"{name} in {where} must be a list; it is {quote(value)}.")
     return value
 
 

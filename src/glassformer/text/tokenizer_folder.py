@@ -5,7 +5,7 @@ from typing import Any
 
 from glassformer.errors import CheckpointError
 from glassformer.parsing import read_json, read_text
-from glassformer.settings import shown
+from glassformer.settings import quote
 from glassformer.text import marian
 from glassformer.text.marian import MarianTokenizer
 from glassformer.text.tokenizer import JsonTokenizer, Tokenizer
@@ -97,7 +97,7 @@ def _merges(path: Path) -> list[tuple[str, str]]:
     wrong = next((pair for pair in found if len(pair) != 2), None)
     if wrong is not None:
         raise CheckpointError(
-            f"{path} is not a vocabulary: a line must name two pieces; one is {shown(wrong)}."
+            f"{path} is not a vocabulary: a line must name two pieces; one is {quote(wrong)}."
         )
     return found  # type: ignore[return-value]
 

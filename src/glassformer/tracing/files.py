@@ -14,7 +14,7 @@ from torch import Tensor
 from glassformer.errors import GlassformerError, TraceError
 from glassformer.functional.checks import check_scoring, check_values
 from glassformer.parsing import parse_json
-from glassformer.settings import Count, Whole, read_settings, said, shown
+from glassformer.settings import Count, Whole, quote, read_settings, summarize_error
 from glassformer.storage import whole_file
 from glassformer.tracing.mask_codec import decode_mask, encode_mask
 from glassformer.tracing.site import Site
@@ -96,14 +96,14 @@ def load_trace(path: Path) -> Trace:
         if isinstance(error, TraceError):
             raise
         raise TraceError(
-            f"{path} is damaged, or was not written to its end: {said(error)}. "
+            f"{path} is damaged, or was not written to its end: {summarize_error(error)}. "
             "Save the trace again."
         ) from None
     described = parse_json(header, f"The header of {path}", TraceError)
     version = described.get("version") if isinstance(described, dict) else None
     if version != VERSION:
         raise TraceError(
-            f"{path} is a trace of version {shown(version)}; this glassformer reads version "
+            f"{path} is a trace of version {quote(version)}; this glassformer reads version "
             f"{VERSION}. Record it again, or use the version that wrote it."
         )
     try:
@@ -180,11 +180,11 @@ def _run(header: _RunHeader, where: str, tensors: dict[str, Tensor]) -> Run:
     sites: dict[str, Site] = {}
     for each in header.sites:
         if each.name in sites:
-            raise TraceError(f"it has the site {shown(each.name)} twice")
+            raise TraceError(f"it has the site {quote(each.name)} twice")
         sites[each.name] = _site(each, f"{where}/{each.name}", tensors, texts)
     for name, why in header.refusals.items():
         if not isinstance(why, str):
-            raise TraceError(f"the refusal of {shown(name)} must be a text; it is {shown(why)}")
+            raise TraceError(f"the refusal of {quote(name)} must be a text; it is {quote(why)}")
     return Run(sites, texts, header.refusals)
 
 
@@ -208,7 +208,7 @@ def _site(
         words = texts.get(name)
         if words is not None and (len(words.tokens) < B or words.tokens.shape[1] < least):
             raise TraceError(
-                f"the text {shown(name)} must have a token for each of {least} places of {prefix}; "
+                f"the text {quote(name)} must have a token for each of {least} places of {prefix}; "
                 f"it has shape {tuple(words.tokens.shape)}"
             )
     return Site(
@@ -224,23 +224,23 @@ def _site(
 
 def _tensor(tensors: dict[str, Tensor], name: str) -> Tensor:
     if name not in tensors:
-        raise TraceError(f"the tensor {shown(name)} is missing")
+        raise TraceError(f"the tensor {quote(name)} is missing")
     return tensors[name]
 
 
 def _words(tokens: Tensor, labels: Any, following: Any, name: str) -> TracedText:
     if tokens.ndim != 2 or tokens.is_floating_point() or tokens.dtype == torch.bool:
-        raise TraceError(f"the tokens of {shown(name)} must be whole numbers in rows")
+        raise TraceError(f"the tokens of {quote(name)} must be whole numbers in rows")
     if not isinstance(labels, list) or not all(isinstance(row, list) for row in labels):
-        raise TraceError(f"the labels of {shown(name)} must be lists; they are {shown(labels)}")
+        raise TraceError(f"the labels of {quote(name)} must be lists; they are {quote(labels)}")
     if labels and [len(row) for row in labels] != [tokens.shape[1]] * len(tokens):
-        raise TraceError(f"the text {shown(name)} must have one label for each token")
+        raise TraceError(f"the text {quote(name)} must have one label for each token")
     if not all(isinstance(label, str) for row in labels for label in row):
-        raise TraceError(f"labels of {shown(name)} must be texts")
+        raise TraceError(f"labels of {quote(name)} must be texts")
     fits = isinstance(following, list) and all(isinstance(label, str) for label in following)
     if not fits or len(following) not in (0, len(tokens)):
         raise TraceError(
-            f"{shown(name)} must have one following label for each sequence, or none; it has "
-            f"{shown(following)}"
+            f"{quote(name)} must have one following label for each sequence, or none; it has "
+            f"{quote(following)}"
         )
     return TracedText(tokens, labels, following)

@@ -22,7 +22,7 @@ from glassformer.functional import (
 )
 from glassformer.functional.biases import BiasSum
 from glassformer.functional.masks.mask import And, Not, Or
-from glassformer.settings import shown
+from glassformer.settings import quote
 
 KINDS: dict[str, type] = {
     kind.__name__: kind
@@ -81,20 +81,20 @@ def decode_mask(plain: Any, tensors: dict[str, Tensor]) -> Any:
     values = dict(plain) if isinstance(plain, dict) else {}
     kind = values.pop("kind", None)
     if not isinstance(kind, str) or kind not in KINDS:
-        raise TraceError(f"{shown(kind)} is no kind of mask or bias")
+        raise TraceError(f"{quote(kind)} is no kind of mask or bias")
     known = {each.name for each in fields(KINDS[kind])}
     for name, value in values.items():
         if name not in known:
-            raise TraceError(f"{kind} has no field {shown(name)}")
+            raise TraceError(f"{kind} has no field {quote(name)}")
         if isinstance(value, dict) and "kind" in value:
             values[name] = decode_mask(value, tensors)
         elif isinstance(value, dict):
             where = value.get("tensor")
             if not isinstance(where, str) or where not in tensors:
-                raise TraceError(f"{kind}.{name} names the tensor {shown(where)}, which is missing")
+                raise TraceError(f"{kind}.{name} names the tensor {quote(where)}, which is missing")
             values[name] = tensors[where]
         if not _fits(name, values[name], Mask if issubclass(KINDS[kind], Mask) else Bias):
-            raise TraceError(f"{kind}.{name} cannot be {shown(value)}")
+            raise TraceError(f"{kind}.{name} cannot be {quote(value)}")
     return KINDS[kind](**values)
 
 

@@ -14,14 +14,14 @@ from glassformer.training.optimizer import Optimizer, clip_gradients
 from glassformer.training.recipe import Recipe
 from glassformer.training.run import Result, train
 from glassformer.training.schedule import Schedule
-from glassformer.training.stop_signal import Interrupted
+from glassformer.training.stop_signal import TrainingInterrupted
 
 __all__ = [
-    "Interrupted",
     "Optimizer",
     "Recipe",
     "Result",
     "Schedule",
+    "TrainingInterrupted",
     "clip_gradients",
     "cross_entropy_sum",
     "train",

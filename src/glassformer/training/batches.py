@@ -30,7 +30,7 @@ class Batch:
     n_targets: int
     n_tokens: int  # without padding, for the display
 
-    def share(self, rank: int, world_size: int) -> "Batch":
+    def shard(self, rank: int, world_size: int) -> "Batch":
         """Every world_size-th row; a process left without one takes a row with no targets."""
         if world_size == 1:
             return self
@@ -45,7 +45,7 @@ class Batch:
         moved = {n: t.to(device, non_blocking=True) for n, t in self.tensors.items()}
         return Batch(moved, self.n_targets, self.n_tokens)
 
-    def pinned(self) -> "Batch":
+    def pin(self) -> "Batch":
         """In memory that a GPU can read by itself."""
         pinned = {name: tensor.pin_memory() for name, tensor in self.tensors.items()}
         return Batch(pinned, self.n_targets, self.n_tokens)
@@ -55,7 +55,7 @@ class Ragged:
     """Sequences of unequal length behind each other in one array.
 
     >>> texts = Ragged.of([[1, 2, 3], [4]])
-    >>> texts.padded(np.array([1, 0]), pad=0)[0].tolist()
+    >>> texts.pad_rows(np.array([1, 0]), pad=0)[0].tolist()
     [[4, 0, 0], [1, 2, 3]]
     """
 
@@ -75,7 +75,7 @@ class Ragged:
     def __getitem__(self, i: int) -> list[int]:
         return self.flat[self.starts[i] : self.starts[i] + self.lengths[i]].tolist()
 
-    def padded(self, rows: Rows, *, pad: int, round_to: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    def pad_rows(self, rows: Rows, *, pad: int, round_to: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """These sequences as one (B, L) array, and their lengths; L is a multiple of round_to."""
         lengths = self.lengths[rows]
         longest = max(1, int(lengths.max(initial=0)))
@@ -85,7 +85,7 @@ class Ragged:
         return np.where(inside, self.flat[where].astype(np.int64), pad), lengths
 
 
-def by_tokens(
+def batch_by_tokens(
     lengths: np.ndarray,
     *,
     max_tokens: int,
@@ -99,7 +99,7 @@ def by_tokens(
     `lengths` is (N,), or (N, 2) for pairs, of which the longer side counts. Without a seed nothing
     is shuffled: the order is by length. `pool` examples at a time are sorted, all unless given.
 
-    >>> [rows.tolist() for rows in by_tokens(np.array([3, 1, 2, 1, 6]), max_tokens=6)]
+    >>> [rows.tolist() for rows in batch_by_tokens(np.array([3, 1, 2, 1, 6]), max_tokens=6)]
     [[1, 3, 2], [0], [4]]
     """
     sides = lengths.reshape(len(lengths), -1)
@@ -135,7 +135,7 @@ def _cut(
     return [rows for rows in np.split(order, cuts) if len(rows)]
 
 
-def windows(
+def window_batches(
     n_tokens: int, *, length: int, rows: int, seed: int, epoch: int, at_random: bool = False
 ) -> list[Rows]:
     """Where windows of a long text begin, in batches of `rows`; each window has a next token.
@@ -143,7 +143,7 @@ def windows(
     One behind the other from a new place each epoch, then shuffled; or anywhere `at_random`, as
     nanoGPT does, where an epoch is as many windows as the text has room for.
 
-    >>> [starts.tolist() for starts in windows(21, length=5, rows=2, seed=0, epoch=0)]
+    >>> [starts.tolist() for starts in window_batches(21, length=5, rows=2, seed=0, epoch=0)]
     [[4, 9], [14]]
     """
     room = n_tokens - length  # a window may begin before this: its last token needs a next one

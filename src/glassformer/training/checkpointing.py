@@ -24,13 +24,13 @@ from glassformer.errors import CheckpointError
 from glassformer.storage import UNFINISHED, to_disk
 from glassformer.training.checksums import checksum_lines, read_checksums, write_checksums
 from glassformer.training.parallel import Parallel
-from glassformer.training.state import STATE, State
+from glassformer.training.state import STATE, CheckpointState
 
 Group = Mapping[str, Tensor]
 
 
 def write_checkpoint(
-    folder: Path, groups: Mapping[str, Group], state: State, parallel: Parallel
+    folder: Path, groups: Mapping[str, Group], state: CheckpointState, parallel: Parallel
 ) -> None:
     """Groups of tensors, such as "model" and "optimizer", and the state, under one name."""
     new = folder.parent / f".{folder.name}{UNFINISHED}"
@@ -93,7 +93,7 @@ def _owned(tensor: Tensor, parallel: Parallel) -> tuple[Tensor | None, int | Non
     return (local, int(offset[0])) if len(shape) and shape[0] else (None, None)
 
 
-def _finish(new: Path, folder: Path, state: State, n_writers: int) -> None:
+def _finish(new: Path, folder: Path, state: CheckpointState, n_writers: int) -> None:
     (new / STATE).write_text(state.as_json(), "utf-8")
     to_disk(new / STATE)
     parts = [new / f"hashes-{rank}" for rank in range(n_writers)]
@@ -171,7 +171,7 @@ def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dic
 def restore_weights(model: nn.Module, get: Callable[[str], Tensor]) -> None:
     """Weights by name into a model, whichever rows this process has of them."""
     for name, place in model.state_dict().items():
-        place.copy_(like(get(name), place, name))
+        place.copy_(shard_like(get(name), place, name))
 
 
 def restore_optimizer(
@@ -186,11 +186,13 @@ def restore_optimizer(
         # Fused kernels count steps on the device, the others on the CPU.
         fused = any(group.get("fused") for group in optimizer.param_groups)
         step = found.pop("step").to(parameter.device if fused else "cpu")
-        moments = {kind: like(value, parameter, f"{name}.{kind}") for kind, value in found.items()}
+        moments = {
+            kind: shard_like(value, parameter, f"{name}.{kind}") for kind, value in found.items()
+        }
         optimizer.state[parameter] = {"step": step, **moments}
 
 
-def like(whole: Tensor, place: Tensor, name: str) -> Tensor:
+def shard_like(whole: Tensor, place: Tensor, name: str) -> Tensor:
     """A whole tensor where another is: on its device, or its rows of it in this process."""
     if whole.shape != place.shape:  # copying would repeat a single row without a word
         raise CheckpointError(

@@ -17,7 +17,7 @@ from glassformer.errors import CheckpointError
 from glassformer.storage import UNFINISHED
 from glassformer.training.checksums import SUMS, find_damage
 from glassformer.training.parallel import Parallel
-from glassformer.training.state import STATE, State, read_state
+from glassformer.training.state import STATE, CheckpointState, read_state
 
 STOP = "-stop"
 _STEP = r"(\d{8}|[1-9]\d{8,14})(-stop)?"
@@ -26,11 +26,11 @@ _UNFINISHED = re.compile(rf"\.{_STEP}(\.old)?{re.escape(UNFINISHED)}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Selected:
+class Selection:
     """The checkpoint to resume from, if there is one, and the newer ones that are damaged."""
 
     path: Path | None = None
-    state: State | None = None
+    state: CheckpointState | None = None
     damaged: tuple[tuple[Path, str], ...] = ()  # and why
 
 
@@ -50,18 +50,20 @@ class Checkpoints:
 
     def latest(self) -> Path | None:
         """The last one."""
-        return max(self.all(), key=_order, default=None)
+        return max(self.all(), key=_sort_key, default=None)
 
-    def select(self, parallel: Parallel) -> Selected:
+    def select(self, parallel: Parallel) -> Selection:
         """The newest whole checkpoint; the main process looks, and all take the same one."""
-        found, problem = Selected(), ""
+        found, problem = Selection(), ""
         if parallel.is_main:
             try:
                 found = self._newest_whole()
             except CheckpointError as error:
                 problem = str(error)
         path = found.path
-        choice = -1 if problem else 0 if path is None else 2 * step_of(path) + _is_regular(path) + 1
+        choice = (
+            -1 if problem else 0 if path is None else 2 * parse_step(path) + _is_regular(path) + 1
+        )
         mine = torch.tensor(choice if parallel.is_main else 0, device=parallel.device)
         agreed = int(parallel.sum(mine))
         if agreed < 0:
@@ -70,19 +72,21 @@ class Checkpoints:
             return found
         step, regular = divmod(agreed - 1, 2)
         path = self.path(step, regular=bool(regular))
-        return Selected(path=path, state=read_state(path))
+        return Selection(path=path, state=read_state(path))
 
-    def _newest_whole(self) -> Selected:
+    def _newest_whole(self) -> Selection:
         """Where the weights of an older checkpoint are damaged that the mean needs, one before it
         is better: from there the older one is made again."""
         damaged: list[tuple[Path, str]] = []
         second = None
         for path in reversed(self._entries()):
             try:
-                state = read_whole(path)
-                found = Selected(path=path, state=state, damaged=tuple(damaged))
+                state = read_verified(path)
+                found = Selection(path=path, state=state, damaged=tuple(damaged))
                 second = second or found
-                self.check_weights(step for step in state.progress.regular if step != step_of(path))
+                self.check_weights(
+                    step for step in state.training.regular if step != parse_step(path)
+                )
                 return found
             except CheckpointError as error:
                 damaged.append((path, str(error).removesuffix(".")))
@@ -94,7 +98,7 @@ class Checkpoints:
                 f"No checkpoint in {self.folder} is whole ({reasons}). Restore one from a copy, or "
                 "start a new run with another --out."
             )
-        return Selected()
+        return Selection()
 
     def check_weights(self, steps: Iterable[int]) -> None:
         """The weights of these regular checkpoints must be as they were written."""
@@ -106,7 +110,7 @@ class Checkpoints:
                     f"the mean that becomes model/ needs {path.name}, which is damaged: {why}."
                 )
 
-    def tidy(self, *, keep: int, averaged: Collection[int]) -> None:
+    def prune(self, *, keep: int, averaged: Collection[int]) -> None:
         """Remove what is not needed any more; the latest always stays."""
         kept = {self.latest(), *[p for p in self.all() if _is_regular(p)][-keep:]}
         needed = {self.path(step, regular=True) for step in averaged}
@@ -140,10 +144,10 @@ class Checkpoints:
                 f"{self.folder} must be a folder of checkpoints: {error.strerror}. Move it away, "
                 "or restore it."
             ) from None
-        return sorted((p for p in there if _NAME.fullmatch(p.name)), key=_order)
+        return sorted((p for p in there if _NAME.fullmatch(p.name)), key=_sort_key)
 
 
-def read_whole(path: Path) -> State:
+def read_verified(path: Path) -> CheckpointState:
     """The state of a checkpoint all of whose files are as they were written."""
     if not path.is_dir():
         raise CheckpointError("it is not a folder.")
@@ -151,8 +155,8 @@ def read_whole(path: Path) -> State:
     if why is not None:
         raise CheckpointError(f"{why}.")
     state = read_state(path)
-    if state.progress.step != step_of(path):
-        raise CheckpointError(f"{STATE} is of step {state.progress.step}.")
+    if state.training.step != parse_step(path):
+        raise CheckpointError(f"{STATE} is of step {state.training.step}.")
     return state
 
 
@@ -165,7 +169,7 @@ def _is_part(name: str) -> bool:
     return name == STATE or bool(re.fullmatch(r"[a-z]+-\d+\.safetensors", name))
 
 
-def step_of(path: Path) -> int:
+def parse_step(path: Path) -> int:
     """The step that a checkpoint's name says."""
     return int(path.name.removesuffix(STOP))
 
@@ -174,8 +178,8 @@ def _is_regular(path: Path) -> bool:
     return not path.name.endswith(STOP)
 
 
-def _order(path: Path) -> tuple[int, bool]:
-    return step_of(path), _is_regular(path)
+def _sort_key(path: Path) -> tuple[int, bool]:
+    return parse_step(path), _is_regular(path)
 
 
 def _remove(path: Path) -> None:

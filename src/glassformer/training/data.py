@@ -21,10 +21,10 @@ from glassformer.text.corpus_report import Report
 from glassformer.text.store import TokenTable, write_table
 from glassformer.text.tokenizer_training import learn_tokenizer
 from glassformer.training.checksums import checksum_lines, find_damage, write_checksums
-from glassformer.training.finetuning import origin_of
+from glassformer.training.finetuning import load_base_model
 from glassformer.training.recipe import Recipe
 
-TOGETHER = 1000  # texts that are tokenised at once
+ENCODED_TOGETHER = 1000  # texts that are tokenised at once
 COLUMNS = {
     "language": ("tokens",),
     "masked": ("tokens",),
@@ -34,7 +34,7 @@ COLUMNS = {
 
 
 @dataclass
-class Prepared:
+class TrainingData:
     """What a task works on."""
 
     tokenizer: Tokenizer
@@ -45,7 +45,7 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class TrainingExample:
     """An example: one text or a pair, its class, and where it came from."""
 
     texts: tuple[str, ...]
@@ -53,7 +53,7 @@ class Text:
     place: tuple[str, int]  # file and line
 
 
-def prepare(recipe: Recipe, folder: Path, *, has_begun: bool = False) -> None:
+def prepare_data(recipe: Recipe, folder: Path, *, has_begun: bool = False) -> None:
     """Fill the run folder with a tokenizer, tokens and a report, where they are not there yet.
 
     Once training has begun nothing is made anew: the files may have changed since.
@@ -66,7 +66,7 @@ def prepare(recipe: Recipe, folder: Path, *, has_begun: bool = False) -> None:
                 "with another --out."
             )
     if damage["tokenizer"] is not None:
-        _write_tokenizer(folder / "tokenizer", *_tokenizer(recipe))
+        _write_tokenizer(folder / "tokenizer", *_make_tokenizer(recipe))
     elif damage["tokens"] is None:
         return
     tokenizer, special = read_saved_tokenizer(folder / "tokenizer")
@@ -86,8 +86,8 @@ def prepare(recipe: Recipe, folder: Path, *, has_begun: bool = False) -> None:
     write_checksums(folder / "tokens", checksum_lines(folder / "tokens", files))
 
 
-def prepared(folder: Path) -> Prepared:
-    """What `prepare` has put into a run folder."""
+def open_data(folder: Path) -> TrainingData:
+    """What `prepare_data` has put into a run folder."""
     tokenizer, special = read_saved_tokenizer(folder / "tokenizer")
     tables = {path.stem: path for path in (folder / "tokens").glob("*.safetensors")}
     train, valid = (
@@ -99,7 +99,7 @@ def prepared(folder: Path) -> Prepared:
     for part, table in (("train", train), ("valid", valid)):
         if table is not None:
             table.check_tokens(tokenizer.vocab_size, tables[part])
-    return Prepared(
+    return TrainingData(
         tokenizer=tokenizer,
         special=special,
         train=train,
@@ -108,7 +108,7 @@ def prepared(folder: Path) -> Prepared:
     )
 
 
-def texts(recipe: Recipe, part: str, report: Report) -> Iterator[Text]:
+def read_examples(recipe: Recipe, part: str, report: Report) -> Iterator[TrainingExample]:
     """The examples for training or for validation; what is held out is in one of them alone."""
     data = recipe.data
     own = data.train if part == "train" or not data.valid else data.valid
@@ -119,7 +119,7 @@ def texts(recipe: Recipe, part: str, report: Report) -> Iterator[Text]:
                 if held_out and is_held_out(example.texts[0], held_out) != (part == "valid"):
                     continue
                 first = files.prefix + example.texts[0]
-                yield Text(
+                yield TrainingExample(
                     (first, *example.texts[1:]), example.label, (str(example.file), example.line)
                 )
 
@@ -133,11 +133,11 @@ def is_held_out(text: str, every: int) -> bool:
     return int(hashlib.md5(text.lower().encode()).hexdigest(), 16) % every == 0
 
 
-def _tokenizer(recipe: Recipe) -> tuple[Tokenizer, SpecialTokens]:
+def _make_tokenizer(recipe: Recipe) -> tuple[Tokenizer, SpecialTokens]:
     wish = recipe.tokenizer
     if wish.path is not None:
         return read_saved_tokenizer(Path(wish.path))
-    origin = origin_of(recipe)
+    origin = load_base_model(recipe)
     if origin is not None:
         return origin.tokenizer, origin.special
     documents = any(f.format not in (None, "stream") for f in recipe.data.train)
@@ -147,7 +147,7 @@ def _tokenizer(recipe: Recipe) -> tuple[Tokenizer, SpecialTokens]:
     vocab_size = wish.vocab_size
     if vocab_size is None and wish.kind not in ("characters", "words"):
         vocab_size = 8000
-    seen = (text for example in texts(recipe, "train", Report()) for text in example.texts)
+    seen = (text for example in read_examples(recipe, "train", Report()) for text in example.texts)
     prefixes = (files.prefix.strip() for files in recipe.data.train)
     return learn_tokenizer(
         seen,
@@ -158,7 +158,7 @@ def _tokenizer(recipe: Recipe) -> tuple[Tokenizer, SpecialTokens]:
         extra=list(dict.fromkeys(filter(None, prefixes))),
         lowercase=wish.lowercase,
         min_count=wish.min_count,
-        continued=wish.continued,
+        continued=wish.continuation,
     )
 
 
@@ -215,7 +215,7 @@ def _write_tokens(
     is_stream = recipe.task in ("language", "masked")
 
     def rows() -> Iterator[list[list[int]]]:
-        for example, tokens in _encoded(texts(recipe, part, report), tokenizer):
+        for example, tokens in _encode(read_examples(recipe, part, report), tokenizer):
             if most is not None and not is_stream and max(map(len, tokens)) > most:
                 skipped.append([*example.place, max(map(len, tokens))])
                 continue
@@ -250,21 +250,21 @@ def _write_tokens(
         )
 
 
-def _encoded(
-    examples: Iterable[Text], tokenizer: Tokenizer
-) -> Iterator[tuple[Text, list[list[int]]]]:
-    some: list[Text] = []
+def _encode(
+    examples: Iterable[TrainingExample], tokenizer: Tokenizer
+) -> Iterator[tuple[TrainingExample, list[list[int]]]]:
+    some: list[TrainingExample] = []
     for example in examples:
         some.append(example)
-        if len(some) == TOGETHER:
-            yield from _encoded_together(some, tokenizer)
+        if len(some) == ENCODED_TOGETHER:
+            yield from _encode_together(some, tokenizer)
             some = []
-    yield from _encoded_together(some, tokenizer)
+    yield from _encode_together(some, tokenizer)
 
 
-def _encoded_together(
-    some: list[Text], tokenizer: Tokenizer
-) -> Iterator[tuple[Text, list[list[int]]]]:
+def _encode_together(
+    some: list[TrainingExample], tokenizer: Tokenizer
+) -> Iterator[tuple[TrainingExample, list[list[int]]]]:
     left = iter(tokenizer.encode_many([text for each in some for text in each.texts]))
     for example in some:
         yield example, [next(left) for _ in example.texts]

@@ -1,4 +1,4 @@
-"""What is seen while a run runs: a bar in a terminal, plain lines elsewhere."""
+"""What is shown during a run: a progress bar in a terminal, plain lines elsewhere."""
 
 import sys
 import time
@@ -8,32 +8,36 @@ from typing import Any, Protocol, runtime_checkable
 
 @runtime_checkable
 class Display(Protocol):
-    """What the loop tells."""
+    """What the training loop reports to."""
 
     def start(self, *, step: int, steps: int) -> None: ...
+    def expect(self, steps: int) -> None: ...
     def step(self, step: int, **values: float) -> None: ...
-    def tell(self, text: str) -> None: ...
+    def announce(self, text: str) -> None: ...
     def stop(self) -> None: ...
 
 
-class Silence:
-    """No display at all: other processes than the first, and tests."""
+class SilentDisplay:
+    """Shows nothing: for tests, and for all processes but the first."""
 
     def start(self, *, step: int, steps: int) -> None:
         del step, steps
 
+    def expect(self, steps: int) -> None:
+        del steps
+
     def step(self, step: int, **values: float) -> None:
         del step, values
 
-    def tell(self, text: str) -> None:
+    def announce(self, text: str) -> None:
         del text
 
     def stop(self) -> None:
         pass
 
 
-class Lines:
-    """One line for each moment, for files and pipes."""
+class LineDisplay:
+    """A line for each report, for files and pipes."""
 
     def __init__(self, write: Callable[[str], Any] | None = None) -> None:
         self.write = write or (lambda text: sys.stderr.write(text + "\n"))
@@ -43,21 +47,24 @@ class Lines:
     def start(self, *, step: int, steps: int) -> None:
         self.steps, self.began = steps, (step, time.monotonic())
 
-    def step(self, step: int, **values: float) -> None:
-        done = (step - self.began[0]) / max(1e-9, time.monotonic() - self.began[1])
-        left = (self.steps - step) / done if done and self.steps else 0.0
-        known = "".join(f"  {name} {shown(value)}" for name, value in values.items())
-        self.write(f"step {step}/{self.steps or '?'}{known}  left {clock(left)}")
+    def expect(self, steps: int) -> None:
+        self.steps = steps
 
-    def tell(self, text: str) -> None:
+    def step(self, step: int, **values: float) -> None:
+        speed = (step - self.began[0]) / max(1e-9, time.monotonic() - self.began[1])
+        left = (self.steps - step) / speed if speed and self.steps else 0.0
+        known = "".join(f"  {name} {format_number(value)}" for name, value in values.items())
+        self.write(f"step {step}/{self.steps or '?'}{known}  left {format_duration(left)}")
+
+    def announce(self, text: str) -> None:
         self.write(text)
 
     def stop(self) -> None:
         pass
 
 
-class Bar:
-    """A bar with loss, speed and remaining time."""
+class BarDisplay:
+    """A progress bar with loss, speed and remaining time."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -76,26 +83,29 @@ class Bar:
         self.task = self.progress.add_task("", total=steps or None, completed=step, values="")
         self.progress.start()
 
+    def expect(self, steps: int) -> None:
+        self.progress.update(self.task, total=steps or None)
+
     def step(self, step: int, **values: float) -> None:
-        known = "  ".join(f"{name} {shown(value)}" for name, value in values.items())
+        known = "  ".join(f"{name} {format_number(value)}" for name, value in values.items())
         self.progress.update(self.task, completed=step, values=known)
 
-    def tell(self, text: str) -> None:
+    def announce(self, text: str) -> None:
         self.progress.console.print(text)
 
     def stop(self) -> None:
         self.progress.stop()
 
 
-def display() -> Display:
-    """A bar where standard error is a terminal, else lines."""
-    return Bar() if sys.stderr.isatty() else Lines()
+def choose_display() -> Display:
+    """A bar if standard error is a terminal, lines otherwise."""
+    return BarDisplay() if sys.stderr.isatty() else LineDisplay()
 
 
-def shown(value: float) -> str:
+def format_number(value: float) -> str:
     """A number with as many digits as one can read.
 
-    >>> shown(7.31234), shown(81234.0), shown(0.000125)
+    >>> format_number(7.31234), format_number(81234.0), format_number(0.000125)
     ('7.312', '81,234', '0.000125')
     """
     if abs(value) >= 1000:
@@ -103,10 +113,10 @@ def shown(value: float) -> str:
     return f"{value:.4g}"
 
 
-def clock(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Hours, minutes and seconds.
 
-    >>> clock(3725.0)
+    >>> format_duration(3725.0)
     '1:02:05'
     """
     whole = int(seconds)

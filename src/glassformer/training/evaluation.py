@@ -8,7 +8,7 @@ import torch
 
 from glassformer.errors import ConfigError
 from glassformer.generation import add_language_tag
-from glassformer.training.batches import Ragged, by_tokens
+from glassformer.training.batches import Ragged, batch_by_tokens
 from glassformer.training.loss import count_hits, cross_entropy_sum
 from glassformer.training.scores import score_translations, translate_all
 from glassformer.training.tasks.translation import pair_batch, start_token, translation_logits
@@ -54,7 +54,7 @@ def translation_loss(model: Any, pairs: Sequence[tuple[str, str]]) -> dict[str, 
     pad = 0 if model.special.pad is None else model.special.pad
     start, device = start_token(model.special), next(model.parameters()).device
     loss, hits, n = 0.0, 0, 0
-    for rows in by_tokens(lengths, max_tokens=max(4096, int(lengths.max()))):
+    for rows in batch_by_tokens(lengths, max_tokens=max(4096, int(lengths.max()))):
         batch = pair_batch((sides[0], sides[1]), rows, start=start, pad=pad).to(device)
         logits = translation_logits(model, batch.tensors)
         loss += float(cross_entropy_sum(logits, batch.tensors["targets"]))

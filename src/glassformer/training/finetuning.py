@@ -1,10 +1,10 @@
-"""Runs that begin with a saved model instead of random weights: fine-tuning.
+"""Fine-tuning: runs that start from a saved model instead of random weights.
 
     [model]
-    from = "reader"                    any that `gf.load` reads
-    dropout = { residual = 0.1 }       the rest of its shape is its own, and so is its tokenizer
+    from = "reader"                    any model that `gf.load` reads
+    dropout = { residual = 0.1 }       it keeps its other settings, and its tokenizer
 
-What a task needs on top of it and it does not have, such as a matrix for classes, is new.
+What the task needs and the model lacks, such as a classification head, is initialized afresh.
 """
 
 from dataclasses import replace
@@ -16,6 +16,7 @@ import torch
 from glassformer.errors import ConfigError
 from glassformer.models import Config, Dropout, build
 from glassformer.models.checkpoints import load
+from glassformer.settings import as_plain, quote, read_settings
 from glassformer.training.recipe import Recipe
 
 CHANGEABLE = ("from", "dropout")
@@ -27,36 +28,36 @@ FAMILIES = {
 }
 
 
-def origin_of(recipe: Recipe) -> Any:
-    """The saved model that a recipe begins with, or None."""
+def load_base_model(recipe: Recipe) -> Any:
+    """Load the model that a recipe fine-tunes; None if it starts from random weights."""
     name = recipe.model.get("from")
     if name is None:
         return None
     if not isinstance(name, str):
-        raise ConfigError(f"model.from must name a saved model; got {name!r}.")
+        raise ConfigError(f"model.from must name a saved model; got {quote(name)}.")
     fixed = [key for key in recipe.model if key not in CHANGEABLE]
     if fixed:
         raise ConfigError(
-            f"A run that begins with a saved model keeps its shape; got model.{fixed[0]}. Leave it "
-            "out, or begin with random weights, without model.from."
+            f"Fine-tuning keeps the shape of the saved model; got model.{fixed[0]}. Remove it, or "
+            "remove model.from to start from random weights."
         )
-    origin, family = _loaded(name), FAMILIES[recipe.task]
-    if origin.config.family != family:
+    base, family = _load(name), FAMILIES[recipe.task]
+    if base.config.family != family:
         raise ConfigError(
-            f"The task {recipe.task!r} must have a model of the family {family!r}; {name} is of "
-            f"{origin.config.family!r}."
+            f"The task {recipe.task!r} needs a model of the family {family!r}; {name} is of "
+            f"{base.config.family!r}."
         )
-    several = origin.tokenizer.languages if recipe.task == "translation" else ()
+    several = base.tokenizer.languages if recipe.task == "translation" else ()
     if several and any(not files.prefix for files in recipe.data.train):
         raise ConfigError(
-            f"{name} writes {' and '.join(several)}; which one, must be told. Use --to "
+            f"{name} translates into {' and '.join(several)}; say which. Use --to "
             f'{several[0]}, or in a recipe prefix = "<{several[0]}> " for each of data.train.'
         )
-    return origin
+    return base
 
 
-@lru_cache(maxsize=1)  # its tokenizer is asked for first, its weights later
-def _loaded(name: str) -> Any:
+@lru_cache(maxsize=1)  # preparing the data needs its tokenizer, building the model its weights
+def _load(name: str) -> Any:
     model: Any = load(name, dtype=torch.float32)
     if not isinstance(model.config, Config) or model.tokenizer is None:
         what = "an LSTM" if not isinstance(model.config, Config) else "a model without a tokenizer"
@@ -64,20 +65,22 @@ def _loaded(name: str) -> Any:
     return model
 
 
-def continued(recipe: Recipe, origin: Any, vocab_size: int, classes: tuple[str, ...]) -> Any:
-    """A model with the saved weights, and with the recipe's dropout and classes."""
-    config: Config = origin.config
+def build_finetuned(recipe: Recipe, base: Any, vocab_size: int, classes: tuple[str, ...]) -> Any:
+    """A model with the weights of `base`, and with the recipe's dropout and classes."""
+    config: Config = base.config
     if vocab_size > config.vocab_size:
         raise ConfigError(
-            f"Tokens must be those that {recipe.model['from']} knows, {config.vocab_size:,}; the "
-            f"tokenizer has {vocab_size:,}. Leave tokenizer.path out."
+            f"{recipe.model['from']} knows {config.vocab_size:,} tokens, but the tokenizer has "
+            f"{vocab_size:,}. Remove tokenizer.path."
         )
-    dropout = Dropout(**{**config.as_dict()["dropout"], **recipe.model.get("dropout", {})})
+    changes = recipe.model.get("dropout", {})
+    read_settings(Dropout, changes, "The recipe", "model.dropout.")  # rejects what does not fit
+    dropout = Dropout(**as_plain(config.dropout) | changes)
     output = config.output
     if recipe.task in ("classification", "masked"):
         output = replace(output, masked_tokens=recipe.task == "masked", classes=classes)
     model: Any = build(replace(config, dropout=dropout, output=output))
-    own, known = model.state_dict(), origin.state_dict()
+    own, known = model.state_dict(), base.state_dict()
     fits = {n: t for n, t in known.items() if n in own and t.shape == own[n].shape}
     model.load_state_dict({**own, **fits})
     return model

@@ -12,7 +12,7 @@ Initial = Literal["ours", "xavier", "gpt2"]
 
 
 @torch.no_grad()
-def initialise(model: nn.Module, kind: Initial) -> None:
+def initialize_weights(model: nn.Module, kind: Initial) -> None:
     """Draw the weights of a fresh model anew.
 
     ::
@@ -24,7 +24,7 @@ def initialise(model: nn.Module, kind: Initial) -> None:
                   (Radford et al. 2019, §2.3)
 
     >>> layer = nn.Linear(600, 600)
-    >>> initialise(layer, "xavier")
+    >>> initialize_weights(layer, "xavier")
     >>> layer.weight.detach().abs().max()  # √(6 / 1200)
     tensor(0.0707)
     """

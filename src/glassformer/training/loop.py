@@ -1,58 +1,56 @@
-"""The loop: batches to losses to weights, with everything that happens in between.
+"""The training loop: batches to losses to weights, and everything due in between.
 
     step ─ seeded by (seed, step, rank) ─ forward ─ backward ─ clip ─ update ─┐
-      ▲       every so often: look, validate, film, save                      │
+      ▲       at intervals: log, evaluate, record a snapshot, save            │
       └───────────────────────────────────────────────────────────────────────┘
 
-Losses stay on the device until somebody looks, and nothing is saved before they were looked at.
+Losses stay on the device until they are logged, and nothing is saved before they are checked.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
-from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
+from torch import Tensor
 
 from glassformer.errors import CheckpointError
-from glassformer.layers import Block
 from glassformer.storage import rename_free
 from glassformer.training.averaging import MovingAverage, mean_weights
 from glassformer.training.checkpointing import (
     SavedTensors,
-    like,
     optimizer_tensors,
     restore_optimizer,
     restore_weights,
+    shard_like,
     write_checkpoint,
 )
-from glassformer.training.checkpoints import Selected, step_of
+from glassformer.training.checkpoints import Selection, parse_step
 from glassformer.training.display import Display
-from glassformer.training.loss_readout import Bad, Losses
+from glassformer.training.loss_readout import LossReadout, NonFiniteLoss
 from glassformer.training.metrics import FILE as METRICS
 from glassformer.training.metrics import Metrics
+from glassformer.training.model_building import recompute_blocks
 from glassformer.training.optimizer import clip_gradients
 from glassformer.training.parallel import Parallel
-from glassformer.training.precision import computing, gradient_scaler
-from glassformer.training.prefetch import Ahead
-from glassformer.training.recipe import Recipe, Save
-from glassformer.training.run_folder import RunFolder, explain_stop, whole_state
-from glassformer.training.snapshots import forget_samples, take_picture
-from glassformer.training.state import Progress, Seal, State
-from glassformer.training.step_plan import Work, seed_step, steps_from
-from glassformer.training.stop_signal import Bell, Interrupted
+from glassformer.training.precision import autocast, gradient_scaler
+from glassformer.training.prefetch import Prefetch
+from glassformer.training.recipe import Recipe, SaveSettings
+from glassformer.training.run_folder import RunFolder, explain_divergence, gather_weights
+from glassformer.training.snapshots import discard_samples_after, record_snapshot
+from glassformer.training.state import CheckpointState, FileDigest, TrainingState
+from glassformer.training.step_plan import TrainingStep, plan_steps, seed_step
+from glassformer.training.stop_signal import StopSignal, TrainingInterrupted
 from glassformer.training.tasks import Objective, Task
 from glassformer.training.tasks.task import validate
 
-AHEAD = 4  # steps whose batches are made beforehand
-SAVED_EVERY = 1000  # steps, unless a recipe says otherwise
+PREFETCHED_STEPS = 4
+SAVED_EVERY = 1000  # steps, unless the recipe says otherwise
 
 
 class Trainer:
-    """One run of a recipe; `run` trains to the end, `finish` makes the model."""
+    """One run of a recipe: `run` trains to the end, `finish` saves and scores the model."""
 
     def __init__(
         self,
@@ -76,131 +74,161 @@ class Trainer:
         self.average = MovingAverage(self.model, decay=recipe.save.ema) if recipe.save.ema else None
         self.scaler = gradient_scaler(recipe.compute.precision, parallel.device)
         self.compute = torch.compile(self.objective) if recipe.compute.compile else self.objective
-        self.progress = Progress()
-        self.selected = Selected()
+        self.state = TrainingState()
+        self.selected = Selection()
         self.schedule = recipe.full_schedule
-        self.losses = Losses(parallel)
+        self.losses = LossReadout(parallel)
 
     def restore(self) -> None:
-        """Continue from the newest whole checkpoint, where there is one."""
-        found = self.folder.checkpoints.select(self.parallel)
-        self.selected = found
-        if found.path is None or found.state is None:
+        """Continue from the newest intact checkpoint, if there is one."""
+        selected = self.folder.checkpoints.select(self.parallel)
+        self.selected = selected
+        if selected.path is None or selected.state is None:
             return
-        self.progress = found.state.progress
-        restore_weights(self.model, SavedTensors(found.path, "model").get)
-        restore_optimizer(self.model, self.optimizer, SavedTensors(found.path, "optimizer"))
+        self.state = selected.state.training
+        restore_weights(self.model, SavedTensors(selected.path, "model").get)
+        restore_optimizer(self.model, self.optimizer, SavedTensors(selected.path, "optimizer"))
         if self.average is not None:
-            saved = SavedTensors(found.path, "average")
+            saved = SavedTensors(selected.path, "average")
             self.average.weights = {
-                name: like(saved.get(name), place, name)
+                name: shard_like(saved.get(name), place, name)
                 for name, place in self.average.weights.items()
             }
-        if self.progress.scaler:
-            self.scaler.load_state_dict(self.progress.scaler)
+        if self.state.scaler:
+            self.scaler.load_state_dict(self.state.scaler)
 
-    def _clear_up(self) -> None:
-        """Put away what was left after the checkpoint from which the run continues."""
-        p, checkpoints, state = self.progress, self.folder.checkpoints, self.selected.state
+    def _discard_leftovers(self) -> None:
+        """Set aside what lies beyond the checkpoint from which the run continues."""
+        step, saved = self.state.step, self.selected.state
         for path, why in self.selected.damaged:
             kept = rename_free(path, "damaged")
-            self.display.tell(
+            self.display.announce(
                 f"Checkpoint {path.name} cannot be used: {why}. It is kept as {kept.name}; the "
-                f"run continues from step {p.step}."
+                f"run continues from step {step}."
             )
-        checkpoints.remove_unfinished()
-        if p.best is not None and not (self.folder.path / "best").exists():
-            self.display.tell("best/ is missing: the next evaluation that is better saves it.")
-        if state is None and (self.folder.path / METRICS).exists():
-            self.display.tell("There is no checkpoint yet: the run starts again at step 0.")
-        seal = None if state is None else state.metrics
+        self.folder.checkpoints.remove_unfinished()
+        if self.state.best is not None and not (self.folder.path / "best").exists():
+            self.display.announce("best/ is missing; the next better evaluation saves it again.")
+        if saved is None and (self.folder.path / METRICS).exists():
+            self.display.announce("There is no checkpoint yet: the run starts again at step 0.")
         self.metrics = Metrics(
-            self.folder.path, step=p.step, seal=seal, tensorboard=self.recipe.show.tensorboard
+            self.folder.path,
+            step=step,
+            digest=None if saved is None else saved.metrics,
+            tensorboard=self.recipe.show.tensorboard,
         )
         if self.metrics.problem:
-            self.display.tell(self.metrics.problem)
-        forget_samples(self.folder.film, p.step)
+            self.display.announce(self.metrics.problem)
+        discard_samples_after(self.folder.snapshots, step)
 
     def run(self) -> None:
-        """Train until the recipe's end; Ctrl-C saves first, and raises Interrupted."""
-        p, until = self.progress, self.recipe.until
+        """Train to the end of the recipe; Ctrl-C saves first and raises TrainingInterrupted."""
+        s, n = self.state, self.recipe.batches.accumulate
         if self.parallel.is_main:
-            self._clear_up()
-        self.display.tell(self.task.described())
-        self.display.start(step=p.step, steps=self._expected_steps())
-        n = self.recipe.batches.accumulate
-        steps = steps_from(self.task, self.parallel, epoch=p.epoch, index=p.index, accumulate=n)
-        work = Ahead(steps, n=AHEAD)
-        self.losses.rest()
+            self._discard_leftovers()
+        self.display.announce(self.task.describe())
+        self.expected = self._expected_steps(-(-len(self.task.order(s.epoch)) // n))
+        self.display.start(step=s.step, steps=self.expected)
+        steps = plan_steps(self.task, self.parallel, epoch=s.epoch, index=s.index, accumulate=n)
+        prefetched = Prefetch(steps, n=PREFETCHED_STEPS)
+        self.losses.restart_clock()
         try:
-            with Bell().listening() as bell, work:
+            with StopSignal().catch() as stop, prefetched:
                 while not self._is_over():
-                    each = next(work)
-                    self._step(each)
-                    p.step, p.epoch, p.index = p.step + 1, each.epoch, each.index + 1
-                    if each.is_last:
-                        p.epoch, p.index = each.epoch + 1, 0
-                    self._between(each.is_last)
-                    if self._is_rung(bell):
-                        self._save_last()
-                        raise Interrupted(
-                            f"Stopped and saved after step {p.step} of {until.steps or '?'}. "
-                            f"Continue with: glassformer train --resume --out {self.folder.path}"
-                        )
+                    step = next(prefetched)
+                    self._update(step)
+                    s.step, s.epoch, s.index = s.step + 1, step.epoch, step.index + 1
+                    if step.is_last:
+                        s.epoch, s.index = step.epoch + 1, 0
+                        self._expect(self._expected_steps(step.n_in_epoch))
+                    self._run_due_actions(step.is_last)
+                    if self._should_stop(stop):
+                        self._stop_early()
+            self._expect(s.step)
+            self._log_losses()
         finally:
             self.display.stop()
 
     def finish(self) -> dict[str, float]:
-        """Save the last state, make model/ of it, and score that."""
-        if self.progress.step:
+        """Save the last checkpoint, then save and score model/."""
+        if self.state.step:
             self._save_last()
-        recipe, state = self.recipe, None
         if self.average is not None:
             self.average.swap(self.model)
-        elif recipe.save.average > 1:
-            paths = self._averaged_paths()
+        elif self.recipe.save.average > 1:
+            paths = self._checkpoints_to_average()
             states = [SavedTensors(path, "model").all() for path in paths]
             if states:
-                state = mean_weights(states)
-                restore_weights(self.model, state.__getitem__)
+                restore_weights(self.model, mean_weights(states).__getitem__)
         scores = self._scores()
-        state = whole_state(self.model)
+        weights = gather_weights(self.model)
         if self.parallel.is_main:
-            self.folder.save_model("model", self.model, state)
+            self.folder.save_model("model", self.model, weights)
+            self.folder.remove_latest()  # model/ replaces it
             final = {f"final_{name}": value for name, value in scores.items()}
-            self.metrics.add(step=self.progress.step, epoch=self.progress.epoch, **final)
+            self.metrics.add(step=self.state.step, epoch=self.state.epoch, **final)
         self.parallel.barrier()
         return scores
 
-    def _expected_steps(self) -> int:
-        until = self.recipe.until
+    def _expected_steps(self, n_in_epoch: int) -> int:
+        """How many steps the run takes if all its epochs have so many, and patience lasts."""
+        s, until = self.state, self.recipe.until
         if until.epochs is None:
             return until.steps or 0
-        per_epoch = -(-len(self.task.order(0)) // self.recipe.batches.accumulate)
-        return min(until.steps or 1 << 62, until.epochs * per_epoch)
+        by_epochs = s.step - s.index + max(0, until.epochs - s.epoch) * n_in_epoch
+        return by_epochs if until.steps is None else min(until.steps, by_epochs)
+
+    def _expect(self, steps: int) -> None:
+        if steps != self.expected:
+            self.expected = steps
+            self.display.expect(steps)
 
     def _is_over(self) -> bool:
-        p, until = self.progress, self.recipe.until
+        s, until = self.state, self.recipe.until
         return (
-            (until.steps is not None and p.step >= until.steps)
-            or (until.epochs is not None and p.epoch >= until.epochs)
-            or (0 < until.patience <= p.stale)
+            (until.steps is not None and s.step >= until.steps)
+            or (until.epochs is not None and s.epoch >= until.epochs)
+            or (0 < until.patience <= s.stale)
         )
 
-    def _step(self, work: Work) -> None:
-        recipe, step = self.recipe, self.progress.step
-        seed_step(recipe.seed, step, self.parallel.rank)
-        rate = self.schedule.rate(step)
+    def _should_stop(self, stop: StopSignal) -> bool:
+        if self.parallel.world_size == 1:
+            return stop.is_set
+        if self.state.step % self.recipe.show.every:  # agreeing costs a message to all processes
+            return False
+        return bool(
+            self.parallel.sum(torch.tensor(float(stop.is_set), device=self.parallel.device))
+        )
+
+    def _stop_early(self) -> NoReturn:
+        """Save a checkpoint to resume from and the weights to use meanwhile, then stop."""
+        self._save_last()
+        with self._using_average():
+            weights = gather_weights(self.model)
+        if self.parallel.is_main:
+            self.folder.save_model("latest", self.model, weights)
+        self.parallel.barrier()
+        raise TrainingInterrupted(
+            f"Stopped and saved after step {self.state.step} of {self.expected}. The model is "
+            f"usable now: --model {self.folder.path}. "
+            f"Continue with: glassformer train --resume --out {self.folder.path}"
+        )
+
+    def _update(self, step: TrainingStep) -> None:
+        """Forward, backward and one update of the weights, with gradient accumulation."""
+        recipe, n_done = self.recipe, self.state.step
+        seed_step(recipe.seed, n_done, self.parallel.rank)
+        rate = self.schedule.rate(n_done)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         total: Tensor | None = None
-        for i, batch in enumerate(work.batches):
+        for i, batch in enumerate(step.batches):
             tensors = batch.to(self.parallel.device).tensors
-            is_last = i + 1 == len(work.batches)
-            with self.parallel.gathering(self.objective, is_last=is_last):
-                with computing(recipe.compute.precision, self.parallel.device):
+            is_last = i + 1 == len(step.batches)
+            with self.parallel.gradient_sync(self.objective, is_last=is_last):
+                with autocast(recipe.compute.precision, self.parallel.device):
                     loss = self.compute(tensors)
-                self.scaler.scale(loss * (self.parallel.scale / work.n_targets)).backward()
+                self.scaler.scale(loss * (self.parallel.scale / step.n_targets)).backward()
             total = loss.detach() if total is None else total + loss.detach()
         self.scaler.unscale_(self.optimizer)
         norm = clip_gradients(self.model.parameters(), recipe.optimizer.clip)
@@ -208,120 +236,119 @@ class Trainer:
         self.scaler.update()
         self.optimizer.zero_grad(set_to_none=True)
         if self.average is not None:
-            self.average.update(self.model, n=step + 1)
+            self.average.update(self.model, n=n_done + 1)
         assert total is not None
-        self.losses.add(step + 1, total / work.n_targets, norm, work)
+        self.losses.add(n_done + 1, total / step.n_targets, norm, step)
 
-    def _between(self, is_epoch: bool) -> None:
-        """What is due after a step."""
-        recipe, p = self.recipe, self.progress
-        if p.step % recipe.show.every == 0:
-            self._look()
-        ended = is_epoch and p.epoch
-        if _is_due(p.step, ended, recipe.evaluate):
-            self._look()
+    def _run_due_actions(self, is_epoch_end: bool) -> None:
+        recipe, s = self.recipe, self.state
+        if s.step % recipe.show.every == 0:
+            self._log_losses()
+        ended_epoch = is_epoch_end and s.epoch
+        if _is_due(s.step, ended_epoch, recipe.evaluate):
+            self._log_losses()
             self._evaluate()
-        if recipe.film.every and p.step % recipe.film.every == 0:
-            self._take_picture()
-        if _is_due(p.step, ended, recipe.save):
+        if recipe.snapshots.every and s.step % recipe.snapshots.every == 0:
+            self._record_snapshot()
+        if _is_due(s.step, ended_epoch, recipe.save):
             self._save(regular=True)
 
-    def _look(self) -> None:
-        """Read losses from the device, make sure that they are numbers, and tell them."""
-        p = self.progress
+    def _log_losses(self) -> None:
+        """Read the losses from the device, check that they are finite, and log their mean."""
+        s = self.state
         try:
             # The scaler of float16 is there to meet infinite gradients.
-            told = self.losses.read(gradients=not self.scaler.is_enabled())
-        except Bad as bad:
-            self._give_up(bad)
-        if not told:
+            means = self.losses.read(check_gradients=not self.scaler.is_enabled())
+        except NonFiniteLoss as bad:
+            self._fail_on_bad_loss(bad)
+        if not means:
             return
-        told["lr"] = self.schedule.rate(p.step - 1)
+        means["lr"] = self.schedule.rate(s.step - 1)
         if self.parallel.is_main:
-            self.metrics.add(step=p.step, epoch=p.epoch, **told)
-        told.pop("norm")
-        self.display.step(p.step, **told)
+            self.metrics.add(step=s.step, epoch=s.epoch, **means)
+        means.pop("norm")
+        self.display.step(s.step, **means)
 
-    def _give_up(self, bad: Bad) -> NoReturn:
-        places = [place for rows in bad.work.rows for place in self.task.places(rows)]
+    def _fail_on_bad_loss(self, bad: NonFiniteLoss) -> NoReturn:
+        places = [place for rows in bad.step.rows for place in self.task.locate(rows)]
         if self.parallel.is_main:
             self.folder.save_bad_batch(
-                step=bad.step,
-                epoch=bad.work.epoch,
+                step=bad.number,
+                epoch=bad.step.epoch,
                 value=str(bad.value),
                 places=places,
-                tensors=[{n: t.tolist() for n, t in b.tensors.items()} for b in bad.work.batches],
+                tensors=[{n: t.tolist() for n, t in b.tensors.items()} for b in bad.step.batches],
             )
-        raise explain_stop(bad.step, places, self.folder.path, bad.value) from None
+        raise explain_divergence(bad.number, places, self.folder.path, bad.value) from None
 
     def _scores(self) -> dict[str, float]:
-        with torch.no_grad(), computing(self.recipe.compute.precision, self.parallel.device):
+        with torch.no_grad(), autocast(self.recipe.compute.precision, self.parallel.device):
             scores = validate(self.objective, self.task, self.parallel)
         if self.parallel.world_size == 1:
-            scores |= self.task.more_scores(self.model)
+            scores |= self.task.extra_scores(self.model)
         return scores
 
     def _evaluate(self) -> None:
-        p, recipe = self.progress, self.recipe
-        with self._averaged():
+        s, recipe = self.state, self.recipe
+        with self._using_average():
             scores = self._scores()
             if not scores:
                 return
             name = recipe.evaluate.best
             value = scores[name] if name in scores else scores["loss"]
             lower = name == "loss" or name not in scores
-            is_better = p.best is None or (value < p.best if lower else value > p.best)
-            p.stale = 0 if is_better else p.stale + 1
+            is_better = s.best is None or (value < s.best if lower else value > s.best)
+            s.stale = 0 if is_better else s.stale + 1
             if is_better:
-                p.best = value
-                state = whole_state(self.model)
+                s.best = value
+                weights = gather_weights(self.model)
                 if self.parallel.is_main:
-                    self.folder.save_model("best", self.model, state)
+                    self.folder.save_model("best", self.model, weights)
         if self.parallel.is_main:
-            told = {f"valid_{name}": value for name, value in scores.items()}
-            self.metrics.add(step=p.step, epoch=p.epoch, **told)
-        shown = "  ".join(f"{name} {value:.4g}" for name, value in scores.items())
-        self.display.tell(f"step {p.step}  epoch {p.epoch}  {shown}{'  best' * is_better}")
-        self.losses.rest()
+            valid = {f"valid_{name}": value for name, value in scores.items()}
+            self.metrics.add(step=s.step, epoch=s.epoch, **valid)
+        values = "  ".join(f"{name} {value:.4g}" for name, value in scores.items())
+        self.display.announce(f"step {s.step}  epoch {s.epoch}  {values}{'  best' * is_better}")
+        if 0 < recipe.until.patience <= s.stale:
+            self.display.announce(f"Stopping early: no better score in {s.stale} evaluations.")
+        self.losses.restart_clock()
 
-    def _take_picture(self) -> None:
-        film = self.recipe.film
-        if self.parallel.world_size > 1 or not film.text:
+    def _record_snapshot(self) -> None:
+        wanted, step = self.recipe.snapshots, self.state.step
+        if self.parallel.world_size > 1 or not wanted.text:
             return
-        sample = take_picture(
-            self.folder.film, self.model, self.task, film.text, self.progress.step
-        )
+        sample = record_snapshot(self.folder.snapshots, self.model, self.task, wanted.text, step)
         if sample:
-            self.display.tell(f"step {self.progress.step}  {sample}")
+            self.display.announce(f"step {step}  {sample}")
 
     def _save_last(self) -> None:
-        """Save where the run ends, unless a checkpoint of this step is there."""
+        """Save a checkpoint of the last step, unless there is one."""
         latest = self.folder.checkpoints.latest()
-        if latest is None or step_of(latest) != self.progress.step:
+        if latest is None or parse_step(latest) != self.state.step:
             self._save(regular=False)
 
     def _save(self, *, regular: bool) -> None:
-        self._look()
-        p, save = self.progress, self.recipe.save
-        p.scaler = self.scaler.state_dict()
+        self._log_losses()
+        s, save = self.state, self.recipe.save
+        s.scaler = self.scaler.state_dict()
         if regular:
-            p.regular = [*p.regular, p.step][-save.average :] if save.average > 1 else []
+            s.regular = [*s.regular, s.step][-save.average :] if save.average > 1 else []
         groups = {
             "model": dict(self.model.state_dict()),
             "optimizer": optimizer_tensors(self.model, self.optimizer),
         }
         if self.average is not None:
             groups["average"] = self.average.weights
-        path = self.folder.checkpoints.path(p.step, regular=regular)
-        seal = self.metrics.seal() if self.parallel.is_main else Seal(size=0, sha256="")
-        write_checkpoint(path, groups, State(progress=p, metrics=seal), self.parallel)
+        path = self.folder.checkpoints.path(s.step, regular=regular)
+        digest = self.metrics.digest() if self.parallel.is_main else FileDigest(size=0, sha256="")
+        write_checkpoint(path, groups, CheckpointState(training=s, metrics=digest), self.parallel)
         if self.parallel.is_main:
-            self.folder.checkpoints.tidy(keep=save.keep, averaged=p.regular)
-        self.losses.rest()
+            self.folder.checkpoints.prune(keep=save.keep, averaged=s.regular)
+        self.losses.restart_clock()
 
-    def _averaged_paths(self) -> list[Path]:
-        """The checkpoints that model/ is the mean of; the main process checks them for all."""
-        steps, problem, checkpoints = self.progress.regular, "", self.folder.checkpoints
+    def _checkpoints_to_average(self) -> list[Path]:
+        """The checkpoints whose mean becomes model/; the main process verifies them for all."""
+        steps, problem, checkpoints = self.state.regular, "", self.folder.checkpoints
         if self.parallel.is_main:
             try:
                 checkpoints.check_weights(steps)
@@ -336,8 +363,8 @@ class Trainer:
         return [checkpoints.path(step, regular=True) for step in steps]
 
     @contextmanager
-    def _averaged(self) -> Iterator[None]:
-        """Evaluate what model/ would be, where that is the moving average."""
+    def _using_average(self) -> Iterator[None]:
+        """Compute with the moving average of the weights (EMA), if the recipe keeps one."""
         if self.average is None:
             yield
             return
@@ -347,24 +374,10 @@ class Trainer:
         finally:
             self.average.swap(self.model)
 
-    def _is_rung(self, bell: Bell) -> bool:
-        if self.parallel.world_size == 1:
-            return bell.rang
-        if self.progress.step % self.recipe.show.every:  # agreeing costs a message to all
-            return False
-        return bool(self.parallel.sum(torch.tensor(float(bell.rang), device=self.parallel.device)))
-
-
-def recompute_blocks(model: nn.Module) -> None:
-    """Let each block forget what is inside it, and compute it again on the way back."""
-    for part in model.modules():
-        if isinstance(part, Block):
-            part.forward = partial(checkpoint, part.forward, use_reentrant=False)
-
 
 def _is_due(step: int, ended_epoch: int, when: Any) -> bool:
     every = when.every_steps
-    if isinstance(when, Save) and every is None and when.every_epochs is None:
+    if isinstance(when, SaveSettings) and every is None and when.every_epochs is None:
         every = SAVED_EVERY
     by_steps = every and step % every == 0
     return bool(

@@ -1,4 +1,4 @@
-"""Losses that wait on the device until somebody looks: reading one makes a GPU wait."""
+"""Losses stay on the device until they are logged: reading one makes a GPU wait."""
 
 import math
 import time
@@ -8,68 +8,70 @@ import torch
 from torch import Tensor
 
 from glassformer.training.parallel import Parallel
-from glassformer.training.step_plan import Work
+from glassformer.training.step_plan import TrainingStep
 
 
 @dataclass
-class Unread:
-    """A step nobody has looked at."""
+class PendingLoss:
+    """The loss of a step, not read from the device yet."""
 
-    step: int
+    number: int
     loss: Tensor  # this process's part of the mean over all targets
     norm: Tensor
-    work: Work
+    step: TrainingStep
 
 
 @dataclass
-class Bad(Exception):
-    """A step whose loss or gradient is no number."""
+class NonFiniteLoss(Exception):
+    """A step whose loss or gradient is NaN or infinite."""
 
-    step: int
+    number: int
     value: float
-    work: Work
+    step: TrainingStep
 
 
-class Losses:
-    """The steps since the last look."""
+class LossReadout:
+    """The losses since they were last read."""
 
     def __init__(self, parallel: Parallel) -> None:
         self.parallel = parallel
-        self.unread: list[Unread] = []
-        self.rest()
+        self.pending: list[PendingLoss] = []
+        self.restart_clock()
 
-    def add(self, step: int, loss: Tensor, norm: Tensor, work: Work) -> None:
-        self.unread.append(Unread(step, loss.detach(), norm.detach(), work))
+    def add(self, number: int, loss: Tensor, norm: Tensor, step: TrainingStep) -> None:
+        self.pending.append(PendingLoss(number, loss.detach(), norm.detach(), step))
 
-    def rest(self) -> None:
-        """What was done until now counts as no training time."""
+    def restart_clock(self) -> None:
+        """Leave evaluating and saving out of the measured speed."""
         self.since = time.monotonic()
 
-    def read(self, *, gradients: bool = True) -> dict[str, float]:
-        """Mean loss and gradient length, and speed; raises Bad at the first that is no number.
+    def read(self, *, check_gradients: bool = True) -> dict[str, float]:
+        """Mean loss, gradient norm and speed; raises NonFiniteLoss at the first that is not finite.
 
-        float16 skips steps of infinite gradients by itself: `gradients=False` passes over them.
+        The gradient scaler of float16 skips steps with infinite gradients by itself:
+        `check_gradients=False` lets them pass.
         """
-        if not self.unread:
+        if not self.pending:
             return {}
-        norms = [_whole(each.norm) for each in self.unread]
-        values = torch.stack([torch.stack([e.loss for e in self.unread]), torch.stack(norms)])
+        norms = [_gather(each.norm) for each in self.pending]
+        values = torch.stack([torch.stack([e.loss for e in self.pending]), torch.stack(norms)])
         losses = self.parallel.sum(values[0]).tolist()
         lengths = values[1].tolist()
-        for each, loss, length in zip(self.unread, losses, lengths, strict=True):
-            if not math.isfinite(loss) or (gradients and not math.isfinite(length)):
-                raise Bad(each.step, length if math.isfinite(loss) else loss, each.work)
+        for each, loss, length in zip(self.pending, losses, lengths, strict=True):
+            if not math.isfinite(loss) or (check_gradients and not math.isfinite(length)):
+                value = length if math.isfinite(loss) else loss
+                raise NonFiniteLoss(each.number, value, each.step)
         seconds = max(1e-9, time.monotonic() - self.since)
-        n_tokens = sum(each.work.n_tokens for each in self.unread)
-        told = {
+        n_tokens = sum(each.step.n_tokens for each in self.pending)
+        means = {
             "loss": sum(losses) / len(losses),
             "norm": sum(lengths) / len(lengths),
             "tokens_per_s": float(round(n_tokens / seconds)),
         }
-        self.unread.clear()
-        self.rest()
-        return told
+        self.pending.clear()
+        self.restart_clock()
+        return means
 
 
-def _whole(norm: Tensor) -> Tensor:
+def _gather(norm: Tensor) -> Tensor:
     return norm.full_tensor() if hasattr(norm, "full_tensor") else norm  # type: ignore[attr-defined]

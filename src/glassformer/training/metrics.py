@@ -9,51 +9,56 @@ from typing import Any
 
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.storage import read_regular, sha256, special_kind, to_disk, whole_file
-from glassformer.training.state import Seal
+from glassformer.training.state import FileDigest
 
 FILE = "metrics.jsonl"
 
 
 class Metrics:
-    """Appends to metrics.jsonl; a resumed run first drops what came after its checkpoint.
+    """Appends to metrics.jsonl; a resumed run first drops what is newer than its checkpoint.
 
     ::
 
         {"step": 50, "epoch": 1, "loss": 7.31, "lr": 0.000125, "norm": 1.9, "tokens_per_s": 81000}
         {"step": 50, "epoch": 1, "valid_loss": 6.98, "valid_perplexity": 1075.1}
 
-    `seal` is what the checkpoint knows of the file. Where the file is something else, the lines
-    that can be read are kept, and `problem` says what happened.
+    `digest` is that of the file when the checkpoint was written. If the file does not match it, the
+    readable lines are kept, and `problem` says what happened.
     """
 
     def __init__(
-        self, folder: Path, *, step: int, seal: Seal | None = None, tensorboard: bool = False
+        self,
+        folder: Path,
+        *,
+        step: int,
+        digest: FileDigest | None = None,
+        tensorboard: bool = False,
     ) -> None:
         self.path = folder / FILE
-        kept, self.problem = _restored(self.path, step, seal)
+        kept, self.problem = _read_kept(self.path, step, digest)
         write_lines(self.path, kept)
         self._last = _kind(kept[-1]) if kept else None
-        self.board = _board(folder) if tensorboard else None
+        self.board = _open_tensorboard(folder) if tensorboard else None
 
     def add(self, **values: Any) -> None:
-        """One line; TensorBoard gets the numbers in it.
+        """Append a line, and send its numbers to TensorBoard.
 
-        The same measurement of the same step, made again, replaces the first.
+        A measurement repeated at the same step replaces the first.
         """
         if _kind(values) == self._last:
             self._drop_last()
         self._last = _kind(values)
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(_written(values))
+            file.write(_format_line(values))
         if self.board is not None:
             for name, value in values.items():
                 if name != "step" and isinstance(value, int | float):
                     self.board.add_scalar(name, value, values["step"])
 
-    def seal(self) -> Seal:
-        """What the file is now."""
+    def digest(self) -> FileDigest:
+        """Size and hash of the file as it is now."""
         to_disk(self.path)
-        return Seal(size=self.path.stat().st_size, sha256=sha256(self.path))
+        return FileDigest(size=self.path.stat().st_size, sha256=sha256(self.path))
 
     def _drop_last(self) -> None:
         data = read_regular(self.path)
@@ -61,14 +66,14 @@ class Metrics:
 
 
 def read_lines(data: bytes, step: int) -> tuple[list[dict[str, Any]], int]:
-    """The lines up to a step, in order, each measurement once; and how many could not be read.
+    """Read the lines up to a step, each measurement once, and count the unreadable ones.
 
-    A process that was killed may have left half a line at the end, which does not count.
+    Half a line at the end, which a killed process may leave, does not count.
     """
     kept: list[dict[str, Any]] = []
     seen, n_bad = set(), 0
     for line in data[: data.rfind(b"\n") + 1].splitlines():
-        values = _parsed(line)
+        values = _parse_line(line)
         if values is None:
             n_bad += 1
             continue
@@ -81,30 +86,32 @@ def read_lines(data: bytes, step: int) -> tuple[list[dict[str, Any]], int]:
 
 
 def write_lines(path: Path, lines: Iterable[dict[str, Any]]) -> None:
-    """A file of these lines, whole or not at all."""
+    """Write a file of these lines, whole or not at all."""
     with whole_file(path) as new:
-        new.write_text("".join(map(_written, lines)), encoding="utf-8")
+        new.write_text("".join(map(_format_line, lines)), encoding="utf-8")
 
 
-def _restored(path: Path, step: int, seal: Seal | None) -> tuple[list[dict[str, Any]], str]:
+def _read_kept(
+    path: Path, step: int, digest: FileDigest | None
+) -> tuple[list[dict[str, Any]], str]:
     kind = special_kind(path)
     if kind is not None:
-        raise CheckpointError(f"{path} must be a regular file; it is {kind}. Move it away.")
+        raise CheckpointError(f"{path} must be a regular file; it is {kind}. Move it elsewhere.")
     try:
         data = read_regular(path) if path.exists() else b""
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from None
     kept, n_bad = read_lines(data, step)
-    head = data[: seal.size] if seal is not None else b""
-    if seal is None or (
-        len(head) == seal.size and hashlib.sha256(head).hexdigest() == seal.sha256 and not n_bad
+    head = data[: digest.size] if digest is not None else b""
+    if digest is None or (
+        len(head) == digest.size and hashlib.sha256(head).hexdigest() == digest.sha256 and not n_bad
     ):
         return kept, ""
     what = "is damaged" if path.exists() else "is missing"
-    return kept, f"{FILE} {what}: {len(kept)} lines up to step {step} could be kept."
+    return kept, f"{FILE} {what}: {len(kept)} lines up to step {step} were kept."
 
 
-def _parsed(line: bytes) -> dict[str, Any] | None:
+def _parse_line(line: bytes) -> dict[str, Any] | None:
     try:
         values = json.loads(line)
     except (ValueError, RecursionError):
@@ -117,11 +124,11 @@ def _kind(values: dict[str, Any]) -> tuple[Any, ...]:
     return values["step"], *sorted(values)
 
 
-def _written(values: dict[str, Any]) -> str:
+def _format_line(values: dict[str, Any]) -> str:
     return json.dumps(values) + "\n"
 
 
-def _board(folder: Path) -> Any:
+def _open_tensorboard(folder: Path) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:

@@ -1,15 +1,20 @@
-"""The model of a recipe: a preset or a size of one's own, changed in a few places."""
+"""The model of a recipe: a preset or sizes of one's own, with a few changes."""
 
-from typing import Any
+from dataclasses import fields
+from functools import partial
+from typing import Any, get_args
 
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from glassformer.errors import ConfigError
+from glassformer.layers import Block
 from glassformer.models import PRESETS, Config, build
 from glassformer.models.baselines import RecurrentConfig
-from glassformer.training.finetuning import FAMILIES, continued, origin_of
-from glassformer.training.initialization import initialise
+from glassformer.settings import check_choice, check_names, read_settings
+from glassformer.training.finetuning import FAMILIES, build_finetuned, load_base_model
+from glassformer.training.initialization import Initial, initialize_weights
 from glassformer.training.recipe import Recipe
 from glassformer.training.tasks.task import Task
 
@@ -22,15 +27,15 @@ USUAL = {
 
 
 def build_model(recipe: Recipe, task: Task) -> nn.Module:
-    """The model of a recipe with its tokenizer, on the CPU; the seed decides about new weights."""
+    """The model of a recipe with its tokenizer, on the CPU; the seed determines new weights."""
     torch.manual_seed(recipe.seed)
     size, classes = task.tokenizer.vocab_size, task.data.classes
-    origin = origin_of(recipe)
-    if origin is not None:
-        model: Any = continued(recipe, origin, size, classes)
+    base = load_base_model(recipe)
+    if base is not None:
+        model: Any = build_finetuned(recipe, base, size, classes)
     else:
         model = build(model_config(recipe, size, classes))
-        initialise(model, recipe.model.get("initial", "ours"))
+        initialize_weights(model, recipe.model.get("initial", "ours"))
     model.tokenizer, model.special = task.tokenizer, task.special
     return model
 
@@ -38,7 +43,7 @@ def build_model(recipe: Recipe, task: Task) -> nn.Module:
 def model_config(
     recipe: Recipe, vocab_size: int, classes: tuple[str, ...] = ()
 ) -> Config | RecurrentConfig:
-    """What `[model]` describes: the fields of a Config, on top of a preset where one is named.
+    """The config that `[model]` describes: the fields of a Config, on top of a preset's.
 
     ::
 
@@ -47,34 +52,45 @@ def model_config(
         dim = 128
         dropout = { residual = 0.3 }
     """
-    wish = {name: value for name, value in recipe.model.items() if name != "initial"}
-    if wish.get("family") == "lstm":
-        return recurrent_config(recipe, wish, vocab_size)
-    name = wish.pop("preset", None)
-    if name is not None and name not in PRESETS:
-        raise ConfigError(f"model.preset must be one of {', '.join(PRESETS)}; got {name!r}.")
+    wanted = {name: value for name, value in recipe.model.items() if name != "initial"}
+    check_choice(recipe.model.get("initial", "ours"), get_args(Initial), "model.initial")
+    if wanted.get("family") == "lstm":
+        return recurrent_config(recipe, wanted, vocab_size)
+    known = [each.name for each in fields(Config)]
+    check_names(wanted, [*known, "preset", "initial", "from"], "The recipe", "model.")
+    name = wanted.pop("preset", None)
+    if name is not None:
+        check_choice(name, PRESETS, "model.preset")
     family = FAMILIES[recipe.task]
-    own = {"dim", "n_layers", "n_heads", "max_len"} <= set(wish)
+    own = {"dim", "n_layers", "n_heads", "max_len"} <= set(wanted)
     base: dict[str, Any] = {}
     if name is not None or not own:
         base = PRESETS[name or USUAL[recipe.task]].as_dict(derived=False)
         if base["family"] != family:
             raise ConfigError(
-                f"The task {recipe.task!r} must have a model of the family {family!r}; "
+                f"The task {recipe.task!r} needs a model of the family {family!r}; "
                 f"{name!r} is of {base['family']!r}."
             )
-    for key, value in wish.items():
+    for key, value in wanted.items():
         inner = isinstance(value, dict) and isinstance(base.get(key), dict)
         base[key] = {**base[key], **value} if inner else value
     if recipe.task == "classification":
         base["output"] = {**base.get("output", {}), "masked_tokens": False, "classes": classes}
-    return Config.from_dict({**base, "family": family, "vocab_size": vocab_size})
+    values = {**base, "family": family, "vocab_size": vocab_size}
+    return read_settings(Config, values, "The recipe", "model.")
 
 
-def recurrent_config(recipe: Recipe, wish: dict[str, Any], vocab_size: int) -> RecurrentConfig:
-    """An LSTM instead, to compare with: `family = "lstm"`."""
+def recurrent_config(recipe: Recipe, wanted: dict[str, Any], vocab_size: int) -> RecurrentConfig:
+    """An LSTM baseline: `family = "lstm"`."""
     families = {"language": "lstm", "translation": "lstm_seq2seq"}
     if recipe.task not in families:
-        raise ConfigError(f"An LSTM learns language or translation; got the task {recipe.task!r}.")
-    values = {**wish, "family": families[recipe.task], "vocab_size": vocab_size}
-    return RecurrentConfig.from_dict(values)
+        raise ConfigError(f"An LSTM learns language or translation; got task {recipe.task!r}.")
+    values = {**wanted, "family": families[recipe.task], "vocab_size": vocab_size}
+    return read_settings(RecurrentConfig, values, "The recipe", "model.")
+
+
+def recompute_blocks(model: nn.Module) -> None:
+    """Activation checkpointing: each block drops its activations and recomputes them going back."""
+    for part in model.modules():
+        if isinstance(part, Block):
+            part.forward = partial(checkpoint, part.forward, use_reentrant=False)

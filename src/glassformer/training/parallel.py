@@ -48,7 +48,7 @@ class Parallel:
 
     def shard(self, batch: Batch) -> Batch:
         """This process's rows."""
-        return batch.share(self.rank, self.world_size)
+        return batch.shard(self.rank, self.world_size)
 
     def sum(self, tensor: Tensor) -> Tensor:
         """The sum over all processes."""
@@ -58,7 +58,7 @@ class Parallel:
         """Wait for the others."""
 
     @contextmanager
-    def gathering(self, module: nn.Module, *, is_last: bool) -> Iterator[None]:
+    def gradient_sync(self, module: nn.Module, *, is_last: bool) -> Iterator[None]:
         """Gradients are exchanged once a step, behind its last micro-batch."""
         del module, is_last
         yield
@@ -67,7 +67,7 @@ class Parallel:
         """Leave the others."""
 
 
-class Many(Parallel):
+class Distributed(Parallel):
     """One process of those that torchrun started."""
 
     def __init__(self, device: torch.device) -> None:
@@ -77,8 +77,8 @@ class Many(Parallel):
             device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
             torch.cuda.set_device(device)
         super().__init__(device)
-        self.began = not dist.is_initialized()
-        if self.began:
+        self.owns_group = not dist.is_initialized()
+        if self.owns_group:
             self._join("nccl" if device.type == "cuda" else "gloo")
         self.rank, self.world_size = dist.get_rank(), dist.get_world_size()
 
@@ -107,11 +107,11 @@ class Many(Parallel):
     def close(self) -> None:
         import torch.distributed as dist
 
-        if self.began and dist.is_initialized():
+        if self.owns_group and dist.is_initialized():
             dist.destroy_process_group()
 
 
-class DDP(Many):
+class DDP(Distributed):
     """All weights everywhere."""
 
     def wrap(self, module: nn.Module) -> nn.Module:
@@ -121,7 +121,7 @@ class DDP(Many):
         return DistributedDataParallel(module, device_ids=devices)
 
     @contextmanager
-    def gathering(self, module: nn.Module, *, is_last: bool) -> Iterator[None]:
+    def gradient_sync(self, module: nn.Module, *, is_last: bool) -> Iterator[None]:
         if is_last:
             yield
         else:
@@ -129,7 +129,7 @@ class DDP(Many):
                 yield
 
 
-class FSDP(Many):
+class FSDP(Distributed):
     """Rows of all weights: blocks are put together one at a time (Zhao et al. 2023)."""
 
     def wrap(self, module: nn.Module) -> nn.Module:
@@ -146,26 +146,26 @@ class FSDP(Many):
         return module
 
     @contextmanager
-    def gathering(self, module: nn.Module, *, is_last: bool) -> Iterator[None]:
+    def gradient_sync(self, module: nn.Module, *, is_last: bool) -> Iterator[None]:
         module.set_requires_gradient_sync(is_last)  # type: ignore[operator]
         yield
 
 
-def parallel(kind: Kind, device: torch.device | str | None) -> Parallel:
+def start_parallel(kind: Kind, device: torch.device | str | None) -> Parallel:
     """What the environment asks for: `kind` where torchrun set WORLD_SIZE, else a single process.
 
-    >>> parallel("ddp", "cpu").world_size
+    >>> start_parallel("ddp", "cpu").world_size
     1
     """
     if device is None:
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    where = checked_device(device)
+    where = resolve_device(device)
     if "WORLD_SIZE" not in os.environ:
         return Parallel(where)
     return {"ddp": DDP, "fsdp": FSDP}[kind](where)
 
 
-def checked_device(device: Any) -> torch.device:
+def resolve_device(device: Any) -> torch.device:
     """A device that is there: the CPU, or a graphics card."""
     try:
         found = torch.device(device)

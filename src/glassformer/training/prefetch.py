@@ -1,4 +1,4 @@
-"""Batches made while the model computes: a thread works a few of them ahead."""
+"""Prefetching: a thread makes the next few batches while the model computes."""
 
 import queue
 import threading
@@ -8,10 +8,10 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Ahead(Generic[T]):
-    """An iterator whose next few items are made in another thread.
+class Prefetch(Generic[T]):
+    """An iterator whose next `n` items are prepared in another thread.
 
-    >>> with Ahead(iter(range(3)), n=2) as numbers:
+    >>> with Prefetch(iter(range(3)), n=2) as numbers:
     ...     list(numbers)
     [0, 1, 2]
     """
@@ -21,7 +21,7 @@ class Ahead(Generic[T]):
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._work, args=(iter(items),), daemon=True)
 
-    def __enter__(self) -> "Ahead[T]":
+    def __enter__(self) -> "Prefetch[T]":
         self._thread.start()
         return self
 
@@ -46,7 +46,7 @@ class Ahead(Generic[T]):
                 if not self._put((item, None, False)):
                     return
             self._put((None, None, True))
-        except Exception as error:  # told to whoever asks for the next item
+        except Exception as error:  # raised where the next item is asked for
             self._put((None, error, False))
 
     def _put(self, message: tuple) -> bool:

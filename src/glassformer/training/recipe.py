@@ -1,14 +1,14 @@
-"""The recipe: everything that a run is, as a TOML file has it.
+"""The recipe: everything that defines a run, as its TOML file has it.
 
-task = "translation"                  what is learned
-[[data.train]] [[data.valid]]         from which files
-[tokenizer] [model]                   what it is made of
-[batches] [optimizer] [schedule]      how it is learned
-[until] [compute]                     how long, and on what
-[evaluate] [save] [show] [film]       what is seen and kept of it
+task = "translation"                   what the model learns
+[[data.train]] [[data.valid]]          from which files
+[tokenizer] [model]                    what it consists of
+[batches] [optimizer] [schedule]       how it learns
+[until] [compute]                      for how long, and on what
+[evaluate] [save] [show] [snapshots]   what is measured, saved and shown
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -22,28 +22,29 @@ from glassformer.settings import (
     NonNegative,
     Share,
     Whole,
+    as_plain,
     check_bounds,
     read_settings,
 )
 from glassformer.text.corpus import Corpus, Format
 from glassformer.training.optimizer import Optimizer
+from glassformer.training.overrides import apply_overrides
 from glassformer.training.schedule import Schedule
-from glassformer.training.settings import as_toml, changed, flattened, plain
 
 TaskName = Literal["language", "masked", "translation", "classification"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Files:
-    """One source of examples, as `text.corpus.Corpus` reads them."""
+    """One source of examples, for `text.corpus.Corpus` to read."""
 
     files: tuple[str, ...]
-    format: Format | None = None  # stream, documents, aligned or tsv by the task, unless given
-    columns: tuple[Count | str, ...] = ()  # of tables and JSON lines; the source first
+    format: Format | None = None  # by the task unless given: stream, documents, aligned or tsv
+    columns: tuple[Count | str, ...] = ()  # of TSV and JSON Lines; the source first
     label: Count | str | None = None  # the column of the class
     header: bool = False
-    prefix: str = ""  # put before each source: the token that names the language to write
-    repeat: Count = 1  # how often an epoch sees it
+    prefix: str = ""  # before each source: the token of the language to translate into
+    repeat: Count = 1  # times per epoch
 
     def __post_init__(self) -> None:
         check_bounds(self, "data.train.")
@@ -51,7 +52,7 @@ class Files:
             raise ConfigError("A source of examples must name its files; got none.")
 
     def corpus(self, task: str) -> Corpus:
-        """What is to be read for a task."""
+        """The corpus that a task reads."""
         usual = {"language": "stream", "masked": "documents", "classification": "tsv"}
         columns, label = self.columns, self.label
         form: Any = self.format or usual.get(task) or ("aligned" if len(self.files) > 1 else "tsv")
@@ -60,7 +61,7 @@ class Files:
         if task == "classification" and not columns:
             columns, label = (1,), 2
         return Corpus(
-            files=tuple(found(self.files)),
+            files=tuple(expand_globs(self.files)),
             format=form,
             columns=columns,
             label=label,
@@ -68,13 +69,13 @@ class Files:
         )
 
 
-def found(names: Iterable[str]) -> list[str]:
-    """Files by their names, in whose last part * may stand for any letters."""
+def expand_globs(names: Iterable[str]) -> list[str]:
+    """The files of these names, whose last part may hold the wildcard *."""
     files: list[str] = []
     for name in names:
         path = Path(name)
         if "\0" in name:
-            raise ConfigError(f"A file's name must not have a null character; got {name!r}.")
+            raise ConfigError(f"A file name must not contain a null character; got {name!r}.")
         matching = sorted(map(str, path.parent.glob(path.name))) if "*" in name else [name]
         if not matching:
             raise ConfigError(f"{name} must match at least one file; it matches none.")
@@ -83,14 +84,14 @@ def found(names: Iterable[str]) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Data:
-    """The files, and what of them is held out to validate with."""
+class DataSettings:
+    """The training files, and what is held out for validation."""
 
     train: tuple[Files, ...]
     valid: tuple[Files, ...] = ()
-    folder: str = ""  # where relative names begin; the recipe's own folder unless given
-    valid_every: Whole = 0  # hold out one text in so many, by a hash: all its translations with it
-    valid_share: Share = 0.0  # language: hold out so much of the text, at its end
+    folder: str = ""  # what relative names are relative to; the recipe's folder unless given
+    valid_every: Whole = 0  # hold out one text in so many, by a hash, with all its translations
+    valid_share: Share = 0.0  # language: hold out this share of the text, at its end
 
     def __post_init__(self) -> None:
         check_bounds(self, "data.")
@@ -100,16 +101,14 @@ class Data:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TokenizerSettings:
-    """A tokenizer to learn from the training texts, or one that is there."""
+    """A tokenizer to train on the training texts, or a saved one."""
 
     kind: Literal["byte-bpe", "bpe", "wordpiece", "characters", "words"] = "byte-bpe"
-    vocab_size: Count | None = (
-        None  # 8000 unless given; as many as there are, for the last two kinds
-    )
-    path: str | None = None  # a folder with a tokenizer: nothing is learned
+    vocab_size: Count | None = None  # 8000 unless given; all characters or words for those kinds
+    path: str | None = None  # a folder with a tokenizer, used as it is
     lowercase: bool = False
     min_count: Count = 1
-    continued: str = ""  # words: what ends a part of a word whose next part follows, such as "@@"
+    continuation: str = ""  # words: the suffix of a part that the word's next part follows: "@@"
 
     def __post_init__(self) -> None:
         check_bounds(self, "tokenizer.")
@@ -117,93 +116,92 @@ class TokenizerSettings:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BatchSettings:
-    """What a step sees."""
+    """The batches of a step."""
 
     max_tokens: Count = 4096  # padded, in rows × longest
     max_rows: Count | None = None
-    max_len: Count | None = None  # longer examples are left out, and counted
-    round_to: Annotated[int, Bounds(least=1, most=65_536)] = (
-        1  # lengths are padded to a multiple: fewer shapes to compile
-    )
-    pool: Count | None = None  # examples that are sorted by length at a time; all unless given
-    accumulate: Count = 1  # batches per step
+    max_len: Count | None = None  # longer examples are skipped and counted
+    # Lengths are padded to a multiple of this, so that fewer shapes are compiled.
+    round_to: Annotated[int, Bounds(least=1, most=65_536)] = 1
+    pool: Count | None = None  # examples sorted by length at a time; all unless given
+    accumulate: Count = 1  # gradient accumulation: batches per step
     length: Count = 256  # of a window of a long text: language, masked
     rows: Count = 64  # windows in a batch
     at_random: bool = False  # windows anywhere, instead of one behind the other
     documents: bool = False  # tokens see their own document alone
-    masked: Annotated[float, Bounds(above=0, below=1)] = (
-        0.15  # the share of tokens that a masked language model must guess
-    )
+    # The share of tokens that a masked language model predicts.
+    masked: Annotated[float, Bounds(above=0, below=1)] = 0.15
 
     def __post_init__(self) -> None:
         check_bounds(self, "batches.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Until:
-    """When a run ends: whichever comes first."""
+class StopSettings:
+    """When a run ends: at whichever limit it reaches first."""
 
     steps: Count | None = None
     epochs: Count | None = None
-    patience: Whole = 0  # evaluations in a row without a better score; 0 never stops early
+    patience: Whole = 0  # early stopping after so many evaluations without a better score; 0: never
 
     def __post_init__(self) -> None:
         check_bounds(self, "until.")
         if self.steps is None and self.epochs is None:
-            raise ConfigError("A recipe must say when to end; give until.steps or until.epochs.")
+            raise ConfigError("A recipe must say when to end; set until.steps or until.epochs.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Compute:
-    """How it is computed; the result is the same but for rounding."""
+class ComputeSettings:
+    """How to compute; results differ by rounding only."""
 
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
     compile: bool = False
-    checkpointing: bool = False  # recompute blocks on the way back: less memory, more time
+    checkpointing: bool = False  # activation checkpointing: less memory, more time
     parallel: Literal["ddp", "fsdp"] = "ddp"  # with torchrun
-    tf32: bool = False  # float32 matrices with 10 bits behind the point, on graphics cards
+    tf32: bool = False  # TensorFloat-32 matrix products on GPUs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Evaluate:
-    """When and how validation texts are scored."""
+class EvaluationSettings:
+    """When and how to score the validation texts."""
 
     every_steps: Count | None = None
     every_epochs: Count | None = None
-    best: Literal["loss", "accuracy", "bleu", "chrf"] = "loss"  # what decides about best/
-    bleu: bool = False  # translate the validation texts each time, too
+    best: Literal["loss", "accuracy", "bleu", "chrf"] = "loss"  # the score that selects best/
+    bleu: bool = False  # also translate the validation texts each time
     beams: Annotated[int, Bounds(least=1, most=1024)] = 1
     length_penalty: float = 1.0
-    tokenize: str = "13a"  # sacreBLEU's; "none" for texts that are tokenised already
-    remove: str = ""  # from translations and references before they are compared, such as "@@ "
+    tokenize: str = "13a"  # sacreBLEU's; "none" for texts that are tokenized already
+    remove: str = ""  # from translations and references before scoring, such as "@@ "
     n_texts: Count | None = None  # how many to translate; all unless given
-    n_batches: Count | None = None  # language, at random: how many batches to score
+    n_batches: Count | None = None  # language modeling: score so many random batches
 
     def __post_init__(self) -> None:
         check_bounds(self, "evaluate.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Save:
-    """What is kept of a run."""
+class SaveSettings:
+    """Which checkpoints to save and keep."""
 
-    every_steps: Count | None = None  # 1000, unless this or the next is given
+    every_steps: Count | None = None  # 1000, unless this or the next is set
     every_epochs: Count | None = None
     keep: Count = 2  # checkpoints to resume from
     average: Count = 1  # model/ is the mean of the last so many checkpoints
-    ema: Share = 0.0  # or the moving average with this decay
+    ema: Share = 0.0  # or the exponential moving average with this decay
 
     def __post_init__(self) -> None:
         check_bounds(self, "save.")
         if self.ema and self.average > 1:
             raise ConfigError(
-                f"model/ is one mean or the other; got ema={self.ema}, average={self.average}."
+                f"save.ema and save.average exclude each other; got ema={self.ema}, "
+                f"average={self.average}."
             )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Show:
-    """The display and the metrics."""
+class LogSettings:
+    """How often to log, and where."""
 
     every: Count = 50  # steps
     tensorboard: bool = False
@@ -213,19 +211,19 @@ class Show:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Film:
-    """A text that is run through the model at intervals, its attention kept as a trace."""
+class SnapshotSettings:
+    """A text to run through the model at intervals, recording its attention as a trace."""
 
     every: Whole = 0  # steps; 0 for never
     text: str = ""
 
     def __post_init__(self) -> None:
-        check_bounds(self, "film.")
+        check_bounds(self, "snapshots.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recipe:
-    """A run, whole and validated.
+    """A run, complete and validated.
 
     >>> data = {"train": [{"files": ["book.txt"]}]}
     >>> recipe = Recipe.from_dict({"task": "language", "data": data, "until": {"steps": 10}})
@@ -234,44 +232,44 @@ class Recipe:
     """
 
     task: TaskName
-    data: Data
-    until: Until
+    data: DataSettings
+    until: StopSettings
     seed: Annotated[int, Bounds(least=0, most=2**63 - 1)] = 1
     out: str | None = None
     label_smoothing: Share = 0.0
-    consistency: NonNegative = 0.0  # R-Drop's α: batches are seen twice, and answers shall agree
+    consistency: NonNegative = 0.0  # R-Drop's α: each batch is seen twice, under different dropout
     tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
     model: dict[str, Any] = field(default_factory=dict)
     batches: BatchSettings = field(default_factory=BatchSettings)
     optimizer: Optimizer = field(default_factory=Optimizer)
     schedule: Schedule = field(default_factory=Schedule)
-    compute: Compute = field(default_factory=Compute)
-    evaluate: Evaluate = field(default_factory=Evaluate)
-    save: Save = field(default_factory=Save)
-    show: Show = field(default_factory=Show)
-    film: Film = field(default_factory=Film)
+    compute: ComputeSettings = field(default_factory=ComputeSettings)
+    evaluate: EvaluationSettings = field(default_factory=EvaluationSettings)
+    save: SaveSettings = field(default_factory=SaveSettings)
+    show: LogSettings = field(default_factory=LogSettings)
+    snapshots: SnapshotSettings = field(default_factory=SnapshotSettings)
 
     def __post_init__(self) -> None:
         check_bounds(self)
         if self.schedule.needs_end and self.schedule.steps is None and self.until.steps is None:
             raise ConfigError(
                 f"A schedule of kind {self.schedule.kind!r} must know when it ends; "
-                "give schedule.steps or until.steps."
+                "set schedule.steps or until.steps."
             )
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any], changes: Sequence[str] = ()) -> "Recipe":
-        """The recipe of plain values, with `section.key=value` changes."""
-        return read_settings(cls, changed(values, changes), "The recipe")
+    def from_dict(cls, values: dict[str, Any], overrides: Sequence[str] = ()) -> "Recipe":
+        """Read a recipe from plain values, with `section.key=value` overrides."""
+        return read_settings(cls, apply_overrides(values, overrides), "The recipe")
 
     @classmethod
-    def from_toml(cls, path: str | Path, changes: Sequence[str] = ()) -> "Recipe":
-        """The recipe in a file; its relative names are relative to the file's folder."""
+    def from_toml(cls, path: str | Path, overrides: Sequence[str] = ()) -> "Recipe":
+        """Read a recipe file; relative paths in it are relative to its folder."""
         path = user_path(path, ConfigError)
-        return cls.from_dict(read_toml(path), changes).beside(path.parent)
+        return cls.from_dict(read_toml(path), overrides).resolve_paths(path.parent)
 
-    def beside(self, folder: Path) -> "Recipe":
-        """The same with absolute names for its files."""
+    def resolve_paths(self, folder: Path) -> "Recipe":
+        """The same recipe with absolute paths."""
 
         def at(root: Path, name: str) -> str:
             return str(root / user_path(name, ConfigError))
@@ -295,7 +293,7 @@ class Recipe:
 
     @property
     def full_schedule(self) -> Schedule:
-        """The schedule with what the rest of the recipe says about it."""
+        """The schedule, completed by the rest of the recipe."""
         known: dict[str, Any] = {}
         if self.schedule.needs_end and self.schedule.steps is None:
             known["steps"] = self.until.steps
@@ -305,17 +303,28 @@ class Recipe:
 
     def as_toml(self) -> str:
         """The recipe as a file that `from_toml` reads back."""
-        return as_toml(plain(self)) + "\n"
+        import tomli_w  # here: reading a recipe does not need it
+
+        return tomli_w.dumps(as_plain(self, keep_none=False))
 
     def essence(self) -> dict[str, Any]:
-        """What decides about the weights: all but how long, how often to look, and where."""
-        values = plain(replace(self, schedule=self.full_schedule))
-        for name in ("out", "until", "evaluate", "show", "film"):
+        """The settings that determine the weights: not for how long, how often to log, or where."""
+        values = as_plain(replace(self, schedule=self.full_schedule), keep_none=False)
+        for name in ("out", "until", "evaluate", "show", "snapshots"):
             values.pop(name, None)
         values["save"] = {"ema": self.save.ema}
         values["compute"].pop("parallel")
-        for part in ("train", "valid"):  # the texts themselves are compared, not their places
+        for part in ("train", "valid"):  # the texts themselves are compared, not their paths
             for corpus in values["data"].get(part, ()):
                 corpus.pop("files")
         values["tokenizer"].pop("path", None)
-        return flattened(values)
+        return _flatten(values)
+
+
+def _flatten(values: Mapping[str, Any], where: str = "") -> dict[str, Any]:
+    """Nested tables as one, with dotted keys."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        inner = isinstance(value, Mapping)
+        flat |= _flatten(value, f"{where}{name}.") if inner else {f"{where}{name}": value}
+    return flat

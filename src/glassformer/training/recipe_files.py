@@ -1,9 +1,9 @@
-"""The recipe of a run, as its folder keeps it.
+"""The recipe of a run in its folder.
 
-    recipe.toml    the recipe; its last line is a comment with the hash of all others
-    essence.json   the settings that decide about the weights, with their hash
+    recipe.toml    the recipe; its last line is a comment with the hash of the others
+    essence.json   the settings that determine the weights, with their hash
 
-The second follows from the first, and replaces it where a recipe is given on resuming.
+The second follows from the first; a recipe given on resuming is compared with it.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ _COMMENT = "# SHA-256 of the lines above, which --resume checks: "
 
 
 def write_recipe(folder: Path, recipe: Recipe) -> None:
-    """Both files, each whole or not at all."""
+    """Write both files, each whole or not at all."""
     text = recipe.as_toml()
     with whole_file(folder / RECIPE) as new:
         new.write_text(f"{text}{_COMMENT}{_digest(text)}\n", encoding="utf-8")
@@ -31,20 +31,20 @@ def write_recipe(folder: Path, recipe: Recipe) -> None:
         new.write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
 
 
-def read_recipe(folder: Path, changes: Sequence[str] = ()) -> Recipe:
-    """The recipe of a run, which must be as the run wrote it."""
+def read_recipe(folder: Path, overrides: Sequence[str] = ()) -> Recipe:
+    """Read the recipe of a run, which must be as the run wrote it."""
     path = folder / RECIPE
     if not is_as_written(path):
-        what = "was changed since the run wrote it" if path.is_file() else "is missing"
+        what = "has changed since the run wrote it" if path.is_file() else "is missing"
         raise ConfigError(
             f"{path} {what}. Restore it, or name the recipe: glassformer train RECIPE.toml "
-            f"--resume --out {folder}. Change settings with --set."
+            f"--resume --out {folder}. Override settings with --set."
         )
-    return Recipe.from_toml(path, changes)
+    return Recipe.from_toml(path, overrides)
 
 
 def read_essence(folder: Path) -> tuple[dict[str, Any], str]:
-    """The settings that a run began with, and what was wrong if they had to be found elsewhere."""
+    """Read the settings a run started with; the second value says what had to be repaired."""
     try:
         return _read_essence(folder / ESSENCE), ""
     except CheckpointError as error:
@@ -54,8 +54,8 @@ def read_essence(folder: Path) -> tuple[dict[str, Any], str]:
             f"{why}, and {RECIPE} is not as the run wrote it. Restore one of them, or start a new "
             "run with another --out."
         )
-    found = Recipe.from_toml(folder / RECIPE).essence()
-    return _as_read(found), f"{why}; it was made again from {RECIPE}."
+    rebuilt = Recipe.from_toml(folder / RECIPE).essence()
+    return _through_json(rebuilt), f"{why}; it was rebuilt from {RECIPE}."
 
 
 def is_as_written(path: Path) -> bool:
@@ -92,7 +92,7 @@ def _read_essence(path: Path) -> dict[str, Any]:
     return plain
 
 
-def _as_read(plain: dict[str, Any]) -> dict[str, Any]:
+def _through_json(plain: dict[str, Any]) -> dict[str, Any]:
     return json.loads(json.dumps(plain))
 
 

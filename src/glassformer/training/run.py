@@ -7,11 +7,12 @@ from pathlib import Path
 import torch
 
 from glassformer.errors import ConfigError, TrainingError
-from glassformer.training.data import prepare, prepared
-from glassformer.training.display import Display, Silence, display
+from glassformer.installation import install_command
+from glassformer.training.data import open_data, prepare_data
+from glassformer.training.display import Display, SilentDisplay, choose_display
 from glassformer.training.loop import Trainer
-from glassformer.training.model_building import build_model
-from glassformer.training.parallel import Parallel, parallel
+from glassformer.training.model_building import build_model, model_config
+from glassformer.training.parallel import Parallel, start_parallel
 from glassformer.training.recipe import Recipe
 from glassformer.training.run_folder import RunFolder
 from glassformer.training.scores import has_sacrebleu
@@ -20,12 +21,12 @@ from glassformer.training.tasks import TASKS
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Result:
-    """A finished run: where it is, how many steps it took, what its model scores."""
+    """A finished run: its folder, the number of steps, the scores of its model."""
 
     folder: Path
     steps: int
     scores: dict[str, float]
-    is_main: bool = True  # of many processes, the one that speaks for all
+    is_main: bool = True  # whether this process reports for all of them
 
     @property
     def model(self) -> Path:
@@ -41,60 +42,62 @@ def train(
     device: str | torch.device | None = None,
     show: Display | None = None,
 ) -> Result:
-    """Run a recipe, or the recipe in a TOML file, to its end; the result lies in a folder.
+    """Train a model by a recipe, or by the recipe in a TOML file, into a run folder.
 
     ::
 
         result = gf.train("recipes/shakespeare.toml", out="run")
         gf.generate(gf.load(result.model), "ROMEO:")
 
-    With `resume` a run that was stopped or killed continues, and ends with the same weights.
+    With `resume`, a stopped or killed run continues and ends with the same weights.
     """
     if not isinstance(recipe, Recipe):
         recipe = Recipe.from_toml(recipe)
     place = out or recipe.out
     if place is None:
-        raise ConfigError("A run needs a folder; give out, or --out.")
+        raise ConfigError("A run needs a folder; set out, or --out on the command line.")
+    if "from" not in recipe.model:
+        model_config(recipe, vocab_size=1)  # a wrong [model] fails before the data is read
     folder = RunFolder(Path(place))
-    processes = parallel(recipe.compute.parallel, device)
-    told = (display() if show is None else show) if processes.is_main else Silence()
+    processes = start_parallel(recipe.compute.parallel, device)
+    display = (choose_display() if show is None else show) if processes.is_main else SilentDisplay()
     if processes.device.type == "cuda":
         torch.backends.cuda.matmul.allow_tf32 = recipe.compute.tf32
     try:
-        with folder.alone() if processes.is_main else nullcontext():
-            return _run(recipe, folder, processes, told, resume=resume)
+        with folder.lock() if processes.is_main else nullcontext():
+            return _run(recipe, folder, processes, display, resume=resume)
     except OSError as error:
         place = error.filename or folder.path
         raise TrainingError(
             f"{place} could not be read or written: {error.strerror or error}. What was saved in "
-            f"{folder.path} stays there; continue with --resume once this is mended."
+            f"{folder.path} is intact; continue with --resume once this is fixed."
         ) from None
     finally:
         processes.close()
 
 
 def _run(
-    recipe: Recipe, folder: RunFolder, processes: Parallel, told: Display, *, resume: bool
+    recipe: Recipe, folder: RunFolder, processes: Parallel, display: Display, *, resume: bool
 ) -> Result:
     if processes.is_main:
-        for sentence in folder.begin(recipe, resume=resume):
-            told.tell(sentence)
-        prepare(recipe, folder.path, has_begun=folder.has_begun)
+        for sentence in folder.claim(recipe, resume=resume):
+            display.announce(sentence)
+        prepare_data(recipe, folder.path, has_begun=folder.has_begun)
     processes.barrier()
-    data = prepared(folder.path)
+    data = open_data(folder.path)
     if recipe.evaluate.bleu and not has_sacrebleu():
-        told.tell(
-            "BLEU is left out: sacrebleu is not installed (pip install 'glassformer[train]')."
+        display.announce(
+            f"BLEU is skipped: sacrebleu is not installed ({install_command('train')})."
         )
         recipe = _without_bleu(recipe)
     task = TASKS[recipe.task](recipe, data)
-    trainer = Trainer(recipe, build_model(recipe, task), task, folder, processes, told)
+    trainer = Trainer(recipe, build_model(recipe, task), task, folder, processes, display)
     trainer.restore()
     trainer.run()
     scores = trainer.finish()
     return Result(
         folder=folder.path,
-        steps=trainer.progress.step,
+        steps=trainer.state.step,
         scores=scores,
         is_main=processes.is_main,
     )

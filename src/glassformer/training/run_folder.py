@@ -1,8 +1,8 @@
-"""The run folder: what is in it, whether a run may begin or go on there, and its models.
+"""The run folder: its files, whether a run may start or resume in it, and its models.
 
 recipe.toml  essence.json  tokenizer/  tokens/  report.json       what was asked for
-checkpoints/  metrics.jsonl  film/                                how it goes
-best/  model/                                                     what gf.load reads
+checkpoints/  metrics.jsonl  snapshots/                           how it goes
+best/  latest/  model/                                            models that gf.load reads
 """
 
 import contextlib
@@ -38,23 +38,23 @@ except ImportError:  # Windows
     fcntl = None
 
 LOCK = ".lock"
-MODELS = ("best", "model")
+MODELS = ("best", "latest", "model")
 PREPARED = (RECIPE, ESSENCE, "report.json", "tokenizer", "tokens")
 
 
 class RunFolder:
-    """The places of a run."""
+    """Where a run keeps its files."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.expanduser().absolute()
         self.checkpoints = Checkpoints(self.path / "checkpoints")
-        self.film = self.path / "film"
+        self.snapshots = self.path / "snapshots"
 
     @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
-        """Hold the folder: two runs in one would write over each other's checkpoints.
+    def lock(self) -> Iterator[None]:
+        """Lock the folder: two runs in it would overwrite each other's checkpoints.
 
-        The system lets go of it when the process ends, however it ends.
+        The system releases the lock when the process ends, however it ends.
         """
         if fcntl is None:  # Windows
             yield
@@ -65,7 +65,7 @@ class RunFolder:
             lock = os.fdopen(os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT, 0o644), "rb+", 0)
         except OSError as error:
             raise TrainingError(
-                f"A run needs a folder to write into; {self.path}: {error.strerror}. "
+                f"A run needs a folder it can write to; {self.path}: {error.strerror}. "
                 "Choose another with --out."
             ) from None
         with lock:
@@ -73,31 +73,31 @@ class RunFolder:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise TrainingError(
-                    f"A run needs its folder to itself, but another process is training in "
+                    f"A run needs a folder of its own, but another process is training in "
                     f"{self.path}. Wait for it, stop it, or choose another folder with --out."
                 ) from None
             yield
 
-    def begin(self, recipe: Recipe, *, resume: bool) -> list[str]:
-        """Claim the folder for a recipe: a new one, or with `resume` the one it was made for.
+    def claim(self, recipe: Recipe, *, resume: bool) -> list[str]:
+        """Claim the folder for a new run, or with `resume` for the run that is in it.
 
-        What had to be mended is returned, a sentence each.
+        Returns a sentence for each thing that had to be repaired.
         """
-        # torchrun starts a fallen process anew with the same words; that is to resume.
+        # torchrun restarts a failed process with the same command line, which must then resume.
         resume = resume or int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
-        mended: list[str] = []
+        repairs: list[str] = []
         if resume and (self._is_ours or self.has_begun):
             before, why = read_essence(self.path)
-            _check_same(recipe, before)
+            _check_unchanged(recipe, before)
             self._remove_unfinished()
-            mended += [why] if why else []
-            mended += [why for name in MODELS if (why := self._check_model(name))]
+            repairs += [why] if why else []
+            repairs += [why for name in MODELS if (why := self._check_model(name))]
         elif self._is_ours and self.has_begun:
             raise ConfigError(
-                f"{self.path} holds a run already. Resume it with --resume, or choose another "
+                f"{self.path} already holds a run. Resume it with --resume, or choose another "
                 "folder with --out."
             )
-        elif self._is_ours:  # wrong data, or a kill, ended it before its first step
+        elif self._is_ours:  # bad data, or a kill, ended it before its first step
             self._remove_unfinished()
             self._clear()
         elif any(p.name != LOCK and p.suffix != UNFINISHED for p in self.path.iterdir()):
@@ -108,15 +108,15 @@ class RunFolder:
         written = self.path / RECIPE
         if written.is_file() and not is_as_written(written):
             kept = rename_free(written, "changed")
-            mended.append(
-                f"{RECIPE} was changed since the run wrote it; it is kept as {kept.name}."
+            repairs.append(
+                f"{RECIPE} has changed since the run wrote it; it is kept as {kept.name}."
             )
         write_recipe(self.path, recipe)
-        return mended
+        return repairs
 
     @property
     def has_begun(self) -> bool:
-        """Whether there is more than preparations."""
+        """Whether training has started here, beyond preparing the data."""
         written = os.path.lexists(self.path / METRICS)
         return written or os.path.lexists(self.checkpoints.folder)
 
@@ -130,18 +130,18 @@ class RunFolder:
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
     def _remove_unfinished(self) -> None:
-        """Remove what a killed process was writing; a model that it was replacing comes back."""
+        """Remove what a killed process left half-written, and restore a model it was replacing."""
         for name in MODELS:
             for old in self.path.glob(f".{name}.old.*{UNFINISHED}"):
                 if (old / name).is_dir() and not os.path.lexists(self.path / name):
                     (old / name).rename(self.path / name)
-        folders = (self.path, *(self.path / name for name in ("tokenizer", "tokens", "film")))
+        folders = (self.path, *(self.path / name for name in ("tokenizer", "tokens", "snapshots")))
         for folder in folders:
             for left in folder.glob(f".*{UNFINISHED}"):
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
 
     def _check_model(self, name: str) -> str:
-        """Make way for a model where a damaged one is; returns what was done."""
+        """Move a damaged model aside; returns a sentence about it, or nothing."""
         folder = self.path / name
         if not os.path.lexists(folder):
             return ""
@@ -150,25 +150,29 @@ class RunFolder:
             return ""
         if not (folder / "config.json").exists() and not (folder / "model.safetensors").exists():
             raise CheckpointError(
-                f"{folder} is where the run saves a model, but it is not one. Move it away."
+                f"{folder} is where the run saves a model, but it is not one. Move it elsewhere."
             )
         kept = rename_free(folder, "damaged")
         return f"{name}/ is damaged: {why}. It is kept as {kept.name}/ until a new one is saved."
 
-    def save_model(self, name: str, model: Any, state: dict[str, Tensor]) -> None:
-        """The model with these weights as a folder that `gf.load` reads."""
-        twin = twin_of(model)
-        twin.load_state_dict(state)
-        save(twin, self.path / name, overwrite=True)
+    def save_model(self, name: str, model: Any, weights: dict[str, Tensor]) -> None:
+        """Save the model with these weights as a folder that `gf.load` reads."""
+        copy = build_like(model)
+        copy.load_state_dict(weights)
+        save(copy, self.path / name, overwrite=True)
+
+    def remove_latest(self) -> None:
+        """Remove the weights of an interrupted run, which a finished one needs no more."""
+        shutil.rmtree(self.path / "latest", ignore_errors=True)
 
     def save_bad_batch(self, **values: Any) -> None:
-        """What was being learned when numbers stopped being numbers."""
+        """Save the batch at which training diverged."""
         with whole_file(self.path / "bad_batch.json") as new:
             text = json.dumps(values, indent=1, ensure_ascii=False)
             new.write_text(text + "\n", encoding="utf-8")
 
 
-def _check_same(recipe: Recipe, before: dict[str, Any]) -> None:
+def _check_unchanged(recipe: Recipe, before: dict[str, Any]) -> None:
     now = json.loads(json.dumps(recipe.essence()))
     different = [
         f"{name} was {before.get(name)!r} and is {now.get(name)!r}"
@@ -177,17 +181,17 @@ def _check_same(recipe: Recipe, before: dict[str, Any]) -> None:
     ]
     if different:
         raise ConfigError(
-            f"A run is resumed with the recipe it began with; {'; '.join(different)}. "
+            f"A run must resume with the recipe it started with; {'; '.join(different)}. "
             "Change it back, or start a new run with --out."
         )
 
 
 def find_model_damage(folder: Path) -> str | None:
-    """What is wrong with a saved model; None where every file is as it was written."""
+    """What is wrong with a saved model; None if every file matches its hash."""
     try:
         described = json.loads(read_regular(folder / "config.json"))
         if not isinstance(described, dict) or "glassformer" not in described:
-            return "config.json is not one of glassformer"
+            return "config.json is not a glassformer config"
         read_own_config(folder, described)
         for name, expected in described["files"].items():
             if sha256(folder / name) != expected:
@@ -201,15 +205,15 @@ def find_model_damage(folder: Path) -> str | None:
     return None
 
 
-def twin_of(model: Any) -> Any:
-    """A model of the same kind on the CPU, with its tokenizer."""
-    twin: Any = type(model)(model.config)
-    twin.tokenizer, twin.special = model.tokenizer, model.special
-    return twin.eval()
+def build_like(model: Any) -> Any:
+    """A model of the same config on the CPU, with the tokenizer but without the weights."""
+    new: Any = type(model)(model.config)
+    new.tokenizer, new.special = model.tokenizer, model.special
+    return new.eval()
 
 
-def whole_state(model: nn.Module) -> dict[str, Tensor]:
-    """All weights on the CPU, put together where processes share them; all must call this."""
+def gather_weights(model: nn.Module) -> dict[str, Tensor]:
+    """All weights on the CPU, gathered from all processes, each of which must call this."""
     whole = {}
     for name, tensor in model.state_dict().items():
         full = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
@@ -217,12 +221,12 @@ def whole_state(model: nn.Module) -> dict[str, Tensor]:
     return whole
 
 
-def explain_stop(step: int, places: list[str], folder: Path, loss: float) -> TrainingError:
-    """Why a run cannot go on."""
+def explain_divergence(step: int, places: list[str], folder: Path, loss: float) -> TrainingError:
+    """The error for a loss that is not finite: where it happened and what to try."""
     shown = ", ".join(places[:8]) + (f" and {len(places) - 8} more" if len(places) > 8 else "")
     return TrainingError(
-        f"The loss must be a finite number; at step {step} it is {loss}, with {shown}. The "
+        f"The loss must be finite; at step {step} it is {loss}, with {shown}. The "
         f"batch is in {folder / 'bad_batch.json'}, the last good state in "
-        f"{folder / 'checkpoints'}. Lower schedule.lr, raise schedule.warmup, or correct the data, "
+        f"{folder / 'checkpoints'}. Lower schedule.lr, raise schedule.warmup, or fix the data, "
         "and start a new run."
     )

@@ -5,6 +5,7 @@ from typing import Any
 
 from glassformer.errors import ConfigError
 from glassformer.generation import rank_translations
+from glassformer.installation import install_command
 
 
 def translate_all(
@@ -37,7 +38,7 @@ def score_translations(
     >>> score_translations(["a cat sat here"], [["a cat sat here", "a dog"]])
     {'bleu': 100.0, 'chrf': 100.0}
     """
-    sacrebleu = _sacrebleu()
+    sacrebleu = _import_sacrebleu()
     if remove:
         found = [text.replace(remove, "") for text in found]
         references = [[text.replace(remove, "") for text in texts] for texts in references]
@@ -63,12 +64,12 @@ def has_sacrebleu() -> bool:
     return True
 
 
-def _sacrebleu() -> Any:
+def _import_sacrebleu() -> Any:
     try:
         import sacrebleu
     except ImportError:
         raise ConfigError(
             "BLEU must have the package sacrebleu; it is not installed. "
-            "Run: pip install 'glassformer[train]'"
+            f"Run: {install_command('train')}"
         ) from None
     return sacrebleu

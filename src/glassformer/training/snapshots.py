@@ -1,7 +1,7 @@
-"""The training film: one text run through the model at intervals, its attention kept.
+"""Snapshots: one text run through the model at intervals, its attention recorded.
 
-film/00000500.trace      what every head looked at, then
-film/samples.jsonl       what the model made of the text
+snapshots/00000500.trace      what every head attended to at step 500
+snapshots/samples.jsonl       what the model made of the text, a line per step
 """
 
 import json
@@ -20,8 +20,8 @@ from glassformer.training.tasks import Task
 SAMPLES = "samples.jsonl"
 
 
-def take_picture(folder: Path, model: Any, task: Task, text: str, step: int) -> str:
-    """A trace and a sample of this moment; gives the sample back."""
+def record_snapshot(folder: Path, model: Any, task: Task, text: str, step: int) -> str:
+    """Save a trace and a sample of this step, and return the sample."""
     folder.mkdir(parents=True, exist_ok=True)
     was_training = model.training
     model.eval()
@@ -32,7 +32,7 @@ def take_picture(folder: Path, model: Any, task: Task, text: str, step: int) -> 
                 with watch(model, device="cpu") as trace:
                     task.run_once(model, text)
                 trace.save(folder / f"{step:08d}.trace")
-    except GlassformerError as error:  # a text that does not suit the model must not end the run
+    except GlassformerError as error:  # a text that the model cannot take must not end the run
         sample = f"({error})"
     finally:
         model.train(was_training)
@@ -42,8 +42,8 @@ def take_picture(folder: Path, model: Any, task: Task, text: str, step: int) -> 
     return sample
 
 
-def forget_samples(folder: Path, step: int) -> None:
-    """Drop the samples from after a step: a resumed run takes them again."""
+def discard_samples_after(folder: Path, step: int) -> None:
+    """Drop the samples of later steps: a resumed run records them again."""
     path = folder / SAMPLES
     if path.is_file():
         write_lines(path, read_lines(read_regular(path), step)[0])

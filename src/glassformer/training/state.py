@@ -1,4 +1,4 @@
-"""Where a run is: what a checkpoint holds beside tensors, and how that is read back."""
+"""What a checkpoint holds beside its tensors: where training is, and how to read that back."""
 
 import json
 import math
@@ -13,66 +13,67 @@ STATE = "state.json"
 
 
 @dataclass
-class Progress:
-    """How far a run has come, and how it has gone."""
+class TrainingState:
+    """How far a run is, and how well it does."""
 
-    step: int = 0  # updates made
+    step: int = 0  # optimizer updates made
     epoch: int = 0
-    index: int = 0  # steps of this epoch made
-    best: float | None = None
-    stale: int = 0  # evaluations since the best
-    scaler: dict[str, Any] = field(default_factory=dict)
-    regular: list[int] = field(default_factory=list)  # checkpoints that model/ may be the mean of
+    index: int = 0  # steps made in this epoch
+    best: float | None = None  # best validation score
+    stale: int = 0  # evaluations since the best one
+    scaler: dict[str, Any] = field(default_factory=dict)  # of float16 gradients
+    regular: list[int] = field(default_factory=list)  # steps of the checkpoints to average
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Seal:
-    """What metrics.jsonl was when a checkpoint was written: its size and its hash."""
+class FileDigest:
+    """Size and hash of metrics.jsonl when a checkpoint was written."""
 
     size: int
     sha256: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class State:
+class CheckpointState:
     """The content of state.json."""
 
-    progress: Progress
-    metrics: Seal
+    training: TrainingState
+    metrics: FileDigest
 
     def as_json(self) -> str:
         return json.dumps(asdict(self), indent=1) + "\n"
 
 
-def read_state(folder: Path) -> State:
-    """The state in a checkpoint; a CheckpointError says what is wrong with it."""
+def read_state(folder: Path) -> CheckpointState:
+    """Read the state of a checkpoint; a CheckpointError says what is wrong with it."""
     path = folder / STATE
     if not path.is_file():
         raise CheckpointError(f"{STATE} is missing.")
     try:
         plain = json.loads(read_regular(path))
-        state = State(progress=Progress(**plain["progress"]), metrics=Seal(**plain["metrics"]))
+        training, metrics = TrainingState(**plain["training"]), FileDigest(**plain["metrics"])
     except OSError as error:
         raise CheckpointError(f"{STATE} cannot be read: {error.strerror}.") from None
     except (ValueError, KeyError, TypeError, RecursionError):
         raise CheckpointError(f"{STATE} is not the state of a run.") from None
-    wrong = _wrong_field(state)
+    state = CheckpointState(training=training, metrics=metrics)
+    wrong = _find_wrong_field(state)
     if wrong:
         raise CheckpointError(f"{STATE} has an impossible value for {wrong}.")
     return state
 
 
-def _wrong_field(state: State) -> str | None:
-    p, seal = state.progress, state.metrics
-    counts = {"step": p.step, "epoch": p.epoch, "index": p.index, "stale": p.stale}
-    counts["metrics"] = seal.size
-    is_best = p.best is None or (_is_number(p.best) and not math.isnan(p.best))
+def _find_wrong_field(state: CheckpointState) -> str | None:
+    s, digest = state.training, state.metrics
+    counts = {"step": s.step, "epoch": s.epoch, "index": s.index, "stale": s.stale}
+    counts["metrics"] = digest.size
+    is_best = s.best is None or (_is_number(s.best) and not math.isnan(s.best))
     checks = {
         **{name: _is_count(value) for name, value in counts.items()},
         "best": is_best,
-        "scaler": isinstance(p.scaler, dict) and all(map(_is_number, p.scaler.values())),
-        "regular": isinstance(p.regular, list) and all(map(_is_count, p.regular)),
-        "sha256": isinstance(seal.sha256, str),
+        "scaler": isinstance(s.scaler, dict) and all(map(_is_number, s.scaler.values())),
+        "regular": isinstance(s.regular, list) and all(map(_is_count, s.regular)),
+        "sha256": isinstance(digest.sha256, str),
     }
     return next((name for name, is_right in checks.items() if not is_right), None)
 

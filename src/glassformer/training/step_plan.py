@@ -1,4 +1,4 @@
-"""The steps of a run, one after another: a function of the seed and of the place in the data."""
+"""The steps of a run in order: a function of the seed and of the position in the data."""
 
 import hashlib
 from collections.abc import Iterator
@@ -12,14 +12,19 @@ from glassformer.training.tasks import Task
 
 
 @dataclass
-class Work:
-    """What one step does: this process's share of a few batches."""
+class TrainingStep:
+    """The batches of one optimizer step: this process's share of them."""
 
     epoch: int
     index: int
-    is_last: bool  # of the epoch
-    rows: list[Rows]  # of all processes
+    n_in_epoch: int  # steps
+    rows: list[Rows]  # over all processes
     batches: list[Batch]
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the epoch ends with this step."""
+        return self.index + 1 == self.n_in_epoch
 
     @property
     def n_targets(self) -> int:
@@ -30,10 +35,10 @@ class Work:
         return sum(batch.n_tokens for batch in self.batches)
 
 
-def steps_from(
+def plan_steps(
     task: Task, parallel: Parallel, *, epoch: int, index: int, accumulate: int = 1
-) -> Iterator[Work]:
-    """Steps from a place on, without end."""
+) -> Iterator[TrainingStep]:
+    """Yield the steps from a position in the data on, without end."""
     n = accumulate
     while True:
         order = task.order(epoch)
@@ -44,12 +49,12 @@ def steps_from(
                 parallel.shard(task.batch(each, epoch, i * n + j)) for j, each in enumerate(rows)
             ]
             if parallel.device.type == "cuda":
-                batches = [batch.pinned() for batch in batches]
-            yield Work(epoch, i, i + 1 == n_steps, rows, batches)
+                batches = [batch.pin() for batch in batches]
+            yield TrainingStep(epoch, i, n_steps, rows, batches)
         epoch, index = epoch + 1, 0
 
 
 def seed_step(seed: int, step: int, rank: int) -> None:
-    """Seed every generator for one step of one process: nothing random need be saved."""
+    """Seed every generator for one step of one process, so that no random state is saved."""
     digest = hashlib.blake2b(f"{seed} {step} {rank}".encode(), digest_size=8).digest()
     torch.manual_seed(int.from_bytes(digest) >> 1)

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the step is finished, the run saved, and then left."""
+"""Ctrl-C and SIGTERM: finish the step, save the run, then stop."""
 
 import signal
 import threading
@@ -7,31 +7,31 @@ from contextlib import contextmanager
 from typing import Any
 
 
-class Interrupted(KeyboardInterrupt):
-    """A run that was told to stop, and has saved itself; its text says how to go on."""
+class TrainingInterrupted(KeyboardInterrupt):
+    """A run that was asked to stop and has saved itself; its text says how to resume."""
 
 
-class Bell:
-    """Whether somebody asked to stop."""
+class StopSignal:
+    """Whether somebody asked the run to stop."""
 
     def __init__(self) -> None:
-        self.rang = False
+        self.is_set = False
 
     @contextmanager
-    def listening(self) -> Iterator["Bell"]:
-        """Hear of signals instead of being ended by them; a second one ends at once."""
+    def catch(self) -> Iterator["StopSignal"]:
+        """Note the signals instead of dying from them; a second one ends the process at once."""
         if threading.current_thread() is not threading.main_thread():
-            yield self  # signals reach the main thread alone
+            yield self  # Python delivers signals to the main thread only
             return
-        before = {s: signal.signal(s, self._ring) for s in (signal.SIGINT, signal.SIGTERM)}
+        before = {s: signal.signal(s, self._handle) for s in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield self
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _ring(self, number: int, frame: Any) -> None:
+    def _handle(self, number: int, frame: Any) -> None:
         del number, frame
-        if self.rang:
+        if self.is_set:
             raise KeyboardInterrupt
-        self.rang = True
+        self.is_set = True

@@ -112,7 +112,7 @@ _READING = {
     "our own layers": "import torch\nfor o in torch.nn.Module.__subclasses__():\n"
     "    if o.__module__.startswith('glassformer.layers'): return o(8, 1)",
     "our package": "return __import__('glass' + 'former').attention",
-    "our package, by its file": "p = ROOT + '/glassformer/attention/reference.py'\n"
+    "our package, by its file": "p = ROOT + '/glassformer/functional/reference.py'\n"
     "s = importlib.util.spec_from_file_location('r', p)\n"
     "m = importlib.util.module_from_spec(s); s.loader.exec_module(m); return m.attention",
     "the judge's memory": "for line in open(f'/proc/{os.getppid()}/maps'):\n"
@@ -388,7 +388,8 @@ REPLACING = {
         """
         frame = sys._getframe()
         while frame:
-            if "_same" in frame.f_globals: frame.f_globals["_same"] = lambda *a: True
+            if "_is_unchanged" in frame.f_globals:
+                frame.f_globals["_is_unchanged"] = lambda *a: True
             frame = frame.f_back
         q.zero_()
         return q

@@ -1,28 +1,33 @@
-"""Every exercise that ships: its stub fails, its solution passes, its faults are named."""
+"""What `verify` proves about an exercise, and its texts; every_exercise applies it to all."""
 
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 
-from glassformer.languages import Language
 from glassformer.school.practice import all_exercises, find_exercise
 from glassformer.school.practice.exercise import UnknownExercise, read_brief, read_exercise
 from glassformer.school.practice.grading import GradingError
 from glassformer.school.practice.verification import verify, verify_one
+from school.practice.every_exercise import numbered
 
 HAN = re.compile(r"[\u4e00-\u9fff]")
 
 
-def test_every_exercise_works():
-    verdicts = verify(all_exercises())
-    say = Language("en").say
-    problems = [
-        f"{verdict.exercise}: {say(problem.key, **problem.values)}"
-        for verdict in verdicts
-        for problem in verdict.problems
-    ]
-    assert problems == []
+def test_every_exercise_is_in_one_share():
+    shares = [numbered(file) for file in Path(__file__).parent.glob("test_exercises_*_to_*.py")]
+    found = sorted(exercise.number for share in shares for exercise in share)
+    assert found == [exercise.number for exercise in all_exercises()]
+
+
+def test_exercises_are_verified_side_by_side():
+    exercises, seen = all_exercises()[:3], []
+    verdicts = verify(exercises, n_graders=2, progress=seen.append)
+    assert [verdict.exercise for verdict in verdicts] == [each.name for each in exercises]
+    assert [verdict.n_faults for verdict in verdicts] == [len(each.faults()) for each in exercises]
+    assert not any(verdict.problems for verdict in verdicts)
+    assert sorted(seen, key=verdicts.index) == verdicts
 
 
 @pytest.mark.parametrize("exercise", all_exercises(), ids=lambda exercise: exercise.name)

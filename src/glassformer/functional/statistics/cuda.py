@@ -20,6 +20,7 @@ from glassformer.functional.cells import Extent
 from glassformer.functional.checks import Scoring
 from glassformer.functional.masks import And, Causal, Mask, Not, Padding, Prefix, Window
 from glassformer.functional.statistics.pooling import Map
+from glassformer.installation import install_command
 
 _FAR = 1 << 30  # farther than any key: no limit
 _LOG2E = 1 / math.log(2)
@@ -361,7 +362,7 @@ def _no_triton(device: torch.device) -> str | None:
     if device.type != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
         return f"the kernels run on CUDA, not on {device.type}"
     if find_spec("triton") is None:
-        return "triton is not installed: pip install 'glassformer[gpu]'"
+        return f"triton is not installed: {install_command('gpu')}"
     if device.type == "cuda":
         if torch.version.hip is not None:
             return "the kernels are untried on ROCm"

@@ -16,6 +16,7 @@ from glassformer.functional.positions.rotary_scalings import (
     Scaling,
     YaRNScaling,
 )
+from glassformer.installation import install_command
 from glassformer.models.checkpoints.assembly import (
     Model,
     assembled,
@@ -26,7 +27,7 @@ from glassformer.models.checkpoints.assembly import (
 from glassformer.models.checkpoints.gguf_header import GGUFHeader
 from glassformer.models.checkpoints.names import Columns, Origin, Table, part_sizes
 from glassformer.models.config import Config, Norms, Output, Positions
-from glassformer.settings import shown
+from glassformer.settings import quote
 from glassformer.text.ggml import tokenizer_of_header
 
 NAMES: Columns = (
@@ -58,7 +59,7 @@ class GGUFFile:
         if self.kind not in ARCHITECTURES:
             raise CheckpointError(
                 f"A GGUF file must hold a model of {', '.join(ARCHITECTURES)}; {path} holds "
-                f"{shown(self.kind)}."
+                f"{quote(self.kind)}."
             )
         self.config = self._config()
 
@@ -142,7 +143,7 @@ class GGUFFile:
             what = "a whole number" if kind is int else "a number"
             raise CheckpointError(
                 f"{self.path} must have {full}, {what}, in its header; it has "
-                f"{'nothing' if value is None else shown(value)}."
+                f"{'nothing' if value is None else quote(value)}."
             )
         return kind(value)
 
@@ -175,7 +176,7 @@ class GGUFFile:
         elif kind != "none":
             raise CheckpointError(
                 f"Rotary positions must be scaled as none, linear or yarn; {self.path} says "
-                f"{shown(kind)}."
+                f"{quote(kind)}."
             )
         if "rope_freqs.weight" in self.tensors:
             scaling = self._banded(base, head_dim)
@@ -242,8 +243,7 @@ def _check_package(path: Path) -> None:
         import gguf  # noqa: F401
     except ImportError:
         raise CheckpointError(
-            f"{path} needs the package gguf; it is not installed. "
-            "Run: pip install 'glassformer[gguf]'"
+            f"{path} needs the package gguf; it is not installed. Run: {install_command('gguf')}"
         ) from None
 
 

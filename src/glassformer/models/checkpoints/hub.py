@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from glassformer.errors import CheckpointError
+from glassformer.installation import install_command
 from glassformer.storage import sha256
 
 _ADDRESS = re.compile(
@@ -31,7 +32,7 @@ def fetch(address: str) -> Path:
     except ImportError:
         raise CheckpointError(
             f"{address} needs the package huggingface_hub; it is not installed. "
-            "Run: pip install 'glassformer[hub]'"
+            f"Run: {install_command('hub')}"
         ) from None
     repo, file, revision = found["repo"], found["file"], found["revision"]
     try:

@@ -29,7 +29,7 @@ from glassformer.models.checkpoints.names import Origin, is_same, part_sizes
 from glassformer.models.checkpoints.pooling import read_pooling
 from glassformer.models.checkpoints.tensors import WEIGHTS, TensorFiles
 from glassformer.models.config import Config, Dropout
-from glassformer.settings import shown
+from glassformer.settings import quote
 from glassformer.storage import whole_folder
 from glassformer.text import SpecialTokens
 
@@ -222,7 +222,7 @@ def _known(values: dict[str, Any], folder: Path) -> Architecture:
     if not isinstance(kind, str) or kind not in ARCHITECTURES:
         raise CheckpointError(
             f"model_type must be one of {', '.join(ARCHITECTURES)}; {folder / 'config.json'} says "
-            f"{shown(kind)}. glassformer knows no table of names for it."
+            f"{quote(kind)}. glassformer knows no table of names for it."
         )
     return ARCHITECTURES[kind]
 

@@ -11,6 +11,7 @@ import torch
 from glassformer.errors import CheckpointError
 from glassformer.models.baselines import RecurrentConfig
 from glassformer.models.checkpoints.assembly import Saved
+from glassformer.models.checkpoints.run_weights import is_run, select_weights
 from glassformer.models.config import Config
 from glassformer.models.presets import PRESETS
 from glassformer.models.pretrained import shipped
@@ -31,6 +32,7 @@ def load(
 
         load("reader")              one that comes with glassformer
         load("folder")              one that glassformer or transformers saved
+        load("run")                 a training run: its finished, best or latest weights
         load("model.gguf")          a GGUF file of the Llama family
         load("hf://ORG/NAME")       a repository of the Hugging Face hub; @REVISION, /FILE.gguf
 
@@ -43,7 +45,7 @@ def load(
         dtype = torch.float32
     model = _load(path, dtype=dtype, device=device, allow_non_finite=allow_non_finite)
     is_address = str(source) in shipped() or str(source).startswith("hf://")
-    model.name = str(source).removeprefix("hf://") if is_address else path.resolve().name
+    model.name = str(source).removeprefix("hf://") if is_address else _name(path)
     return model
 
 
@@ -122,7 +124,12 @@ def _path(source: str | Path) -> Path:
             f"A model must be a folder, a GGUF file or hf://ORG/NAME; {path} is another file. "
             "Give the folder that holds it."
         )
-    return path
+    return select_weights(path) if is_run(path) else path
+
+
+def _name(path: Path) -> str:
+    path = path.resolve()
+    return f"{path.parent.name}/{path.name}" if is_run(path.parent) else path.name
 
 
 def _described(folder: Path) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from glassformer.models.checkpoints.assembly import (
 from glassformer.models.checkpoints.tensors import WEIGHTS, TensorFiles
 from glassformer.models.config import Config
 from glassformer.paths import is_file_name
-from glassformer.settings import shown
+from glassformer.settings import quote
 from glassformer.storage import sha256, whole_folder
 from glassformer.text import SpecialTokens, read_tokenizer
 
@@ -98,7 +98,7 @@ def read_own_config(folder: Path, plain: dict[str, Any]) -> Config | RecurrentCo
     where, version = folder / "config.json", plain["glassformer"]
     if not isinstance(version, int) or version > VERSION or version < 1:
         raise CheckpointError(
-            f"{where} is of format {shown(version)}; this glassformer reads up to {VERSION}. "
+            f"{where} is of format {quote(version)}; this glassformer reads up to {VERSION}. "
             "Upgrade glassformer to load it."
         )
     if plain.get("sha256") != _digest(plain):
@@ -108,7 +108,7 @@ def read_own_config(folder: Path, plain: dict[str, Any]) -> Config | RecurrentCo
         )
     config = plain.get("config")
     if not isinstance(config, dict):
-        raise CheckpointError(f"{where} must hold the model's config; it holds {shown(config)}.")
+        raise CheckpointError(f"{where} must hold the model's config; it holds {quote(config)}.")
     try:
         return read_config(config)
     except ConfigError as error:
@@ -120,12 +120,12 @@ def _check_files(folder: Path, plain: dict[str, Any]) -> None:
     if not isinstance(files, dict) or WEIGHTS not in files:
         raise CheckpointError(
             f"{folder / 'config.json'} must list the files of the model with their hashes; it has "
-            f"{shown(files)}."
+            f"{quote(files)}."
         )
     for name, expected in files.items():
         if not is_file_name(name):
             raise CheckpointError(
-                f"{folder / 'config.json'} must name files beside it; it names {shown(name)}."
+                f"{folder / 'config.json'} must name files beside it; it names {quote(name)}."
             )
         if not (folder / name).is_file():
             raise CheckpointError(f"{folder} must hold {name}, as config.json says; it does not.")
@@ -140,7 +140,7 @@ def _chat_template(tokenizer: Any, where: Path) -> str | None:
     template = tokenizer.get("chat_template") if isinstance(tokenizer, dict) else None
     if not isinstance(tokenizer, dict | None) or not isinstance(template, str | None):
         raise CheckpointError(
-            f"tokenizer in {where} must be a table with a chat_template; it is {shown(tokenizer)}."
+            f"tokenizer in {where} must be a table with a chat_template; it is {quote(tokenizer)}."
         )
     return template
 

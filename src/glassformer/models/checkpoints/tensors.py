@@ -12,7 +12,7 @@ from torch import Tensor
 from glassformer.errors import CheckpointError
 from glassformer.parsing import read_json
 from glassformer.paths import is_file_name
-from glassformer.settings import said, shown
+from glassformer.settings import quote, summarize_error
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -69,7 +69,7 @@ class TensorFiles:
         for shard in listed.values():
             if not is_file_name(shard):
                 raise CheckpointError(
-                    f"{folder / INDEX} must name files beside it; it names {shown(shard)}."
+                    f"{folder / INDEX} must name files beside it; it names {quote(shard)}."
                 )
         shards = sorted(set(listed.values()))
         for shard in shards:
@@ -102,7 +102,7 @@ class TensorFiles:
             tensor = opened.get_tensor(name)
         except (SafetensorError, OSError) as error:
             raise CheckpointError(
-                f"{path} is damaged: {name} cannot be read ({said(error)})."
+                f"{path} is damaged: {name} cannot be read ({summarize_error(error)})."
             ) from None
         if not tensor.is_floating_point():
             raise CheckpointError(
@@ -133,6 +133,6 @@ def _opened(path: Path) -> Any:
         return safe_open(path, framework="pt", device="cpu").__enter__()
     except (SafetensorError, OSError) as error:
         raise CheckpointError(
-            f"{path} is damaged or was not written to its end: {said(error)}. "
+            f"{path} is damaged or was not written to its end: {summarize_error(error)}. "
             "Fetch or save it again."
         ) from None

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.errors import ConfigError
+from glassformer.installation import install_command
 from glassformer.languages import Language
 from glassformer.render.chart import Bars, Cells, Chart, Lines, Panel
 from glassformer.render.figure.fonts import font_families, has_chinese, make_drawable
@@ -74,7 +75,7 @@ def _matplotlib() -> Iterator[None]:
     except ImportError:
         raise ConfigError(
             "Figures need the package matplotlib; it is not installed. "
-            "Run: pip install 'glassformer[figures]'"
+            f"Run: {install_command('figures')}"
         ) from None
     with mpl.rc_context({"font.family": font_families(), "svg.fonttype": "path"}):
         yield

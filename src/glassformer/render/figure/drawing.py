@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import TraceError
+from glassformer.installation import install_command
 from glassformer.languages import Language
 from glassformer.render.difference import describe_difference
 from glassformer.render.figure.fonts import (
@@ -89,7 +90,7 @@ def _style() -> Iterator[None]:
     except ImportError:
         raise TraceError(
             "Figures need the package matplotlib; it is not installed. "
-            "Run: pip install 'glassformer[figures]'"
+            f"Run: {install_command('figures')}"
         ) from None
     # Text remains text: it can be searched, copied and read aloud. A PDF embeds its fonts.
     with mpl.rc_context(

@@ -17,6 +17,7 @@ from typing import Any
 from rich.console import Console
 
 from glassformer.errors import ConfigError
+from glassformer.installation import install_command
 from glassformer.languages import Language
 from glassformer.school.practice.exercise import Exercise
 from glassformer.school.practice.grading import Grader
@@ -38,7 +39,9 @@ def watch(session: PracticeSession, folder: Path, language: Language) -> None:
     try:
         importlib.import_module("watchfiles")
     except ImportError:
-        raise ConfigError(language.say("practice.error.watchfiles")) from None
+        raise ConfigError(
+            language.say("practice.error.watchfiles", command=install_command("practice"))
+        ) from None
     events: SimpleQueue[Event | Resized | BaseException] = SimpleQueue()
     stop = threading.Event()
 

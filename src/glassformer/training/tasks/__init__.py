@@ -5,14 +5,14 @@ translation, classification.
 """
 
 from glassformer.training.tasks.classification import Classification
-from glassformer.training.tasks.language_modeling import Language
-from glassformer.training.tasks.masked_modeling import Masked
+from glassformer.training.tasks.language_modeling import LanguageModeling
+from glassformer.training.tasks.masked_modeling import MaskedModeling
 from glassformer.training.tasks.task import Objective, Task
 from glassformer.training.tasks.translation import Translation
 
 TASKS: dict[str, type[Task]] = {
-    "language": Language,
-    "masked": Masked,
+    "language": LanguageModeling,
+    "masked": MaskedModeling,
     "translation": Translation,
     "classification": Classification,
 }
@@ -20,8 +20,8 @@ TASKS: dict[str, type[Task]] = {
 __all__ = [
     "TASKS",
     "Classification",
-    "Language",
-    "Masked",
+    "LanguageModeling",
+    "MaskedModeling",
     "Objective",
     "Task",
     "Translation",

@@ -9,16 +9,16 @@ from torch import Tensor
 
 from glassformer.functional import Padding
 from glassformer.text.store import TokenTable
-from glassformer.training.batches import Batch, Rows, as_tensors, by_tokens
-from glassformer.training.data import Prepared
+from glassformer.training.batches import Batch, Rows, as_tensors, batch_by_tokens
+from glassformer.training.data import TrainingData
 from glassformer.training.recipe import Recipe
-from glassformer.training.tasks.task import Task, line_places, ragged
+from glassformer.training.tasks.task import Task, locate_lines, ragged
 
 
 class Classification(Task):
     """Texts with a class each, in batches by the number of tokens."""
 
-    def __init__(self, recipe: Recipe, data: Prepared) -> None:
+    def __init__(self, recipe: Recipe, data: TrainingData) -> None:
         super().__init__(recipe, data)
         self.numbers = {name: i for i, name in enumerate(data.classes)}
         self.labels = self._labels(data.train)
@@ -33,7 +33,7 @@ class Classification(Task):
 
     def order(self, epoch: int) -> list[Rows]:
         b = self.recipe.batches
-        return by_tokens(
+        return batch_by_tokens(
             self.texts.lengths,
             max_tokens=b.max_tokens,
             seed=self.recipe.seed,
@@ -53,13 +53,13 @@ class Classification(Task):
         labels = self._labels(table)
         lengths = table.columns["tokens"].lengths
         most = max(self.recipe.batches.max_tokens, int(lengths.max()))
-        for rows in by_tokens(lengths, max_tokens=most):
+        for rows in batch_by_tokens(lengths, max_tokens=most):
             yield self._batch(table, labels, rows)
 
     def _batch(self, table: TokenTable, labels: np.ndarray, rows: Rows) -> Batch:
         texts = self.texts if table is self.data.train else ragged(table, "tokens")
         to = self.recipe.batches.round_to
-        tokens, lengths = texts.padded(rows, pad=self.pad, round_to=to)
+        tokens, lengths = texts.pad_rows(rows, pad=self.pad, round_to=to)
         tensors = as_tensors(tokens=tokens, lengths=lengths, targets=labels[rows])
         return Batch(tensors, len(rows), int(lengths.sum()))
 
@@ -74,5 +74,5 @@ class Classification(Task):
         best = int(model.classify(model(tokens)).argmax(-1))
         return model.config.output.classes[best]
 
-    def places(self, rows: Rows) -> list[str]:
-        return line_places(self.data.train, rows)
+    def locate(self, rows: Rows) -> list[str]:
+        return locate_lines(self.data.train, rows)

@@ -9,17 +9,17 @@ from glassformer.functional import Documents
 from glassformer.generation import generate
 from glassformer.models.recurrent import LSTMLanguageModel
 from glassformer.training.batches import Batch, Rows, as_tensors
-from glassformer.training.data import Prepared
+from glassformer.training.data import TrainingData
 from glassformer.training.loss import IGNORED
 from glassformer.training.recipe import Recipe
 from glassformer.training.tasks.task import Task
 from glassformer.training.tasks.windows import Windows
 
 
-class Language(Task):
+class LanguageModeling(Task):
     """Windows of a long text; with `batches.documents` a token sees its own document alone."""
 
-    def __init__(self, recipe: Recipe, data: Prepared) -> None:
+    def __init__(self, recipe: Recipe, data: TrainingData) -> None:
         super().__init__(recipe, data)
         valid = None if data.valid is None else data.valid.columns["tokens"]
         self.text, self.valid = Windows.split(
@@ -35,7 +35,7 @@ class Language(Task):
 
     def valid_batches(self) -> Iterator[Batch]:
         if self.valid is not None:
-            for rows in self.valid.always(self.recipe.evaluate.n_batches):
+            for rows in self.valid.fixed_batches(self.recipe.evaluate.n_batches):
                 yield self._batch(self.valid, rows)
 
     def _batch(self, text: Windows, starts: Rows) -> Batch:
@@ -79,6 +79,6 @@ class Language(Task):
     def run_once(self, model: Any, text: str) -> None:
         generate(model, text, max_new_tokens=1)
 
-    def places(self, rows: Rows) -> list[str]:
+    def locate(self, rows: Rows) -> list[str]:
         length = self.recipe.batches.length
         return [f"tokens {int(start)} to {int(start) + length}" for start in rows]

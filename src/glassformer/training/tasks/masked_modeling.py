@@ -16,17 +16,17 @@ from glassformer.errors import ConfigError
 from glassformer.functional import Documents
 from glassformer.generation import fill
 from glassformer.training.batches import Batch, Rows, as_tensors, content_rng
-from glassformer.training.data import Prepared
+from glassformer.training.data import TrainingData
 from glassformer.training.loss import IGNORED
 from glassformer.training.recipe import Recipe
 from glassformer.training.tasks.task import Task
 from glassformer.training.tasks.windows import Windows
 
 
-class Masked(Task):
+class MaskedModeling(Task):
     """Windows of a long text with gaps; with `batches.documents` a document sees itself alone."""
 
-    def __init__(self, recipe: Recipe, data: Prepared) -> None:
+    def __init__(self, recipe: Recipe, data: TrainingData) -> None:
         super().__init__(recipe, data)
         if data.special.mask is None:
             raise ConfigError(
@@ -52,7 +52,7 @@ class Masked(Task):
 
     def valid_batches(self) -> Iterator[Batch]:
         if self.valid is not None:
-            for i, rows in enumerate(self.valid.always(self.recipe.evaluate.n_batches)):
+            for i, rows in enumerate(self.valid.fixed_batches(self.recipe.evaluate.n_batches)):
                 yield self._batch(self.valid, rows, content_rng(0, i))
 
     def _batch(self, text: Windows, starts: Rows, rng: np.random.Generator) -> Batch:
@@ -97,6 +97,6 @@ class Masked(Task):
             filled = filled.replace("[MASK]", guesses[0].piece.strip(), 1)
         return filled
 
-    def places(self, rows: Rows) -> list[str]:
+    def locate(self, rows: Rows) -> list[str]:
         length = self.recipe.batches.length
         return [f"tokens {int(start)} to {int(start) + length}" for start in rows]

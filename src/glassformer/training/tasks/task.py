@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from glassformer.text.store import TokenTable
 from glassformer.training.batches import Batch, Ragged, Rows, padding_share
-from glassformer.training.data import Prepared
+from glassformer.training.data import TrainingData
 from glassformer.training.loss import count_hits, cross_entropy_sum, disagreement_sum
 from glassformer.training.parallel import Parallel
 from glassformer.training.recipe import Recipe
@@ -19,7 +19,7 @@ from glassformer.training.recipe import Recipe
 class Task(ABC):
     """A recipe's data as batches; every batch has `targets`, the others are the task's own."""
 
-    def __init__(self, recipe: Recipe, data: Prepared) -> None:
+    def __init__(self, recipe: Recipe, data: TrainingData) -> None:
         self.recipe, self.data = recipe, data
         self.tokenizer, self.special = data.tokenizer, data.special
         self.pad = 0 if data.special.pad is None else data.special.pad
@@ -40,10 +40,10 @@ class Task(ABC):
     def logits(self, model: Any, tensors: Mapping[str, Tensor]) -> Tensor:
         """The model's scores, a row for each target."""
 
-    def described(self) -> str:
-        """How much there is to learn from, in a line."""
+    def describe(self) -> str:
+        """The amount of data, in a line."""
         order = self.order(0)
-        text = f"{len(order):,} batches an epoch"
+        text = f"{len(order):,} batch{'es' * (len(order) != 1)} per epoch"
         lengths = self.lengths()
         return text if lengths is None else f"{text}, {padding_share(lengths, order):.1%} padding"
 
@@ -52,10 +52,10 @@ class Task(ABC):
         return None
 
     @abstractmethod
-    def places(self, rows: Rows) -> list[str]:
+    def locate(self, rows: Rows) -> list[str]:
         """Where in the data rows come from, to be read by a person."""
 
-    def more_scores(self, model: Any) -> dict[str, float]:
+    def extra_scores(self, model: Any) -> dict[str, float]:
         """Scores beyond loss and accuracy."""
         del model
         return {}
@@ -124,7 +124,7 @@ def ragged(table: TokenTable, column: str) -> Ragged:
     return Ragged(store.tokens, store.lengths)
 
 
-def line_places(table: TokenTable, rows: Rows) -> list[str]:
+def locate_lines(table: TokenTable, rows: Rows) -> list[str]:
     """Files and lines of rows."""
     files, places = table.notes["files"], table.notes["places"]
     return [f"{files[file]} line {line}" for file, line in (places[int(i)] for i in rows)]

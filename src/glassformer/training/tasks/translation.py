@@ -18,18 +18,18 @@ from glassformer.functional import Padding
 from glassformer.models.recurrent import LSTMSeq2Seq
 from glassformer.text import SpecialTokens
 from glassformer.text.store import TokenTable
-from glassformer.training.batches import Batch, Ragged, Rows, as_tensors, by_tokens
-from glassformer.training.data import Prepared
+from glassformer.training.batches import Batch, Ragged, Rows, as_tensors, batch_by_tokens
+from glassformer.training.data import TrainingData
 from glassformer.training.loss import IGNORED
 from glassformer.training.recipe import Recipe
 from glassformer.training.scores import score_translations, translate_all
-from glassformer.training.tasks.task import Task, line_places, ragged
+from glassformer.training.tasks.task import Task, locate_lines, ragged
 
 
 class Translation(Task):
     """Pairs of texts, in batches by the number of tokens."""
 
-    def __init__(self, recipe: Recipe, data: Prepared) -> None:
+    def __init__(self, recipe: Recipe, data: TrainingData) -> None:
         super().__init__(recipe, data)
         self.start = start_token(data.special)
         self.pairs = [(ragged(data.train, "source"), ragged(data.train, "target"))]
@@ -41,7 +41,7 @@ class Translation(Task):
 
     def order(self, epoch: int) -> list[Rows]:
         b = self.recipe.batches
-        return by_tokens(
+        return batch_by_tokens(
             self.data.train.lengths,
             max_tokens=b.max_tokens,
             seed=self.recipe.seed,
@@ -59,7 +59,7 @@ class Translation(Task):
             return
         sizes = self.data.valid.lengths
         most = max(self.recipe.batches.max_tokens, int(sizes.max()))
-        for rows in by_tokens(sizes, max_tokens=most):
+        for rows in batch_by_tokens(sizes, max_tokens=most):
             yield self._batch(self.pairs[1], rows)
 
     def _batch(self, pair: tuple[Ragged, Ragged], rows: Rows) -> Batch:
@@ -69,12 +69,12 @@ class Translation(Task):
     def logits(self, model: Any, tensors: Mapping[str, Tensor]) -> Tensor:
         return translation_logits(model, tensors)
 
-    def more_scores(self, model: Any) -> dict[str, float]:
+    def extra_scores(self, model: Any) -> dict[str, float]:
         """BLEU and chrF; every translation of one source counts as a reference."""
         wish = self.recipe.evaluate
         if not wish.bleu or self.data.valid is None:
             return {}
-        sources, references = references_of(self.data.valid)
+        sources, references = group_references(self.data.valid)
         sources, references = sources[: wish.n_texts], references[: wish.n_texts]
         found = translate_all(model, sources, beams=wish.beams, length_penalty=wish.length_penalty)
         return score_translations(found, references, tokenize=wish.tokenize, remove=wish.remove)
@@ -82,16 +82,16 @@ class Translation(Task):
     def sample(self, model: Any, text: str) -> str:
         return translate_all(model, [text], beams=1)[0]
 
-    def places(self, rows: Rows) -> list[str]:
-        return line_places(self.data.train, rows)
+    def locate(self, rows: Rows) -> list[str]:
+        return locate_lines(self.data.train, rows)
 
 
 def pair_batch(
     pair: tuple[Ragged, Ragged], rows: Rows, *, start: int, pad: int, round_to: int = 1
 ) -> Batch:
     """Sources and shifted targets of some pairs."""
-    source, source_lengths = pair[0].padded(rows, pad=pad, round_to=round_to)
-    targets, lengths = pair[1].padded(rows, pad=IGNORED, round_to=round_to)
+    source, source_lengths = pair[0].pad_rows(rows, pad=pad, round_to=round_to)
+    targets, lengths = pair[1].pad_rows(rows, pad=IGNORED, round_to=round_to)
     tokens = np.roll(targets, 1, axis=1)
     tokens[:, 0] = start
     tokens[tokens == IGNORED] = pad
@@ -118,7 +118,7 @@ def translation_logits(model: Any, tensors: Mapping[str, Tensor]) -> Tensor:
     return model(source, tokens, source_mask=Padding(lengths))
 
 
-def references_of(table: TokenTable) -> tuple[list[str], list[list[str]]]:
+def group_references(table: TokenTable) -> tuple[list[str], list[list[str]]]:
     """The different sources of a table, each with all its translations."""
     found: dict[str, list[str]] = {}
     for source, target in table.notes["texts"]:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from glassformer.text.store import TokenStore
-from glassformer.training.batches import Rows, windows
-from glassformer.training.recipe import BatchSettings, Data
+from glassformer.training.batches import Rows, window_batches
+from glassformer.training.recipe import BatchSettings, DataSettings
 
 
 class Windows:
@@ -22,7 +22,7 @@ class Windows:
         cls,
         train: TokenStore,
         valid: TokenStore | None,
-        data: Data,
+        data: DataSettings,
         batches: BatchSettings,
         seed: int,
     ) -> "tuple[Windows, Windows | None]":
@@ -40,11 +40,11 @@ class Windows:
     def order(self, epoch: int) -> list[Rows]:
         """Where the windows of an epoch begin, batch by batch."""
         b = self.batches
-        return windows(
+        return window_batches(
             self.n, length=b.length, rows=b.rows, seed=self.seed, epoch=epoch, at_random=b.at_random
         )
 
-    def always(self, n_batches: int | None) -> Iterator[Rows]:
+    def fixed_batches(self, n_batches: int | None) -> Iterator[Rows]:
         """The same windows each time: all of them, or so many batches from anywhere."""
         b = self.batches
         length = min(b.length, self.n - 1)

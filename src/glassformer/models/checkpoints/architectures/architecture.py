@@ -9,7 +9,7 @@ from glassformer.errors import CheckpointError
 from glassformer.layers.feed_forward import Activation
 from glassformer.models.checkpoints.names import Columns, Table
 from glassformer.models.config import Config
-from glassformer.settings import shown
+from glassformer.settings import quote
 
 ACTIVATIONS: dict[str, Activation] = {
     "relu": "relu",
@@ -80,7 +80,7 @@ class Foreign:
         value = self.get(name, allowed)
         if value != allowed:
             raise CheckpointError(
-                f"A {self.kind} model with {name}={shown(value)} is not known to glassformer, only "
+                f"A {self.kind} model with {name}={quote(value)} is not known to glassformer, only "
                 f"with {allowed!r}."
             )
 
@@ -94,7 +94,7 @@ class Foreign:
         return a
 
     def _wrong(self, name: str, what: str, value: Any) -> CheckpointError:
-        has = "it is missing" if value is None else f"it is {shown(value)}"
+        has = "it is missing" if value is None else f"it is {quote(value)}"
         return CheckpointError(
             f"{name} in config.json of a {self.kind} model must be {what}; {has}."
         )

@@ -10,7 +10,7 @@ from glassformer.models.checkpoints.architectures.architecture import (
 )
 from glassformer.models.checkpoints.names import Columns
 from glassformer.models.config import Config, Dropout, Norms, Output, Positions
-from glassformer.settings import shown
+from glassformer.settings import quote
 
 
 def _blocks(prefix: str) -> Columns:
@@ -87,7 +87,7 @@ def _labels(c: Foreign) -> tuple[str, ...]:
     numbers = {str(i) for i in range(len(labels))}
     if labels.keys() != numbers or not all(isinstance(name, str) for name in labels.values()):
         raise CheckpointError(
-            f"id2label in config.json must name classes by number, from 0; it is {shown(labels)}."
+            f"id2label in config.json must name classes by number, from 0; it is {quote(labels)}."
         )
     return tuple(labels[str(i)] for i in range(len(labels)))
 

@@ -22,7 +22,7 @@ from glassformer.models.checkpoints.architectures.architecture import (
 )
 from glassformer.models.checkpoints.names import Columns
 from glassformer.models.config import Config, Dropout, Norms, Output, Positions
-from glassformer.settings import shown
+from glassformer.settings import quote
 
 ROPE_TYPES = ("default", "linear", "dynamic", "yarn", "llama3")
 NAMES: Columns = (
@@ -84,7 +84,7 @@ def _window(c: Foreign) -> int | None:
         found = set(kinds)
     else:
         raise CheckpointError(
-            f"layer_types in config.json must name the kind of each layer; it is {shown(kinds)}."
+            f"layer_types in config.json must name the kind of each layer; it is {quote(kinds)}."
         )
     if len(found) > 1:
         raise CheckpointError(
