@@ -1,4 +1,4 @@
-"""How far a measurement is: a function that is told a share between 0 and 1."""
+"""Progress of a measurement: a callback that receives a share between 0 and 1."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar

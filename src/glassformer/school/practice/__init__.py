@@ -1,12 +1,12 @@
 """Exercises, and a grader that names the mistake.
 
-An exercise is a folder in exercises/. Reading order: exercise, draw, cases, dropout, parts (what
-authors write with); values, compare, outcome, naming (how results are compared); forbidden,
-limits, landlock, seccomp, isolation, originals (what learner's code may do); messages, trail,
-runner, report, findings, judge, trial (one grading, in several processes); bootstrap, server,
-grading (the door to it); telling, drawing (what is said and shown); workspace, progress, session
-(a learner's folder, and a sitting as a state machine), watching (a sitting in a terminal); verify
-(proof for authors). Imports render, languages and errors.
+An exercise is a folder in course/exercises. Reading order: exercise, random_inputs, cases, dropout,
+example_modules (what authors write with); plain_values, comparison, outcome, fault_naming (how
+results are compared); forbidden, limits, landlock, seccomp, isolation, originals (what learner's
+code may do); messages, call_trail, runner, report, findings, judge, trial (one grading, in several
+processes); bootstrap, server, grading (how the rest of the program reaches it); report_texts,
+terminal (what a learner reads); workspace, session, terminal_session (a learner's folder, and a
+session as a state machine); verification (proof for authors). Imports render and what lies below.
 """
 
 from glassformer.school.practice.exercise import Exercise, all_exercises, find_exercise

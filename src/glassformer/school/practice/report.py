@@ -1,4 +1,4 @@
-"""What a grading found, as data: every text is a key and its values, told in a language later."""
+"""The result of a grading as data: a text is a catalogue key with its values, not a sentence."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
