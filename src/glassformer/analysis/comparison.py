@@ -1,4 +1,4 @@
-"""Two traces side by side: how differently does each head look?"""
+"""Two traces side by side: how differently does each head attend?"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ class Comparison:
     """How far apart two traces are, site by site: 0 the same attention, 1 nothing in common."""
 
     sites: dict[str, Float[Tensor, "H L"]]  # for each head and query: ½ Σ |weight − weight|
-    heads: dict[str, tuple[int, ...]]  # what the heads of each site are called
-    only_first: list[str]  # sites that the other trace has not, or not of this size
+    heads: dict[str, tuple[int, ...]]  # the numbers of the heads of each site
+    only_first: list[str]  # sites that the other trace lacks, or has in another size
     only_second: list[str]
 
     def by_head(self, site: str) -> Float[Tensor, " H"]:
@@ -44,7 +44,7 @@ def compare(
     sequence: int = 0,
     progress: Callable[[float], None] | None = None,
 ) -> Comparison:
-    """Two runs of a model, or two models on one text, row by row; no whole matrix is held.
+    """Two runs of a model, or two models on one text, row by row; no whole matrix is stored.
 
     Sites are compared where both have one of the same name, heads and lengths.
     """

@@ -1,12 +1,12 @@
-"""What kind of head is this? Scored on exact weights, and told in a name.
+"""The role of a head, scored on its exact weights.
 
 Rows of a long text are sampled evenly; each sampled row is exact. A score is how much of the
 attention goes where the role says, beyond what even attention would give:
 
     score = (share − share of even attention) / (1 − share of even attention)
 
-Many heads of decoders rest on the first token. That is a role of its own (`sink`); the others are
-scored on what is left without that column, so that it hides nothing.
+Many heads of decoders attend to the first token (an attention sink). That is a role of its own; the
+others are scored without that column, so that it hides nothing.
 """
 
 from collections.abc import Collection
@@ -30,7 +30,7 @@ ROLES = (
     "distant",
 )
 _MOST_CELLS = 1 << 24
-_NEAR = 16  # tokens on each side in which a pattern by position is sought
+_NEAR = 16  # tokens on each side in which a positional pattern is sought
 _LEAST = 0.3  # below this score a head has no role of its own
 
 
@@ -41,7 +41,7 @@ class Role:
     layer_head: tuple[str, int]
     role: str  # one of ROLES, or "mixed"
     score: float
-    sink: float  # the share of attention that rests on the first token
+    sink: float  # the share of attention on the first token
     scores: dict[str, float]
 
 
@@ -54,8 +54,8 @@ def roles(
 ) -> list[Role]:
     """The role of every head of a self-attention site.
 
-    `tokens` are the ids of the text: without them nothing is known of duplicates, induction and
-    delimiters, whose ids are those of `delimiters`.
+    `tokens` are the ids of the text; without them duplicate, induction and delimiter heads cannot
+    be scored. `delimiters` are the ids of the delimiters.
     """
     H, L, S = site.shape[1:]
     n_rows = max(1, min(L, 512, _MOST_CELLS // max(1, H * S)))
@@ -64,7 +64,7 @@ def roles(
     weights = site.weights(rows=rows.tolist(), sequence=sequence).float().cpu()  # H R S
     allowed = site.allowed(rows=rows, sequence=sequence).cpu()
     stands = site.stands.cpu()[rows]
-    marks = _marks(stands, S, tokens, delimiters)
+    marks = _mark_targets(stands, S, tokens, delimiters)
     sink = weights[..., 0].mean(-1)
     rest, open_ = weights.clone(), allowed.clone()
     rest[..., 0], open_[..., 0] = 0.0, False
@@ -72,19 +72,19 @@ def roles(
     rest = rest / total.clamp(min=1e-12)
     counted = (total[..., 0] > 1e-6) & (open_.sum(-1) > 1)  # rows in which there is something left
     even = open_ / open_.sum(-1, keepdim=True).clamp(min=1)
-    found = {name: _beyond(rest, even, mark, counted) for name, mark in marks.items()}
-    found["positional"] = _positional(rest, stands, counted)
-    found["broad"] = _broad(rest, open_, counted)
+    found = {name: _score_beyond_chance(rest, even, mark, counted) for name, mark in marks.items()}
+    found["positional"] = _score_positional(rest, stands, counted)
+    found["broad"] = _score_broad(rest, open_, counted)
     return [
-        _role(site.name, number, float(sink[h]), {n: float(s[h]) for n, s in found.items()})
+        _choose_role(site.name, number, float(sink[h]), {n: float(s[h]) for n, s in found.items()})
         for h, number in enumerate(site.head_numbers)
     ]
 
 
-def _marks(
+def _mark_targets(
     stands: Int[Tensor, " R"], S: int, tokens: Tensor | None, delimiters: Collection[int]
 ) -> dict[str, Bool[Tensor, "R S"]]:
-    """Where each role would have a query look."""
+    """The keys to which each role would attend."""
     ahead = torch.arange(S) - stands[:, None]
     marks = {
         "previous": ahead == -1,
@@ -107,7 +107,7 @@ def _marks(
     return marks
 
 
-def _beyond(
+def _score_beyond_chance(
     rest: Float[Tensor, "H R S"],
     even: Float[Tensor, "H R S"],
     mark: Bool[Tensor, "R S"],
@@ -119,10 +119,10 @@ def _beyond(
     return ((share - chance) / (1 - chance).clamp(min=1e-6)).where(there.any(-1), 0.0)
 
 
-def _positional(
+def _score_positional(
     rest: Float[Tensor, "H R S"], stands: Int[Tensor, " R"], counted: Bool[Tensor, "H R"]
 ) -> Float[Tensor, " H"]:
-    """How much of the weights the mean pattern around the query explains."""
+    """The share of the weights that the mean pattern around the query explains."""
     S = rest.shape[-1]
     places = stands[:, None] + torch.arange(-_NEAR, _NEAR + 1)
     inside = (places >= 0) & (places < S)
@@ -132,10 +132,10 @@ def _positional(
     return mean / whole.clamp(min=1e-12)
 
 
-def _broad(
+def _score_broad(
     rest: Float[Tensor, "H R S"], open_: Bool[Tensor, "H R S"], counted: Bool[Tensor, "H R"]
 ) -> Float[Tensor, " H"]:
-    """Entropy by the largest it could be: 1 is even attention."""
+    """Entropy relative to its maximum: 1 is even attention."""
     entropy = -(rest * rest.clamp(min=1e-30).log()).sum(-1)
     return _mean(entropy / open_.sum(-1).clamp(min=2).log(), counted)
 
@@ -144,8 +144,8 @@ def _mean(values: Tensor, counted: Tensor) -> Tensor:
     return (values * counted).sum(-1) / counted.sum(-1).clamp(min=1)
 
 
-def _role(site: str, head: int, sink: float, scores: dict[str, float]) -> Role:
-    # A head that looks at one place by position is named by the place, not by being positional.
+def _choose_role(site: str, head: int, sink: float, scores: dict[str, float]) -> Role:
+    # A head that attends to one relative position is named by it, not as positional.
     by_place = max(scores.get(n, 0.0) for n in ("previous", "next", "self"))
     weighed = dict(scores)
     if by_place > _LEAST:

@@ -106,7 +106,7 @@ def _attach(recorder: Recorder, tree: ModuleTree) -> Iterator[Trace]:
         with catch():
             if compiled:
                 undo.append(switch_compiling_off())
-            recorder.attach()
+            recorder.source.attach(recorder, undo)
         yield recorder.trace
         is_failing = False
     finally:

@@ -1,4 +1,4 @@
-"""A trace as one file: safetensors, with what is no tensor in its header."""
+"""A trace as one safetensors file; everything that is not a tensor is in its header."""
 
 import json
 import reprlib
@@ -22,57 +22,58 @@ from glassformer.tracing.trace import Run, Trace, TracedText
 
 VERSION = 1
 OPERANDS = ("q", "k", "v", "out")
-CHOSEN = ("heads", "rows", "n_rows")  # where not all was recorded
+SELECTED = ("heads", "rows", "n_rows")  # where only a part was recorded
 
 
 def save_trace(trace: Trace, path: Path) -> None:
-    """Write a trace whole or not at all; a trace of that name is replaced, no other file."""
+    """Write a trace whole or not at all; it replaces a trace of that name, but no other file."""
     tensors: dict[str, Tensor] = {}
-    runs = [_described(run, f"{i}", tensors) for i, run in enumerate(trace.runs)]
+    runs = [_encode_run(run, f"{i}", tensors) for i, run in enumerate(trace.runs)]
     header = {"version": VERSION, "model": trace.model, "runs": runs}
     with whole_file(path, TraceError, mark=b'"glassformer.trace"') as unfinished:
         save_file(
-            _apart(tensors),
+            _separate_storages(tensors),
             unfinished,
             metadata={"glassformer.trace": json.dumps(header, ensure_ascii=False)},
         )
 
 
 def append_trace(trace: Trace, path: Path) -> None:
-    """Write the runs of a file and those of a trace into it, whole or not at all.
+    """Add the runs of a trace to those of a file, whole or not at all.
 
-    The models must be described alike: runs of one file are shown side by side.
+    Both must describe the same model: the runs of a file are shown side by side.
     """
     if not path.exists():
         save_trace(trace, path)
         return
     there = load_trace(path)
-    ours = json.loads(json.dumps(trace.model))  # as a file would give it back
-    if _flat(there.model) != _flat(ours):
+    ours = json.loads(json.dumps(trace.model))  # as a file would return it
+    if _flatten(there.model) != _flatten(ours):
+        theirs, own = _format_differences(there.model, ours), _format_differences(ours, there.model)
         raise TraceError(
-            f"Runs of one file must be of one model; {path} is of {_told(there.model, ours)}, "
-            f"this trace of {_told(ours, there.model)}. Save it under another name."
+            f"Runs of one file must be of one model; {path} is of {theirs}, this trace of {own}. "
+            "Save it under another name."
         )
     save_trace(Trace([*there.runs, *trace.runs], ours), path)
 
 
-def _told(model: dict[str, Any], other: dict[str, Any]) -> str:
-    """What a model is, by what another is not: n_layers=2, dim=16."""
-    flat, rest = _flat(model), _flat(other)
+def _format_differences(model: dict[str, Any], other: dict[str, Any]) -> str:
+    """The fields in which a model differs from another: n_layers=2, dim=16."""
+    flat, rest = _flatten(model), _flatten(other)
     own = [name for name in flat if name not in rest or flat[name] != rest[name]]
     told = ", ".join(f"{name}={reprlib.repr(flat[name])}" for name in own[:3])
     return told + (", …" if len(own) > 3 else "") or "a model without these"
 
 
-def _flat(model: dict[str, Any]) -> dict[str, Any]:
+def _flatten(model: dict[str, Any]) -> dict[str, Any]:
     config = model.get("config")
-    # A copy of a folder has another name, and is the same model.
+    # A copy of a folder has another name but is the same model.
     rest = {name: value for name, value in model.items() if name not in ("config", "name")}
     return rest | (config if isinstance(config, dict) else {"config": config})
 
 
-def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """On the CPU, and none of them a part of another's memory, which the format refuses."""
+def _separate_storages(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Copies on the CPU that share no memory: safetensors refuses shared memory."""
     kept, seen = {}, set()
     for name, tensor in tensors.items():
         plain = tensor.detach().cpu().contiguous()
@@ -83,7 +84,7 @@ def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def load_trace(path: Path) -> Trace:
-    """Read a trace; what is no trace, or a damaged one, is refused in a sentence."""
+    """Read a trace; another file, or a damaged one, raises a TraceError."""
     if not path.is_file():
         raise TraceError(f"A trace must be a file; {path} is not there.")
     try:
@@ -108,7 +109,7 @@ def load_trace(path: Path) -> Trace:
         )
     try:
         whole = read_settings(_TraceHeader, described, "The header")
-        runs = [_run(run, f"{i}", tensors) for i, run in enumerate(whole.runs)]
+        runs = [_decode_run(run, f"{i}", tensors) for i, run in enumerate(whole.runs)]
     except GlassformerError as error:
         raise TraceError(f"{path} is damaged: {str(error).rstrip('.')}.") from None
     return Trace(runs, whole.model)
@@ -116,7 +117,7 @@ def load_trace(path: Path) -> Trace:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _SiteHeader:
-    """What the header says of a site."""
+    """A site in the header."""
 
     name: str
     queries: str
@@ -145,7 +146,7 @@ class _TraceHeader:
     runs: tuple[_RunHeader, ...]
 
 
-def _described(run: Run, where: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
+def _encode_run(run: Run, where: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
     sites = []
     for site in run.sites.values():
         prefix = f"{where}/{site.name}"
@@ -159,7 +160,7 @@ def _described(run: Run, where: str, tensors: dict[str, Tensor]) -> dict[str, An
                 "keys": site.keys,
                 "scale": site.scale,
                 "softcap": site.softcap,
-                **{name: getattr(site, name) for name in CHOSEN},
+                **{name: getattr(site, name) for name in SELECTED},
                 "mask": encode_mask(site.mask, f"{prefix}/mask", tensors),
                 "bias": encode_mask(site.bias, f"{prefix}/bias", tensors),
             }
@@ -171,27 +172,29 @@ def _described(run: Run, where: str, tensors: dict[str, Tensor]) -> dict[str, An
     return {"sites": sites, "labels": labels, "following": following, "refusals": run.refusals}
 
 
-def _run(header: _RunHeader, where: str, tensors: dict[str, Tensor]) -> Run:
+def _decode_run(header: _RunHeader, where: str, tensors: dict[str, Tensor]) -> Run:
     following = header.following or {}  # older files have none
     texts = {
-        name: _words(_tensor(tensors, f"{where}/{name}"), labels, following.get(name, []), name)
+        name: _decode_text(
+            _find_tensor(tensors, f"{where}/{name}"), labels, following.get(name, []), name
+        )
         for name, labels in header.labels.items()
     }
     sites: dict[str, Site] = {}
     for each in header.sites:
         if each.name in sites:
             raise TraceError(f"it has the site {quote(each.name)} twice")
-        sites[each.name] = _site(each, f"{where}/{each.name}", tensors, texts)
+        sites[each.name] = _decode_site(each, f"{where}/{each.name}", tensors, texts)
     for name, why in header.refusals.items():
         if not isinstance(why, str):
             raise TraceError(f"the refusal of {quote(name)} must be a text; it is {quote(why)}")
     return Run(sites, texts, header.refusals)
 
 
-def _site(
+def _decode_site(
     header: _SiteHeader, prefix: str, tensors: dict[str, Tensor], texts: dict[str, TracedText]
 ) -> Site:
-    q, k, v = (_tensor(tensors, f"{prefix}/{name}") for name in ("q", "k", "v"))
+    q, k, v = (_find_tensor(tensors, f"{prefix}/{name}") for name in ("q", "k", "v"))
     out = tensors.get(f"{prefix}/out")
     check_scoring(q, k, mask=None, bias=None, scale=None, softcap=None)
     check_values(q, k, v, 0.0)
@@ -212,7 +215,10 @@ def _site(
                 f"it has shape {tuple(words.tokens.shape)}"
             )
     return Site(
-        **{n: getattr(header, n) for n in ("name", "queries", "keys", "scale", "softcap", *CHOSEN)},
+        **{
+            n: getattr(header, n)
+            for n in ("name", "queries", "keys", "scale", "softcap", *SELECTED)
+        },
         q=q,
         k=k,
         v=v,
@@ -222,13 +228,13 @@ def _site(
     )
 
 
-def _tensor(tensors: dict[str, Tensor], name: str) -> Tensor:
+def _find_tensor(tensors: dict[str, Tensor], name: str) -> Tensor:
     if name not in tensors:
         raise TraceError(f"the tensor {quote(name)} is missing")
     return tensors[name]
 
 
-def _words(tokens: Tensor, labels: Any, following: Any, name: str) -> TracedText:
+def _decode_text(tokens: Tensor, labels: Any, following: Any, name: str) -> TracedText:
     if tokens.ndim != 2 or tokens.is_floating_point() or tokens.dtype == torch.bool:
         raise TraceError(f"the tokens of {quote(name)} must be whole numbers in rows")
     if not isinstance(labels, list) or not all(isinstance(row, list) for row in labels):

@@ -1,8 +1,8 @@
-"""Faults of the recorder stay here: the model goes on, the site is refused, one warning is shown.
+"""Faults of the recorder: the model continues, the site is refused, one warning is shown.
 
-Everything that a recorder does while a model runs happens inside `Guard.catch`. A fault there is
-kept as a sentence, handed to whoever refuses the site, and shown once, on leaving the context.
-Only `Exception` is caught: an interrupt from the keyboard ends the run as always.
+Everything that the recorder does while a model runs happens inside `Guard.catch`. A fault there is
+kept as a sentence, which refuses the site and is shown once, when the context is left. Only
+`Exception` is caught: Ctrl-C ends the run as always.
 """
 
 import traceback
@@ -35,7 +35,7 @@ class Guard:
         refuse: Callable[[str], None] | None = None,
         raising: tuple[type[Exception], ...] = (),
     ) -> Iterator[None]:
-        """Whatever fails inside concerns the recording of `name`, never the caller."""
+        """Whatever fails inside refuses `name`, and never reaches the caller."""
         try:
             yield
         except raising:
@@ -48,7 +48,7 @@ class Guard:
                     refuse(reason)
 
     def warn(self, *, is_failing: bool, stacklevel: int = 6) -> None:
-        """One warning for all faults; none of it may hide the error of a body that is failing."""
+        """One warning for all faults; it must not hide the error of a failing body."""
         if not self.faults:
             return
         names, (first, *_) = list(self.faults), self.faults.values()
@@ -60,13 +60,13 @@ class Guard:
                 RecordingWarning,
                 stacklevel=stacklevel,
             )
-        except RecordingWarning:  # a filter that makes errors of warnings
+        except RecordingWarning:  # a filter that turns warnings into errors
             if not is_failing:
                 raise
 
 
 def enumerate_some(names: list[str]) -> str:
-    """Of many names the first three.
+    """The first three of many names.
 
     >>> enumerate_some(["a", "b", "c", "d", "e"])
     'a, b, c and 2 more'
@@ -75,7 +75,7 @@ def enumerate_some(names: list[str]) -> str:
 
 
 def describe(error: Exception) -> str:
-    """The reason as a sentence without its full stop: ours as it reads, others with their place."""
+    """The reason without its full stop: our errors as they read, others with file and line."""
     text = str(error).strip().partition("\n")[0]
     if isinstance(error, GlassformerError):
         return text.rstrip(".")

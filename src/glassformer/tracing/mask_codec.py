@@ -1,4 +1,4 @@
-"""Masks and biases as plain values and tensors, and back: for files."""
+"""Masks and biases encoded as plain values and tensors, and decoded again: for files."""
 
 from dataclasses import fields
 from typing import Any
@@ -45,7 +45,7 @@ KINDS: dict[str, type] = {
 
 
 def encode_mask(part: Mask | Bias | None, name: str, tensors: dict[str, Tensor]) -> Any:
-    """A mask or a bias as plain values; its tensors are put into `tensors`, under names below."""
+    """A mask or a bias as plain values; its tensors go into `tensors`, under `name`."""
     if part is None:
         return None
     kind = type(part).__name__
@@ -69,13 +69,13 @@ def encode_mask(part: Mask | Bias | None, name: str, tensors: dict[str, Tensor])
 
 
 def _is_same(a: Tensor, b: Tensor) -> bool:
-    """Whether two tensors are one in memory: layers share biases, and a file holds them once."""
+    """Whether two tensors are one in memory: layers share biases, and a file stores them once."""
     looks = [(t.data_ptr(), t.shape, t.stride(), t.dtype) for t in (a, b)]
     return looks[0] == looks[1] and a.numel() > 0
 
 
 def decode_mask(plain: Any, tensors: dict[str, Tensor]) -> Any:
-    """What `encode_mask` took apart; a field that does not fit its kind is named."""
+    """The inverse of `encode_mask`; an error names the field that does not fit."""
     if plain is None:
         return None
     values = dict(plain) if isinstance(plain, dict) else {}

@@ -1,7 +1,7 @@
-"""Where operands are kept: on their device, on another one, and beyond a budget on the disk.
+"""Where operands are kept: on their device, on another one, and beyond a budget on disk.
 
-What goes to the disk is written to a file that has no name any more once it is mapped into memory:
-the system reads it back where one looks, and nothing is left behind, however the program ends.
+What goes to disk is written to a file that is unlinked once it is mapped into memory: the system
+reads it back on access, and nothing is left behind, however the program ends.
 """
 
 import os
@@ -20,7 +20,7 @@ _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 class OperandStore:
-    """Keeps tensors, up to a budget in memory.
+    """Keeps tensors in memory up to a budget, and the rest on disk.
 
     >>> store = OperandStore(budget="1 KiB")
     >>> kept = [store.keep(torch.full((100,), i)) for i in range(3)]
@@ -42,14 +42,14 @@ class OperandStore:
         self.in_memory = self.on_disk = 0
 
     def keep(self, tensor: Tensor) -> Tensor:
-        """The tensor itself, or a copy of it where it is to be kept."""
+        """The tensor itself, or a copy of it on the chosen device or on disk."""
         if self.budget is not None and self.in_memory + tensor.nbytes > self.budget:
             return self._write(tensor)
         kept = tensor if self.device is None else tensor.to(self.device)
         return self._count(kept)
 
     def concatenate(self, parts: Sequence[Tensor], dim: int) -> Tensor:
-        """Tensors behind each other, as one that is kept like all the others."""
+        """Tensors concatenated into one, which is kept like all the others."""
         if len(parts) == 1:
             return parts[0]
         if len({part.device for part in parts}) > 1:
@@ -67,7 +67,7 @@ class OperandStore:
         return whole
 
     def _count(self, tensor: Tensor) -> Tensor:
-        kept = tensor.view_as(tensor)  # one that lives as long as we keep it
+        kept = tensor.view_as(tensor)  # a view that lives as long as we keep it
         self.in_memory += kept.nbytes
         weakref.finalize(kept, self._forget, kept.nbytes)
         return kept
@@ -106,7 +106,7 @@ class OperandStore:
 
 
 def parse_bytes(amount: int | str) -> int:
-    """A number of bytes from how people write it: 2_000_000, "500 MiB", "4G"."""
+    """A number of bytes as people write it: 2_000_000, "500 MiB", "4G"."""
     if isinstance(amount, int) and amount >= 0:
         return amount
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*", str(amount), re.IGNORECASE)
@@ -116,7 +116,7 @@ def parse_bytes(amount: int | str) -> int:
 
 
 def _reserve(handle: int, n: int) -> None:
-    """Take the room now: a full disk is told here, and not by a signal when pages are filled."""
+    """Reserve the space now: a full disk raises here, instead of a signal when pages are filled."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(handle, 0, n)
     else:

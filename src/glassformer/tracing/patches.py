@@ -1,8 +1,8 @@
-"""Methods that report their calls, for as long as somebody listens.
+"""Methods that report their calls for as long as someone listens.
 
-A method is replaced on the class that defines it, never on the object: what is copied, pickled or
-saved meanwhile carries nothing of ours, and threads that run the same object find either method,
-never half of one. Objects that nobody listens to are let through. Only where an object has a method
+A method is replaced on the class that defines it, never on the object: whatever is copied, pickled
+or saved meanwhile carries nothing of ours, and threads that run the same object find either method,
+never half of one. Calls on other objects are passed through. Only where an object has a method
 of its own (torch.compile and accelerate set `forward` so) is that one replaced.
 """
 
@@ -16,15 +16,15 @@ from weakref import ref
 
 from glassformer.tracing.guard import Guard
 
-FAILED = object()  # in place of a result: the method raised
+FAILED = object()  # instead of a result: the method raised
 _lock = threading.RLock()
 _replaced: dict[tuple[int, str], "_Replacement"] = {}  # by owner, a class or an object
 _taps: dict[tuple[int, str], tuple[ref, tuple["Tap", ...]]] = {}  # by object and method
-_running = threading.local()  # the methods that are being called, so that super() is not told twice
+_running = threading.local()  # methods being called, so that super() is not reported twice
 
 
 class Tap(NamedTuple):
-    """Who listens to a method: in one thread, before and after each call."""
+    """A listener to a method: in one thread, before and after each call."""
 
     name: str  # of what is recorded
     guard: Guard
@@ -41,7 +41,7 @@ class Tap(NamedTuple):
 
 class _Replacement(NamedTuple):
     owner: Any
-    before: Any  # the owner's own; this class where it had none
+    before: Any  # the owner's own method; this class where it had none
     ours: Any
     users: int
 
@@ -72,16 +72,16 @@ def _put_back(owner: Any, name: str) -> None:
 
 
 def listen(thing: Any, name: str, tap: Tap) -> Callable[[], None]:
-    """From now on `tap` hears of the calls of a method of this object in the present thread."""
+    """Report this thread's calls of a method of this object to `tap`; returns how to stop."""
     key, tap = (id(thing), name), tap._replace(thread=threading.get_ident())
     undo = _report_calls(thing, name)
     with _lock:
-        _taps[key] = ref(thing), (*_present(thing, name), tap)
+        _taps[key] = ref(thing), (*_find_present(thing, name), tap)
     return partial(_stop_listening, key, tap, undo)
 
 
 def _stop_listening(key: tuple[int, str], tap: Tap, undo: Callable[[], None]) -> None:
-    """As often as one likes: the second time, nothing is left to do."""
+    """May be called again: the second time it does nothing."""
     with _lock:
         known, present = _taps.get(key, (None, ()))
         left = tuple(each for each in present if each is not tap)
@@ -94,14 +94,14 @@ def _stop_listening(key: tuple[int, str], tap: Tap, undo: Callable[[], None]) ->
     undo()
 
 
-def _present(thing: Any, name: str) -> tuple[Tap, ...]:
+def _find_present(thing: Any, name: str) -> tuple[Tap, ...]:
     known, present = _taps.get((id(thing), name), (None, ()))
     return present if known is not None and known() is thing else ()
 
 
 def find_taps(thing: Any, name: str) -> list[Tap]:
-    """Who listens to a method of this object in the present thread."""
-    present = _present(thing, name)
+    """The listeners to a method of this object in this thread."""
+    present = _find_present(thing, name)
     return [tap for tap in present if tap.thread == threading.get_ident()] if present else []
 
 
@@ -109,24 +109,24 @@ def _report_calls(thing: Any, name: str) -> Callable[[], None]:
     if name in vars(thing):
         return replace_method(thing, name, partial(_OwnMethod, thing, name))
     owner = next((kind for kind in type(thing).__mro__ if name in vars(kind)), None)
-    if owner is None:  # not a method, but a call that is reported by other means
+    if owner is None:  # not a method: its calls are reported by other means
         return lambda: None
-    return replace_method(owner, name, partial(_reporting, name))
+    return replace_method(owner, name, partial(_wrap_method, name))
 
 
-def _reporting(name: str, original: Any) -> Any:
+def _wrap_method(name: str, original: Any) -> Any:
     @wraps(original)
     def method(self: Any, *args: Any, **options: Any) -> Any:
         taps = find_taps(self, name)
         if not taps:
             return original(self, *args, **options)
-        return _reported(self, name, taps, partial(original, self), args, options)
+        return _call_and_report(self, name, taps, partial(original, self), args, options)
 
     return method
 
 
 class _OwnMethod:
-    """The same for a method that an object has of its own; copies have that one, not ours."""
+    """The same for a method that an object has of its own; copies carry that one, not ours."""
 
     def __init__(self, thing: Any, name: str, original: Any) -> None:
         self.thing, self.name, self.original = ref(thing), name, original
@@ -137,7 +137,7 @@ class _OwnMethod:
         taps = find_taps(thing, self.name)
         if not taps:
             return self.original(*args, **options)
-        return _reported(thing, self.name, taps, self.original, args, options)
+        return _call_and_report(thing, self.name, taps, self.original, args, options)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         return deepcopy(self.original, memo)
@@ -146,7 +146,7 @@ class _OwnMethod:
         return getattr, (SimpleNamespace(original=self.original), "original")
 
 
-def _reported(
+def _call_and_report(
     thing: Any, name: str, taps: list[Tap], call: Any, args: tuple, options: dict[str, Any]
 ) -> Any:
     active: set[tuple[int, str]] = _running.__dict__.setdefault("active", set())
@@ -154,14 +154,14 @@ def _reported(
     if key in active:  # by super(): already reported
         return call(*args, **options)
     active.add(key)
-    out, told = FAILED, []
+    out, notified = FAILED, []
     try:
         for tap in taps:
-            told.insert(0, tap)
+            notified.insert(0, tap)
             tap.notify(tap.before, thing, args, options)
         out = call(*args, **options)
     finally:
         active.discard(key)
-        for tap in told:
+        for tap in notified:
             tap.notify(tap.after, thing, args, options, out)
     return out

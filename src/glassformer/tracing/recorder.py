@@ -67,9 +67,6 @@ class Recorder:
         self.start = 0  # how many tokens precede the present pass
         self.is_counted = False  # whether the present pass is a step of its run
 
-    def attach(self) -> None:
-        self.source.attach(self, self.undo)
-
     def tap(self, **callbacks: Any) -> Tap:
         """Someone who listens; a fault in a callback concerns the whole run."""
         return Tap(self.name, self.guard, self.refuse_all, **callbacks)

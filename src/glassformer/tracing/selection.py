@@ -26,8 +26,11 @@ Rows = slice | Collection[int] | Literal["last"]
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """None keeps all. `rows` are places in the text; "last" is the last row of each call, the one
-    that predicts the next token. Of generation, steps 0, every, 2 · every … are kept."""
+    """What is kept; None keeps all.
+
+    `rows` are positions in the text; "last" is the last row of each call, which predicts the next
+    token. Of generation, steps 0, every, 2 · every … are kept.
+    """
 
     layers: Collection[int] | None = None
     heads: Collection[int] | None = None
@@ -63,14 +66,14 @@ class Selection:
 
     @property
     def is_partial(self) -> bool:
-        """Whether rows may lack."""
+        """Whether some rows may be left out."""
         return self.rows is not None or self.every > 1
 
     def has_layer(self, layer: int | None) -> bool:
         return self.layers is None or layer in self.layers
 
     def head_numbers(self, n_heads: int, name: str) -> tuple[int, ...] | None:
-        """The chosen heads of a site, None for all of them."""
+        """The selected heads of a site; None for all of them."""
         if self.heads is None:
             return None
         chosen = tuple(sorted(set(self.heads)))
@@ -121,17 +124,17 @@ def select_heads(part: Any, heads: tuple[int, ...] | None) -> Any:
         case Explicit() | ExplicitBias():
             tensor = four(part.tensor)
             return replace(part, tensor=tensor[:, chosen]) if tensor.shape[1] > 1 else part
-    return _inside(part, lambda inner: select_heads(inner, heads))
+    return _map_parts(part, lambda inner: select_heads(inner, heads))
 
 
 def select_rows(part: Any, rows: Int[Tensor, " R"] | None, extent: Extent) -> Any:
-    """A mask or a bias for some of the rows: a formula where rows lie side by side, else cells."""
+    """A mask or a bias for some of the rows: a formula where rows are adjacent, else cells."""
     if part is None or rows is None or not len(rows):
         return part
     first, n = int(rows[0]), len(rows)
     is_one_piece = bool((rows == torch.arange(first, first + n, device=rows.device)).all())
-    if is_one_piece and _is_shifted(part):
-        return _shifted(part, first, extent, n)
+    if is_one_piece and _is_relative(part):
+        return _shift(part, first, extent, n)
     tile = Tile(extent, rows, slice(0, extent.S), rows.device)
     cells = part.fitted(extent, rows.device).tile(tile)
     cells = cells.view((1,) * (4 - cells.ndim) + cells.shape)
@@ -139,17 +142,17 @@ def select_rows(part: Any, rows: Int[Tensor, " R"] | None, extent: Extent) -> An
     return Explicit(cells) if isinstance(part, Mask) else ExplicitBias(cells)
 
 
-def _is_shifted(part: Any) -> bool:
-    """Whether a mask or bias asks of a query only where it stands."""
+def _is_relative(part: Any) -> bool:
+    """Whether a mask or bias depends on a query only by its position."""
     if isinstance(part, Causal | Window | ALiBi | RelativeBuckets):
         return True
     inner = [v for f in fields(part) if isinstance(v := getattr(part, f.name), Mask | Bias)]
-    return bool(inner) and all(map(_is_shifted, inner))
+    return bool(inner) and all(map(_is_relative, inner))
 
 
-def _shifted(part: Any, first: int, extent: Extent, n: int) -> Any:
+def _shift(part: Any, first: int, extent: Extent, n: int) -> Any:
     if not isinstance(part, Causal | Window | ALiBi | RelativeBuckets):
-        return _inside(part, lambda inner: _shifted(inner, first, extent, n))
+        return _map_parts(part, lambda inner: _shift(inner, first, extent, n))
     stands = extent.S - extent.L if part.offset is None else part.offset
     stands = stands + first
     if not isinstance(stands, Tensor) and stands == extent.S - n:
@@ -157,8 +160,8 @@ def _shifted(part: Any, first: int, extent: Extent, n: int) -> Any:
     return replace(part, offset=stands)
 
 
-def _inside(part: Any, change: Any) -> Any:
-    """The same with the masks or biases that it is made of changed."""
+def _map_parts(part: Any, change: Any) -> Any:
+    """The same, with the masks or biases that it is composed of changed."""
     inner = {f.name: getattr(part, f.name) for f in fields(part)}
     return replace(
         part, **{name: change(v) for name, v in inner.items() if isinstance(v, Mask | Bias)}

@@ -1,7 +1,7 @@
 """One attention site: the operands that passed through it, and all that follows from them.
 
 q, k, v, mask, bias and scale are linear in the length of a text and say everything. Weights, maps
-and statistics are derived where one looks, exactly, and never as a whole matrix.
+and statistics are derived exactly, on demand, and never as a whole matrix.
 """
 
 from collections.abc import Callable
@@ -40,8 +40,8 @@ Kind = Literal["self", "cross"]
 class Site:
     """Where queries met keys: `weights`, `map`, `entropy` … are computed when asked for.
 
-    Methods look at one sequence of a batch, the first unless told, and at one head or, with
-    head=None, at all of them. What costs a pass over the whole site is kept.
+    Methods look at one sequence of a batch (default: the first), and at one head or, with
+    head=None, at all of them. What costs a pass over the whole site is cached.
 
     Where only some heads were recorded, `heads` says which, and head= names one by its number in
     the model. Where only some rows were, they are counted from 0 here, and `rows` says which of the
@@ -74,7 +74,7 @@ class Site:
 
     @property
     def options(self) -> dict[str, Any]:
-        """How scores come from q and k, as the functions of `attention` take it."""
+        """Mask, bias, scale and softcap, as the functions of attention take them."""
         return {
             "mask": self.mask,
             "bias": self.bias,
@@ -84,7 +84,7 @@ class Site:
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
-        """(B, H, L, S): the size of the weights that are never held."""
+        """(B, H, L, S): the shape of the weights, which are never stored."""
         B, H, L, _ = self.q.shape
         return B, H, L, self.k.shape[2]
 
@@ -94,12 +94,12 @@ class Site:
 
     @property
     def head_numbers(self) -> tuple[int, ...]:
-        """What its heads are called, in order."""
+        """The numbers of its heads in the model, in order."""
         return tuple(range(self.n_heads)) if self.heads is None else self.heads
 
     @property
     def stands(self) -> Int[Tensor, " L"]:
-        """The key at which each query stands, the last of all that passed at the last key."""
+        """The key position of each query; the last query of the text is at the last key."""
         L, S = self.shape[2:]
         if self.rows is None or self.n_rows is None:
             return torch.arange(S - L, S, device=self.q.device)
@@ -130,7 +130,7 @@ class Site:
             slice(0, S) if cols is None else cols,
             **self.options,
         )
-        return self._chosen(tile, head, sequence)
+        return self._select(tile, head, sequence)
 
     def statistics(
         self,
@@ -142,7 +142,7 @@ class Site:
     ) -> AttentionStatistics:
         """Everything that one pass over the site yields, for all sequences and heads; kept.
 
-        Without `distance` it goes quicker on a GPU.
+        Without `distance` it is faster on a GPU.
         """
         key = f"statistics {map_size} {top} {distance}"
         if key not in self._kept:
@@ -167,8 +167,8 @@ class Site:
         return self._kept["statistics"] if "statistics" in self._kept else self.statistics()
 
     def entropy(self, head: int | None = None, *, sequence: int = 0) -> Float[Tensor, "..."]:
-        """How spread each query's attention is, in nats: 0 one key, log S all keys alike."""
-        return self._chosen(self._any_statistics().entropy, head, sequence)
+        """The entropy of each query's attention, in nats: 0 one key, log S all keys alike."""
+        return self._select(self._any_statistics().entropy, head, sequence)
 
     def allowed(
         self,
@@ -186,7 +186,7 @@ class Site:
         bias = None if self.bias is None else self.bias.fitted(extent, device)
         cells = visible_cells(Tile(extent, queries, keys, device), mask, bias)
         cells = cells.expand(*extent[:2], len(queries), len(keys))
-        return self._chosen(cells, head, sequence)
+        return self._select(cells, head, sequence)
 
     def visible(self, head: int | None = None, *, sequence: int = 0) -> Int[Tensor, "..."]:
         """How many keys each query may see, by the mask and by biases of −∞."""
@@ -194,7 +194,7 @@ class Site:
             self._kept["visible"] = visible_keys(
                 Extent(*self.shape), self.q.device, mask=self.mask, bias=self.bias
             )
-        return self._chosen(self._kept["visible"], head, sequence)
+        return self._select(self._kept["visible"], head, sequence)
 
     def sharpness(self, head: int | None = None, *, sequence: int = 0) -> Float[Tensor, "..."]:
         """How sharp each head is on average over its queries: 0 even attention, 1 a single key.
@@ -210,41 +210,41 @@ class Site:
 
     def peak(self, head: int | None = None, *, sequence: int = 0) -> Float[Tensor, "..."]:
         """The largest weight of each query."""
-        return self._chosen(self._any_statistics().peak, head, sequence)
+        return self._select(self._any_statistics().peak, head, sequence)
 
     def distance(self, head: int | None = None, *, sequence: int = 0) -> Float[Tensor, "..."]:
-        """How far away each query looks, on average, in tokens."""
+        """The mean distance of each query's attention, in tokens."""
         found = self._any_statistics().distance
         if found is None:
             found = self.statistics().distance
             assert found is not None
-        return self._chosen(found, head, sequence)
+        return self._select(found, head, sequence)
 
     def received(self, head: int | None = None, *, sequence: int = 0) -> Float[Tensor, "..."]:
-        """How much attention each key gets from all queries together."""
-        return self._chosen(self._any_statistics().received, head, sequence)
+        """The attention that each key receives from all queries together."""
+        return self._select(self._any_statistics().received, head, sequence)
 
     def top(self, head: int, k: int = 5, *, sequence: int = 0) -> Top:
         """The k keys that each query attends to most, strongest first: indices and weights."""
         found = self.statistics(top=k).top
         assert found is not None
         return Top(
-            self._chosen(found.indices, head, sequence), self._chosen(found.weights, head, sequence)
+            self._select(found.indices, head, sequence), self._select(found.weights, head, sequence)
         )
 
     def map(self, head: int, size: int | tuple[int, int] = 64, *, sequence: int = 0) -> Map:
-        """The whole matrix of a head seen from afar, in size × size cells."""
+        """The whole matrix of a head, pooled into size × size cells."""
         found = self.statistics(map_size=size).map
         assert found is not None
         return Map(
-            self._chosen(found.mass, head, sequence),
-            self._chosen(found.maximum, head, sequence),
+            self._select(found.mass, head, sequence),
+            self._select(found.maximum, head, sequence),
             found.row_edges,
             found.col_edges,
         )
 
     def arithmetic(self, head: int, query: int, key: int, *, sequence: int = 0) -> CellArithmetic:
-        """One cell, operand by operand, like on paper."""
+        """One cell, operand by operand, as on paper."""
         self._check(head, sequence)
         return cell_arithmetic(
             self.q,
@@ -286,12 +286,12 @@ class Site:
         return float((derived - self.out.double()).abs().max()) if self.out.numel() else 0.0
 
     def to(self, device: torch.device | str) -> "Site":
-        """The same site on another device; what was kept is forgotten."""
+        """The same site on another device; cached results are dropped."""
         parts = ("q", "k", "v", "mask", "bias", "out")
         moved = {n: part.to(device) for n in parts if (part := getattr(self, n)) is not None}
         return replace(self, **moved, _kept={})
 
-    def _chosen(self, values: Tensor, head: int | None, sequence: int) -> Tensor:
+    def _select(self, values: Tensor, head: int | None, sequence: int) -> Tensor:
         self._check(head, sequence)
         return values[sequence] if head is None else values[sequence, self._index(head)]
 

@@ -1,4 +1,4 @@
-"""What was seen of a model: runs, each with its sites and its texts."""
+"""What was recorded of a model: runs, each with its sites and its texts."""
 
 import difflib
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ class TracedText:
     """The tokens of one text for every sequence, and how they read."""
 
     tokens: Int[Tensor, "B L"]
-    labels: list[list[str]]  # one for each token; empty where nobody can read them
+    labels: list[list[str]]  # one for each token; empty without a tokenizer
     # The token written after the last one, for each sequence; empty where none is known.
     following: list[str] = field(default_factory=list)
 
@@ -31,7 +31,9 @@ class Run:
 
     sites: dict[str, Site] = field(default_factory=dict)
     texts: dict[str, TracedText] = field(default_factory=dict)  # "tokens", "source"
-    refusals: dict[str, str] = field(default_factory=dict)  # sites that could not be seen, and why
+    refusals: dict[str, str] = field(
+        default_factory=dict
+    )  # sites that could not be recorded, and why
 
 
 class Trace:
@@ -82,7 +84,7 @@ class Trace:
 
     @property
     def names(self) -> list[str]:
-        """The sites of the last run, in the order in which they were passed."""
+        """The sites of the last run, in the order in which they ran."""
         return list(self.run.sites)
 
     def __getitem__(self, name: str) -> Site:
@@ -90,14 +92,14 @@ class Trace:
         if name in sites:
             return sites[name]
         if name in self.run.refusals:
-            why = _visible(self.run.refusals[name])
-            raise TraceError(f"{_visible(name)} could not be recorded: {why}.")
+            why = _escape(self.run.refusals[name])
+            raise TraceError(f"{_escape(name)} could not be recorded: {why}.")
         if self.run.refusals and not sites:
             whole, why = next(iter(self.run.refusals.items()))
-            raise TraceError(f"{_visible(whole)} could not be recorded: {_visible(why)}.")
+            raise TraceError(f"{_escape(whole)} could not be recorded: {_escape(why)}.")
         near = difflib.get_close_matches(name, sites, n=1)
         raise TraceError(
-            f"A site must be one of {_listed(list(sites))}; got {name!r}."
+            f"A site must be one of {_enumerate(list(sites))}; got {name!r}."
             + (f" Did you mean {near[0]!r}?" if near else "")
         )
 
@@ -108,30 +110,30 @@ class Trace:
         return len(self.run.sites) if self.runs else 0
 
     def labels(self, text: str = "tokens", *, sequence: int = 0) -> list[str]:
-        """How the tokens of a text of the last run read, or their numbers where nobody can tell."""
+        """The labels of a text of the last run, or the token ids where there are none."""
         words = self.run.texts.get(text)
         if words is None:
-            known = _listed(list(self.run.texts)) or "unknown"
+            known = _enumerate(list(self.run.texts)) or "unknown"
             raise TraceError(f"The texts of this run are {known}; got {text!r}.")
         if words.labels:
             return words.labels[sequence]
         return [str(token) for token in words.tokens[sequence].tolist()]
 
     def save(self, path: str | Path) -> None:
-        """Into one file, written whole or not at all."""
+        """Write one file, whole or not at all."""
         from glassformer.tracing.files import save_trace
 
         save_trace(self, Path(path))
 
     def append(self, path: str | Path) -> None:
-        """Add the runs to a file of the same model, whole or not at all; begin it if need be."""
+        """Add the runs to a file of the same model, or create it; whole or not at all."""
         from glassformer.tracing.files import append_trace
 
         append_trace(self, Path(path))
 
     @classmethod
     def load(cls, path: str | Path) -> "Trace":
-        """What `save` wrote."""
+        """Read a trace that `save` wrote."""
         from glassformer.tracing.files import load_trace
 
         return load_trace(Path(path))
@@ -152,7 +154,7 @@ class Trace:
         `pool`, `scale` and `first_key` are those of `figure`.
         """
         how: Any = {"pool": pool, "scale": scale, "first_key": first_key}
-        _views().show(self._chosen(run), site=site, head=head, sequence=sequence, **how)
+        _views().show(self._select_run(run), site=site, head=head, sequence=sequence, **how)
 
     def figure(
         self,
@@ -175,18 +177,18 @@ class Trace:
         """
         how: Any = {"pool": pool, "scale": scale, "first_key": first_key}
         _views().figure(
-            self._chosen(run), path, kind=kind, site=site, head=head, sequence=sequence, **how
+            self._select_run(run), path, kind=kind, site=site, head=head, sequence=sequence, **how
         )
 
     def page(self, path: str | Path, *, run: int | None = None) -> None:
         """Write one HTML file with every head of every run, or of one; it needs no network."""
-        _views().page(self._chosen(run), path)
+        _views().page(self._select_run(run), path)
 
     def _repr_html_(self) -> str:
         """The page inside a notebook; where there can be none, a sentence and a list of sites."""
         return _views().inline(self)
 
-    def _chosen(self, run: int | None) -> "Trace":
+    def _select_run(self, run: int | None) -> "Trace":
         return self if run is None else self.only(run)
 
     def __repr__(self) -> str:
@@ -194,13 +196,16 @@ class Trace:
             return "Trace(nothing recorded yet)"
         sizes = {site.shape for site in self}
         shapes = ", ".join(" × ".join(map(str, size)) for size in sorted(sizes))
-        return f"Trace({len(self.runs)} run(s), {len(self)} sites: {_listed(self.names)}; {shapes})"
+        return (
+            f"Trace({len(self.runs)} run(s), {len(self)} sites: {_enumerate(self.names)}; {shapes})"
+        )
 
     def rollout(self, stack: str, *, sequence: int = 0, most: int = 4096) -> Tensor:
         """How much of each input token reaches each place after every layer of a stack, (L, L).
 
-        Attention averaged over heads, half of it for the way around, multiplied through the layers
-        (Abnar and Zuidema 2020). It holds matrices, hence only texts up to `most` tokens.
+        Attention averaged over heads, mixed half and half with the residual connection, multiplied
+        through the layers (Abnar and Zuidema 2020). It holds matrices, hence only texts up to
+        `most` tokens.
         """
         sites = [s for s in self if s.name.startswith(f"{stack}.") and s.queries == s.keys]
         if not sites:
@@ -229,13 +234,13 @@ def _views() -> Any:
     return import_module("glassformer.render.views")
 
 
-def _listed(names: list[str], most: int = 6) -> str:
-    names = [_visible(name) for name in names]
+def _enumerate(names: list[str], most: int = 6) -> str:
+    names = [_escape(name) for name in names]
     if len(names) <= most:
         return ", ".join(names)
     return f"{', '.join(names[: most - 1])}, … {names[-1]}"
 
 
-def _visible(text: str) -> str:
-    """Names come from files, too: what would steer a terminal is written out."""
+def _escape(text: str) -> str:
+    """Escape what would control a terminal: names may be read from files."""
     return text if text.isprintable() else repr(text)[1:-1]

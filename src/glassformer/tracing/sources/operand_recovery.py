@@ -1,8 +1,8 @@
 """From a product with a softmax back to q, k, v, scale, mask and bias, or a reason why not.
 
-Nothing is believed. Where each cell of the scores comes from is found by repeating the moves that
-the module made, what q, k and the scale do not explain of the scores is mask or bias, and the
-weights that follow are compared with those that the module multiplied with v, cell by cell.
+Nothing is assumed. Replaying the module's own moves shows which q and k each cell of the scores
+results from; what q, k and the scale do not explain is mask or bias; and the resulting weights are
+compared, cell by cell, with those that the module multiplied with v.
 """
 
 import math
@@ -27,15 +27,15 @@ from glassformer.tracing.sources.operation_graph import (
 )
 
 _aten = torch.ops.aten
-HIDDEN = -1e3  # what is added to a score, is below this and leaves no weight, is a mask
-CELLS = 1 << 24  # that are looked at at a time
+HIDDEN = -1e3  # an addend below this that leaves no weight is a mask
+CELLS = 1 << 24  # compared at a time
 _STILL = {_aten.view, _aten._unsafe_view, _aten._reshape_alias, _aten.clone, _aten.alias,
           _aten.detach, _aten.unsqueeze, _aten.squeeze}  # fmt: skip  # cells keep their order
 
 
 def explain_product(node: Node, *, start: int, n_heads: int | None) -> Step:
     """The attention that ends in this product or kernel; `n_heads` where the module names it."""
-    step = _fused(node) if node.op in FUSED else _Attention(node, n_heads).step()
+    step = _read_kernel(node) if node.op in FUSED else _Attention(node, n_heads).step()
     return replace(step, stop=start + step.L)
 
 
@@ -49,23 +49,23 @@ class _Attention:
         way = softmax_behind(factor)
         assert way is not None
         self.softmax, self.way, self.product, self.named = way[0], way[1:], product, n_heads
-        self.weights = self._upright(factor.tensor.detach())  # (N, L, S)
-        self.v = self._upright(values.tensor.detach())
-        self.out = self._upright(product.tensor.detach())
-        self.scores = self._moved(self.softmax.parents[0].tensor.detach())
+        self.weights = self._turn_upright(factor.tensor.detach())  # (N, L, S)
+        self.v = self._turn_upright(values.tensor.detach())
+        self.out = self._turn_upright(product.tensor.detach())
+        self.scores = self._move(self.softmax.parents[0].tensor.detach())
 
-    def _upright(self, t: Tensor) -> Tensor:
+    def _turn_upright(self, t: Tensor) -> Tensor:
         return t.transpose(1, 2) if self.turned else t
 
-    def _moved(self, t: Tensor) -> Tensor:
+    def _move(self, t: Tensor) -> Tensor:
         """Scores as the weights were moved before they met v."""
-        return self._upright(_replayed(t, self.way))
+        return self._turn_upright(_replay_moves(t, self.way))
 
     def step(self) -> Step:
-        q, k, scale, root = self._operands()
+        q, k, scale, root = self._find_operands()
         L = self.weights.shape[1]
-        B, H = self._sequences_and_heads(root)
-        is_open, bias = self._rest(q, k, scale)
+        B, H = self._count_sequences_and_heads(root)
+        is_open, bias = self._find_mask_and_bias(q, k, scale)
         four = (B, H)
 
         def split(t: Tensor) -> Tensor:
@@ -85,32 +85,32 @@ class _Attention:
     def _is_thinned(self) -> bool:
         return any(map(is_dropout, self.way))
 
-    def _operands(self) -> tuple[Tensor, Tensor, float, Node | None]:
+    def _find_operands(self) -> tuple[Tensor, Tensor, float, Node | None]:
         """q (N, L, D), k (N, S, D), the scale, and the product that they met in.
 
         Scores that are not one product, of several queries for one row say, have no q and k: these
         are zeros, and all of the scores is bias.
         """
         for root, way in products_behind(self.softmax.parents[0]):
-            found = self._read(root, way)
+            found = self._read_operands(root, way)
             if found is not None:
                 return *found, root
         N, L, S = self.weights.shape
         q, k = (self.v.new_zeros(N, n, 1) for n in (L, S))
         return q, k, 1.0, None
 
-    def _read(self, root: Node, way: list[Node]) -> tuple[Tensor, Tensor, float] | None:
+    def _read_operands(self, root: Node, way: list[Node]) -> tuple[Tensor, Tensor, float] | None:
         left, right = (t.detach() for t in (root.parents[-2].tensor, root.parents[-1].tensor))
         right = right.transpose(1, 2)  # (N', S', D)
-        factor = self._factor(root, way)
+        factor = self._find_factor(root, way)
         if factor is None:
             return None
-        cells = self._cells(root, way)
+        cells = self._find_cells(root, way)
         if cells is None:
             q, k = left, right
         else:
-            pairs = _gathered(cells, left, right) or _gathered(
-                cells, right, left, turned=True, inner=left.shape[1]
+            pairs = _gather_pairs(cells, left, right) or _gather_pairs(
+                cells, right, left, turned=True
             )
             if pairs is None:
                 return None
@@ -122,7 +122,7 @@ class _Attention:
             return None
         return (q.double() * per_row[..., :1]).to(q.dtype), k, 1.0
 
-    def _factor(self, root: Node, way: list[Node]) -> Tensor | None:
+    def _find_factor(self, root: Node, way: list[Node]) -> Tensor | None:
         """What the product is multiplied with on its way to the softmax."""
         alpha = root.options.get("alpha", 1) if root.op is _aten.baddbmm else 1
         factor = torch.tensor(float(alpha), dtype=torch.float64, device=root.tensor.device)
@@ -147,26 +147,26 @@ class _Attention:
             return factor.reshape(())
         if bool((factor == factor.flatten()[0]).all()):
             return factor.flatten()[0]
-        return self._moved(factor.expand(before.tensor.shape))
+        return self._move(factor.expand(before.tensor.shape))
 
-    def _cells(self, root: Node, way: list[Node]) -> Tensor | None:
+    def _find_cells(self, root: Node, way: list[Node]) -> Tensor | None:
         """Which cell of the product each cell of the scores is, (N, L, S); None: the same one."""
         moves = [node for node in [*way, *self.way] if node.op in MOVES]
         is_still = all(node.op in _STILL for node in moves) and not self.turned
         if is_still and root.tensor.shape == self.weights.shape:
             return None
         cells = torch.arange(root.tensor.numel(), device=root.tensor.device)
-        cells = _replayed(cells.view(root.tensor.shape), way)
-        cells = self._moved(cells.expand(self.softmax.tensor.shape))
+        cells = _replay_moves(cells.view(root.tensor.shape), way)
+        cells = self._move(cells.expand(self.softmax.tensor.shape))
         same = torch.arange(cells.numel(), device=cells.device).view(cells.shape)
         if root.tensor.shape == self.weights.shape and torch.equal(cells, same):
             return None
         return cells
 
-    def _sequences_and_heads(self, root: Node | None) -> tuple[int, int]:
+    def _count_sequences_and_heads(self, root: Node | None) -> tuple[int, int]:
         """How the N of bmm is made up: as the weights were before, else as q was."""
         N = len(self.weights)
-        queries = () if root is None else _behind(root.parents[-2])
+        queries = () if root is None else _trace_back(root.parents[-2])
         for node in [*self.way[::-1], self.softmax, *queries]:
             shape = node.tensor.shape
             if len(shape) >= 4 and math.prod(shape[:-2]) == N:
@@ -174,7 +174,9 @@ class _Attention:
         heads = self.named if self.named and N % self.named == 0 else 1
         return N // heads, heads
 
-    def _rest(self, q: Tensor, k: Tensor, scale: float) -> tuple[Tensor, Tensor | None]:
+    def _find_mask_and_bias(
+        self, q: Tensor, k: Tensor, scale: float
+    ) -> tuple[Tensor, Tensor | None]:
         """Open cells, and what is added to their scores; fails if the weights are other ones."""
         N, L, S = self.weights.shape
         is_open = torch.empty(N, L, S, dtype=torch.bool, device=q.device)
@@ -208,10 +210,10 @@ class _Attention:
             filled = is_open[part].any(-1, keepdim=True)
             apart = float((weights - theirs).abs().where(filled, 0.0).max())
             if not apart <= 32 * coarse * (1 + largest):
-                self._refuse(apart, theirs.sum(-1).masked_select(filled[..., 0]))
+                self._raise_difference(apart, theirs.sum(-1).masked_select(filled[..., 0]))
         return is_open, bias
 
-    def _refuse(self, apart: float, sums: Tensor) -> None:
+    def _raise_difference(self, apart: float, sums: Tensor) -> None:
         least = float(sums.min())
         if abs(least - 1) > 1e-2:
             raise TraceError(
@@ -225,10 +227,10 @@ class _Attention:
 
     def softmax_weights(self, part: Tensor) -> Tensor:
         """Before they were thinned."""
-        return self._moved(self.softmax.tensor.detach())[part].double()
+        return self._move(self.softmax.tensor.detach())[part].double()
 
 
-def _fused(node: Node) -> Step:
+def _read_kernel(node: Node) -> Step:
     """A kernel that a module calls by itself: q, k, v and the mask are its arguments."""
     schema = node.function._schema
     names = [argument.name for argument in schema.arguments]
@@ -257,7 +259,7 @@ def _fused(node: Node) -> Step:
     )
 
 
-def _replayed(t: Tensor, way: list[Node]) -> Tensor:
+def _replay_moves(t: Tensor, way: list[Node]) -> Tensor:
     """The moves of the way alone, made with another tensor."""
     for node in way:
         if node.op in MOVES:
@@ -267,7 +269,7 @@ def _replayed(t: Tensor, way: list[Node]) -> Tensor:
     return t
 
 
-def _behind(node: Node) -> Iterator[Node]:
+def _trace_back(node: Node) -> Iterator[Node]:
     while node.op in MOVES | KEEPS | SCALES and node.parents:
         yield node
         node = node.parents[0]
@@ -278,15 +280,14 @@ def _is_first(node: Node, before: Node) -> bool:
     return bool(node.parents) and node.parents[0] is before
 
 
-def _gathered(
-    cells: Tensor, rows: Tensor, cols: Tensor, *, turned: bool = False, inner: int = 0
+def _gather_pairs(
+    cells: Tensor, rows: Tensor, cols: Tensor, *, turned: bool = False
 ) -> tuple[Tensor, Tensor] | None:
     """q and k of each cell, where each row of scores is one query and each column one key.
 
     Of the product, (N', L', S'), cell (n', l', s') has the number (n' · L' + l') · S' + s'.
     """
     n_rows, n_cols = (cols.shape[1], rows.shape[1]) if turned else (rows.shape[1], cols.shape[1])
-    del inner
     n = cells // (n_rows * n_cols)
     first, second = cells // n_cols % n_rows, cells % n_cols
     row, col = (second, first) if turned else (first, second)
