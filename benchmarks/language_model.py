@@ -69,7 +69,7 @@ class Ours:
     def __call__(self) -> None:
         # `Trainer.run` would start and stop the thread that makes batches in every round.
         for _ in range(self.n_steps):
-            self.trainer._step(next(self.work))
+            self.trainer._update(next(self.work))
             self.trainer.state.step += 1
         self.loss = self.trainer.losses.read()["loss"]
 

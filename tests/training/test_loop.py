@@ -51,7 +51,7 @@ def gradients_of(recipe, folder):
 
     n = recipe.batches.accumulate
     work = next(plan_steps(task, trainer.parallel, epoch=0, index=0, accumulate=n))
-    trainer._step(work)
+    trainer._update(work)
     kept = {name: p.grad.clone() for name, p in trainer.model.named_parameters()}
     return kept, work
 
