@@ -355,7 +355,8 @@ SUBJECTS: dict[str, Subject] = {
        for name in ("txt.gz", "txt.bz2", "txt.xz")},
     "recipe": Subject(make=_make_recipe, load=_load_recipe, check=_check_recipe, weight=25,
                       writes=True),
-    "words": Subject(make=_make_words, load=_load_words, check=_check_words, weight=8),
+    "words": Subject(make=_make_words, load=_load_words, check=_check_words, weight=8,
+                     writes=True),  # `look … --trace x` writes the file it is asked for
     "run": Subject(make=_make_run, load=_load_run, check=_check_unsigned_run, weight=6,
                    writes=True),
     "run, signed": Subject(make=_make_run, load=_load_run, check=_check_run, sign=_sign_run,
