@@ -25,7 +25,7 @@ import torch
 
 import glassformer as gf
 from glassformer.models.checkpoints import load
-from glassformer.text import Corpus, Report, TokenTable, learn_tokenizer
+from glassformer.text import Corpus, CorpusReport, TokenTable, learn_tokenizer
 from glassformer.text.store import write_table
 from hostile_models import (
     LINES,
@@ -90,7 +90,7 @@ def _check_trace(value: Any, expected: Any, _: int | None) -> str:
 
 def _make_store(folder: Path) -> None:
     rows = [([i % 50] * (i % 7), [i % 40, 3]) for i in range(30)]
-    notes = {"origin": {}, "report": Report(n_lines=30, n_kept=30).as_dict(), "labels": []}
+    notes = {"origin": {}, "report": CorpusReport(n_lines=30, n_kept=30).as_dict(), "labels": []}
     write_table(
         folder / "t.safetensors", rows, {"source": 50, "target": 70_000}, notes=lambda: notes
     )
@@ -152,7 +152,7 @@ def _load_corpus(folder: Path) -> Any:
     path = next((p for p in sorted(folder.iterdir())), folder / "none.txt")
     form: Any = {"jsonl": "jsonl", "tsv": "tsv"}.get(path.name.split(".")[1], "lines")
     columns = {"jsonl": ("text",), "tsv": (1,)}.get(form, ())
-    report = Report()
+    report = CorpusReport()
     texts = [e.texts for e in Corpus(files=path, format=form, columns=columns).examples(report)]
     assert report.n_kept == len(texts)
     learn_tokenizer((text for each in texts for text in each), "byte-bpe", 300)

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 
 import glassformer as gf
-from glassformer.functional.statistics.kernel_lse import Overheard
+from glassformer.functional.statistics.kernel_lse import KernelLse
 from glassformer.functional.statistics.summary import AttentionStatistics
 
 
@@ -43,7 +43,7 @@ def main() -> int:
 
     spent, mib, _ = measured(attend, device)
     print(f"{'bare fused forward':<56} {spent:8.2f} s {mib:10,.0f} MiB")
-    with Overheard() as heard:
+    with KernelLse() as heard:
         attend()  # the first of its kind is checked
         listening, mib, _ = measured(attend, device)
     print(f"{'the same, overheard':<56} {listening:8.2f} s {mib:10,.0f} MiB")

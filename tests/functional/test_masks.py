@@ -12,7 +12,7 @@ from closeness import assert_same
 from glassformer.errors import ConfigError, DtypeError, ShapeError
 from glassformer.functional.cells import Blocks, Cells, Extent, Tile, as_indices
 from glassformer.functional.drawing import draw_cells
-from glassformer.functional.masks import essential
+from glassformer.functional.masks import simplify
 
 
 def drawn(text: str) -> torch.Tensor:
@@ -164,20 +164,20 @@ def test_formula_and_tile_agree(data: st.DataObject, L: int, S: int) -> None:
 
 
 @given(st.data(), lengths, lengths)
-def test_essential_changes_nothing(data: st.DataObject, L: int, S: int) -> None:
+def test_simplify_changes_nothing(data: st.DataObject, L: int, S: int) -> None:
     mask = data.draw(masks(1, L, S))()
-    left = essential(mask, Extent(1, 1, L, S))
+    left = simplify(mask, Extent(1, 1, L, S))
     shown = torch.ones(1, 1, L, S, dtype=torch.bool) if left is None else left.dense(L, S)
     assert_same(shown.expand(1, 1, L, S), mask.dense(L, S).expand(1, 1, L, S))
 
 
-def test_essential_drops_what_hides_nothing() -> None:
+def test_simplify_drops_what_hides_nothing() -> None:
     extent = Extent(1, 1, 5, 5)
-    assert essential(gf.Window(left=4), extent) is None
-    assert repr(essential(gf.Window(left=4) & gf.Causal(), extent)) == "Causal()"
-    assert repr(essential(gf.Window(left=3) & gf.Causal(), extent)) == "Window(left=3) & Causal()"
-    assert essential(gf.Causal(), Extent(1, 1, 1, 5)) is None
-    assert essential(gf.Prefix(2) | gf.Window(left=9), extent) is None
+    assert simplify(gf.Window(left=4), extent) is None
+    assert repr(simplify(gf.Window(left=4) & gf.Causal(), extent)) == "Causal()"
+    assert repr(simplify(gf.Window(left=3) & gf.Causal(), extent)) == "Window(left=3) & Causal()"
+    assert simplify(gf.Causal(), Extent(1, 1, 1, 5)) is None
+    assert simplify(gf.Prefix(2) | gf.Window(left=9), extent) is None
 
 
 # ── how they look ──

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from glassformer.errors import DataError
-from glassformer.text import Corpus, Report
+from glassformer.text import Corpus, CorpusReport
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "recipes" / "data"))
 gutenberg: ModuleType = importlib.import_module("gutenberg")
@@ -47,7 +47,7 @@ def package(tmp_path: Path) -> Path:
 
 def texts(path: Path) -> list[str]:
     corpus = Corpus(files=(path,), format="documents")
-    return [example.texts[0] for example in corpus.examples(Report())]
+    return [example.texts[0] for example in corpus.examples(CorpusReport())]
 
 
 def test_chapters_become_documents_of_one_line_a_paragraph(package: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ def settled(tab) -> None:
 
 
 @pytest.fixture
-def opened(chromium, tmp_path):
+def open_decompressed(chromium, tmp_path):
     """Open a page as a person would, from a file; whatever it complains of or asks for fails."""
     contexts, heard = [], []
 

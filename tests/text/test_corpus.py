@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.errors import ConfigError, DataError
-from glassformer.text import Corpus, Example, Report, read_lines, read_pairs
+from glassformer.text import Corpus, CorpusReport, Example, read_lines, read_pairs
 
 
-def examples(corpus: Corpus) -> tuple[list[Example], Report]:
-    report = Report()
+def examples(corpus: Corpus) -> tuple[list[Example], CorpusReport]:
+    report = CorpusReport()
     return list(corpus.examples(report)), report
 
 
@@ -21,7 +21,7 @@ def texts(corpus: Corpus) -> list[tuple[str, ...]]:
     return [example.texts for example in examples(corpus)[0]]
 
 
-def places(report: Report, kind: str) -> list[int]:
+def places(report: CorpusReport, kind: str) -> list[int]:
     return [line for _, line in report.problems[kind].places]
 
 
@@ -90,7 +90,7 @@ def test_every_damage_is_told_with_its_line(sides: list, tmp_path_factory) -> No
     corpus = Corpus(
         files=[folder / "a", folder / "b"], format="aligned", max_chars=10, most_bad=1.0
     )
-    report, found = Report(), []
+    report, found = CorpusReport(), []
     try:
         for example in corpus.examples(report):
             found.append(example.line)
@@ -165,11 +165,11 @@ def test_several_files_count_their_own_lines(tmp_path: Path) -> None:
 
 
 def test_a_report_is_read_back_and_read() -> None:
-    report = Report(n_lines=100, n_kept=70)
+    report = CorpusReport(n_lines=100, n_kept=70)
     for line in range(1, 31):
         report.reject(line, ("empty", Path("a")))
     report.note("blank", Path("b"), 7)
-    again = Report.from_dict(json.loads(json.dumps(report.as_dict())))
+    again = CorpusReport.from_dict(json.loads(json.dumps(report.as_dict())))
     assert again == report and again.n_bad == 30
     shown = str(report)
     assert "70 examples of 100 lines" in shown and "1 blank: b line 7" in shown

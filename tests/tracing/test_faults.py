@@ -264,13 +264,13 @@ def test_a_fault_while_listening_to_kernels_leaves_the_site(
     """What a kernel says besides its answer is found anew where it is missing."""
     q, k, v = torch.randn(3, 1, 2, 1024, 8).unbind(0)
     expected = nn.functional.scaled_dot_product_attention(q, k, v)
-    with kernel_lse.Overheard() as heard:
+    with kernel_lse.KernelLse() as heard:
         nn.functional.scaled_dot_product_attention(q, k, v)
     assert heard.lse is not None
     owner, _, attribute = name.rpartition(".")
     owner = getattr(kernel_lse, owner) if owner else kernel_lse
     monkeypatch.setattr(owner, attribute, broken(getattr(owner, attribute), 0, []))
-    with kernel_lse.Overheard() as heard:
+    with kernel_lse.KernelLse() as heard:
         assert torch.equal(nn.functional.scaled_dot_product_attention(q, k, v), expected)
     assert heard.lse is None
 

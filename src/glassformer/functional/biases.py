@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from glassformer.errors import ConfigError, DtypeError, ShapeError
-from glassformer.functional.cells import Cells, Extent, Tile, cut, four, pick
+from glassformer.functional.cells import Cells, Extent, Tile, as_4d, cut_tile, pick_cells
 from glassformer.functional.masks.positional import Offset, check_offset
 
 
@@ -202,19 +202,19 @@ class ExplicitBias(Bias):
             )
 
     def values(self, cells: Cells) -> Float[Tensor, "..."]:
-        return _at_least_float32(pick(four(self.tensor), cells))
+        return _at_least_float32(pick_cells(as_4d(self.tensor), cells))
 
     def tile(self, tile: Tile) -> Float[Tensor, "..."]:
-        return _at_least_float32(cut(four(self.tensor), tile))
+        return _at_least_float32(cut_tile(as_4d(self.tensor), tile))
 
     def accumulate(self, sums: tuple[Tensor, ...], grad: Tensor, tile: Tile) -> None:
-        total = four(sums[0])
+        total = as_4d(sums[0])
         shared = [d for d, n in enumerate(total.shape) if n == 1]
         grad = grad.sum(shared, keepdim=True) if shared else grad
-        cut(total, tile).add_(grad)  # a view: the tiles of a plan are slices
+        cut_tile(total, tile).add_(grad)  # a view: the tiles of a plan are slices
 
     def fitted(self, extent: Extent, device: torch.device) -> Bias:
-        if any(n not in (1, m) for n, m in zip(four(self.tensor).shape, extent, strict=True)):
+        if any(n not in (1, m) for n, m in zip(as_4d(self.tensor).shape, extent, strict=True)):
             raise ShapeError(
                 f"bias must broadcast to (B, H, L, S) = {tuple(extent)}; got "
                 f"{tuple(self.tensor.shape)}."

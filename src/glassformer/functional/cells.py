@@ -104,18 +104,18 @@ def as_indices(which: Indices, length: int, name: str, device: torch.device) -> 
     return index.long()
 
 
-def four(tensor: Tensor) -> Tensor:
+def as_4d(tensor: Tensor) -> Tensor:
     """A matrix (L, S) as (1, 1, L, S); what has four dimensions stays."""
     return tensor if tensor.ndim == 4 else tensor[None, None]
 
 
-def pick(tensor: Tensor, cells: Cells) -> Tensor:
+def pick_cells(tensor: Tensor, cells: Cells) -> Tensor:
     """A (B, H, L, S) tensor, any of these 1, at cells."""
     places = zip(tensor.shape, (cells.b, cells.h, cells.q, cells.k), strict=True)
     return tensor[tuple(place if n > 1 else place * 0 for n, place in places)]
 
 
-def cut(tensor: Tensor, tile: Tile) -> Tensor:
+def cut_tile(tensor: Tensor, tile: Tile) -> Tensor:
     """A (B, H, L, S) tensor, any of these 1, inside a tile."""
     if tensor.shape[2] > 1:
         tensor = tensor[:, :, tile.rows]

@@ -79,7 +79,7 @@ class _Frame:
     is_masked: bool = False
 
 
-class Recorder(TorchFunctionMode):
+class CallRecorder(TorchFunctionMode):
     """Records what a model does while it is entered; for a model that is thrown away afterwards.
 
     Sites are `encoder.0.self`, `decoder.3.cross`, `decoder.3.feed_forward`, `decoder.embedding`,

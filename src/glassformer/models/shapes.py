@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from glassformer.errors import ConfigError, ShapeError
-from glassformer.models.call_recording import Call, Recorder, Value
+from glassformer.models.call_recording import Call, CallRecorder, Value
 from glassformer.models.config import Config
 from glassformer.models.encoder import Encoder
 from glassformer.models.encoder_decoder import EncoderDecoder
@@ -55,7 +55,7 @@ class Shape:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
+class ShapeStep:
     """One operation at one place.
 
     `held` is False for what only the definition of attention forms: a fused kernel goes through
@@ -79,7 +79,7 @@ class Section:
     stack: str  # "encoder" or "decoder"; of a head none
     part: str  # "embedding", "block", "final", or the head's name
     blocks: tuple[int, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[ShapeStep, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,11 +89,11 @@ class ShapeTrace:
     name: str
     family: str
     sizes: dict[str, int]  # of each letter that occurs
-    steps: tuple[Step, ...]
+    steps: tuple[ShapeStep, ...]
 
     def sections(self) -> list[Section]:
         """The steps in parts, a block in full only where no earlier one is like it."""
-        parts: dict[tuple[str, str, int], list[Step]] = {}
+        parts: dict[tuple[str, str, int], list[ShapeStep]] = {}
         for step in self.steps:
             parts.setdefault(_place(step.site), []).append(step)
         alike: dict[Any, list[tuple[str, str, int]]] = {}
@@ -179,7 +179,7 @@ def _twin(config: Config) -> Config:
 
 def _run(config: Config, batch: int, length: int, context: int | None) -> list[Call]:
     model = build(config, device="meta").eval()
-    recorder = Recorder(model)
+    recorder = CallRecorder(model)
     with torch.device("meta"), torch.no_grad():
         tokens = torch.zeros(batch, length, dtype=torch.long)
         recorder.watch(tokens, "tokens")
@@ -203,9 +203,9 @@ def _run_heads(model: Encoder, hidden: torch.Tensor) -> None:
         model.classify(hidden)
 
 
-def _step(call: Call, twin: Call) -> Step:
+def _step(call: Call, twin: Call) -> ShapeStep:
     assert (call.site, call.operation, call.module) == (twin.site, twin.operation, twin.module)
-    return Step(
+    return ShapeStep(
         site=call.site,
         operation=call.operation,
         module=call.module,
@@ -227,7 +227,7 @@ def _shapes(values: list[Value], twins: list[Value]) -> tuple[Shape, ...]:
     return tuple(shaped)
 
 
-def _sizes(steps: tuple[Step, ...]) -> dict[str, int]:
+def _sizes(steps: tuple[ShapeStep, ...]) -> dict[str, int]:
     found = {
         letter: size
         for step in steps
@@ -244,7 +244,7 @@ def _place(site: str) -> tuple[str, str, int]:
     return (block[1], "block", int(block[2])) if block else (stack, rest, 0)
 
 
-def _without_numbers(step: Step) -> str:
+def _without_numbers(step: ShapeStep) -> str:
     """What makes two blocks alike: everything but which block it is."""
     part = step.site.rpartition(".")[2]
     shapes = [

@@ -8,7 +8,7 @@ rows, corpus. Tokens on the disk: spool, store, building. Imports errors; knows 
 """
 
 from glassformer.text.corpus import Corpus, Example, read_lines, read_pairs
-from glassformer.text.corpus_report import Report
+from glassformer.text.corpus_report import CorpusReport
 from glassformer.text.special_tokens import SpecialTokens
 from glassformer.text.store import TokenStore, TokenTable, write_store, write_table
 from glassformer.text.table_building import Built, Encoding, build_table
@@ -19,9 +19,9 @@ from glassformer.text.tokenizer_training import learn_tokenizer
 __all__ = [
     "Built",
     "Corpus",
+    "CorpusReport",
     "Encoding",
     "Example",
-    "Report",
     "SpecialTokens",
     "TokenStore",
     "TokenTable",

@@ -26,7 +26,7 @@ _MOST_GROWTH = 500  # times the size of the file; logs reach fifty
 _SMALL = 64 << 20  # bytes of text that are given to any file
 
 
-def opened(path: Path) -> io.BufferedReader:
+def open_decompressed(path: Path) -> io.BufferedReader:
     """The uncompressed bytes of a file; reading on may raise READING_ERRORS."""
     openers: dict[str, Callable[[], io.RawIOBase]] = {
         ".gz": lambda: _Frames(path, lambda: zlib.decompressobj(wbits=31)),

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from glassformer.errors import ConfigError
-from glassformer.text.corpus_report import Report
+from glassformer.text.corpus_report import CorpusReport
 from glassformer.text.lines import Line, text_lines
 from glassformer.text.rows import Problems, Row, aligned_rows, json_rows, tab_rows
 
@@ -69,14 +69,14 @@ class Corpus:
         """How many texts an example has."""
         return 1 if self.format in PLAIN else len(self.columns)
 
-    def examples(self, report: Report) -> Iterator[Example]:
+    def examples(self, report: CorpusReport) -> Iterator[Example]:
         """One example after another; at the end a corpus with too many problems is refused."""
         for example in self._plain(report) if self.format in PLAIN else self._table(report):
             report.n_kept += 1
             yield example
         report.check(self.most_bad)
 
-    def _table(self, report: Report) -> Iterator[Example]:
+    def _table(self, report: CorpusReport) -> Iterator[Example]:
         for row in self._rows(self._wanted):
             report.n_lines += 1
             sides = zip(row.texts, row.files, strict=True)
@@ -101,7 +101,7 @@ class Corpus:
             else:
                 yield from json_rows(path, [str(name) for name in wanted], self.max_chars)
 
-    def _plain(self, report: Report) -> Iterator[Example]:
+    def _plain(self, report: CorpusReport) -> Iterator[Example]:
         for path in self.paths:
             lines = self._good(path, report)
             if self.format == "stream":
@@ -117,7 +117,7 @@ class Corpus:
             else:
                 yield from self._documents(path, lines, report)
 
-    def _good(self, path: Path, report: Report) -> Iterator[Line]:
+    def _good(self, path: Path, report: CorpusReport) -> Iterator[Line]:
         for line in text_lines(path, max_chars=self.max_chars):
             report.n_lines += 1
             if line.problem is None:
@@ -125,7 +125,9 @@ class Corpus:
             else:
                 report.reject(line.number, (line.problem, path))
 
-    def _documents(self, path: Path, lines: Iterable[Line], report: Report) -> Iterator[Example]:
+    def _documents(
+        self, path: Path, lines: Iterable[Line], report: CorpusReport
+    ) -> Iterator[Example]:
         for part in _parts(lines, self.max_chars, between_blanks=self.format == "documents"):
             if part.text is None:
                 report.reject(part.number, ("too long", path))
@@ -177,18 +179,18 @@ class Corpus:
             )
 
 
-def read_lines(path: Path | str, *, max_chars: int = 1 << 24) -> tuple[list[str], Report]:
+def read_lines(path: Path | str, *, max_chars: int = 1 << 24) -> tuple[list[str], CorpusReport]:
     """The lines of a file that are not blank, and what was wrong."""
-    report = Report()
+    report = CorpusReport()
     corpus = Corpus(files=(path,), max_chars=max_chars)
     return [example.texts[0] for example in corpus.examples(report)], report
 
 
 def read_pairs(
     source: Path | str, target: Path | str, *, max_chars: int = 1 << 24
-) -> tuple[list[tuple[str, str]], Report]:
+) -> tuple[list[tuple[str, str]], CorpusReport]:
     """The pairs of lines of two aligned files, and what was wrong."""
-    report = Report()
+    report = CorpusReport()
     corpus = Corpus(files=(source, target), format="aligned", max_chars=max_chars)
     return [(e.texts[0], e.texts[1]) for e in corpus.examples(report)], report
 

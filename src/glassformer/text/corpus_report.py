@@ -39,10 +39,10 @@ class Problem:
 
 
 @dataclass(kw_only=True, slots=True)
-class Report:
+class CorpusReport:
     """What a corpus held: lines read, examples kept, problems by kind.
 
-    >>> report = Report(n_lines=3, n_kept=2)
+    >>> report = CorpusReport(n_lines=3, n_kept=2)
     >>> report.reject(2, ("empty", Path("train.en")))
     >>> print(report)
     2 examples of 3 lines
@@ -97,7 +97,7 @@ class Report:
         }
 
     @classmethod
-    def from_dict(cls, plain: dict[str, Any]) -> "Report":
+    def from_dict(cls, plain: dict[str, Any]) -> "CorpusReport":
         problems = {
             kind: Problem(count=p["count"], places=[(file, line) for file, line in p["first"]])
             for kind, p in plain["problems"].items()

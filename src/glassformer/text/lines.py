@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from glassformer.errors import DataError
-from glassformer.text.compression import COMPRESSED, READING_ERRORS, damage, opened
+from glassformer.text.compression import COMPRESSED, READING_ERRORS, damage, open_decompressed
 from glassformer.text.corpus_report import Kind
 
 _MARK = b"\xef\xbb\xbf"  # the byte order mark that some editors put first
@@ -54,7 +54,7 @@ def raw_lines(path: Path, most: int) -> Iterator[tuple[int, bytes | None, bool]]
     together must keep step. A \\r before it belongs to the ending.
     """
     number = 0
-    with opened(path) as file:
+    with open_decompressed(path) as file:
         try:
             # Of a damaged archive the end says so; what it made of its beginning says little.
             start = file.peek(_CHUNK)[: 4 if path.suffix in COMPRESSED else _CHUNK]

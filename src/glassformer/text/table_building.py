@@ -9,7 +9,7 @@ from typing import Any
 
 from glassformer.errors import ConfigError, DataError
 from glassformer.text.corpus import Corpus, Example
-from glassformer.text.corpus_report import Report
+from glassformer.text.corpus_report import CorpusReport
 from glassformer.text.store import TokenTable, write_table
 from glassformer.text.tokenizer import Tokenizer
 
@@ -38,7 +38,7 @@ class Built:
     """A table, what was wrong in its corpus, and whether it was there already."""
 
     table: TokenTable
-    report: Report
+    report: CorpusReport
     labels: tuple[str, ...]  # the classes; a row's label is the place of its class here
     reused: bool
     why: str  # a sentence for people
@@ -68,8 +68,8 @@ def build_table(
     table, why = _found(path, wanted)
     if table is not None:
         return _built(table, reused=True, why=why)
-    report, classes = Report(), _Classes(labels)
-    rows = encoded(corpus, columns, report, classes, max_tokens=max_tokens)
+    report, classes = CorpusReport(), _Classes(labels)
+    rows = encode_table(corpus, columns, report, classes, max_tokens=max_tokens)
     sizes = {name: encoding.tokenizer.vocab_size for name, encoding in columns.items()}
     if corpus.label is not None:
         sizes["label"] = 1 << 31
@@ -87,10 +87,10 @@ def build_table(
     return _built(table, reused=False, why=why)
 
 
-def encoded(
+def encode_table(
     corpus: Corpus,
     columns: Mapping[str, Encoding],
-    report: Report,
+    report: CorpusReport,
     classes: "_Classes",
     *,
     max_tokens: int | None,
@@ -163,7 +163,7 @@ def _batches(examples: Iterator[Example]) -> Iterator[list[Example]]:
 def _built(table: TokenTable, *, reused: bool, why: str) -> Built:
     return Built(
         table=table,
-        report=Report.from_dict(table.notes["report"]),
+        report=CorpusReport.from_dict(table.notes["report"]),
         labels=tuple(table.notes["labels"]),
         reused=reused,
         why=why,

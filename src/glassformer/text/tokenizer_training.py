@@ -14,7 +14,7 @@ from typing import Literal, get_args
 from glassformer.errors import ConfigError
 from glassformer.text.special_tokens import SpecialTokens
 from glassformer.text.tokenizer import JsonTokenizer
-from glassformer.text.vocabularies import KINDS, Wish
+from glassformer.text.vocabularies import KINDS, VocabularyRequest
 
 Kind = Literal["byte-bpe", "bpe", "wordpiece", "characters", "words"]
 Around = Literal["none", "begin", "end", "both", "class"]
@@ -67,7 +67,7 @@ def learn_tokenizer(
     pieces = {role: piece for role, piece in names.items() if role in wanted}
     backend = KINDS[kind](
         lines,
-        Wish(
+        VocabularyRequest(
             special=(*pieces.values(), *extra),
             vocab_size=vocab_size,
             lowercase=lowercase,

@@ -25,7 +25,7 @@ _MOST_WORD = 1000  # characters, in learning
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wish:
+class VocabularyRequest:
     """What a vocabulary should be like; `special` pieces take the first ids."""
 
     special: tuple[str, ...]
@@ -50,7 +50,7 @@ class Wish:
         return room
 
 
-def byte_pairs(lines: Iterable[str], wish: Wish) -> Any:
+def byte_pairs(lines: Iterable[str], wish: VocabularyRequest) -> Any:
     from tokenizers import decoders, pre_tokenizers, trainers
 
     wish.room(least=256)
@@ -68,7 +68,7 @@ def byte_pairs(lines: Iterable[str], wish: Wish) -> Any:
     return backend
 
 
-def character_pairs(lines: Iterable[str], wish: Wish) -> Any:
+def character_pairs(lines: Iterable[str], wish: VocabularyRequest) -> Any:
     from tokenizers import decoders, pre_tokenizers, trainers
 
     room = wish.room(least=len(BYTES))
@@ -96,7 +96,7 @@ def character_pairs(lines: Iterable[str], wish: Wish) -> Any:
     return _ordinary(backend, BYTES, byte_fallback=True)
 
 
-def word_pieces(lines: Iterable[str], wish: Wish) -> Any:
+def word_pieces(lines: Iterable[str], wish: VocabularyRequest) -> Any:
     from tokenizers import Tokenizer as Backend
     from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
@@ -122,7 +122,7 @@ def word_pieces(lines: Iterable[str], wish: Wish) -> Any:
     return _ordinary(backend, inner)
 
 
-def characters(lines: Iterable[str], wish: Wish) -> Any:
+def characters(lines: Iterable[str], wish: VocabularyRequest) -> Any:
     from tokenizers import Regex, decoders, pre_tokenizers
 
     if wish.vocab_size is not None:
@@ -138,7 +138,7 @@ def characters(lines: Iterable[str], wish: Wish) -> Any:
     return backend
 
 
-def words(lines: Iterable[str], wish: Wish) -> Any:
+def words(lines: Iterable[str], wish: VocabularyRequest) -> Any:
     from tokenizers import Regex, decoders, pre_tokenizers
 
     room = None if wish.vocab_size is None else wish.room(least=0)
@@ -168,7 +168,7 @@ def words(lines: Iterable[str], wish: Wish) -> Any:
     return backend
 
 
-KINDS: dict[str, Callable[[Iterable[str], Wish], Any]] = {
+KINDS: dict[str, Callable[[Iterable[str], VocabularyRequest], Any]] = {
     "byte-bpe": byte_pairs,
     "bpe": character_pairs,
     "wordpiece": word_pieces,
@@ -193,7 +193,7 @@ def _train(backend: Any, lines: Iterable[str], trainer: Any) -> None:
     backend.pre_tokenizer = used
 
 
-def _pairs_backend(wish: Wish) -> Any:
+def _pairs_backend(wish: VocabularyRequest) -> Any:
     from tokenizers import Tokenizer as Backend
     from tokenizers import models, normalizers
 
@@ -203,7 +203,7 @@ def _pairs_backend(wish: Wish) -> Any:
     return backend
 
 
-def _listed(pieces: list[str], wish: Wish) -> Any:
+def _listed(pieces: list[str], wish: VocabularyRequest) -> Any:
     from tokenizers import AddedToken, models, normalizers
     from tokenizers import Tokenizer as Backend
 

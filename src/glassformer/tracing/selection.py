@@ -19,7 +19,7 @@ from glassformer.functional import (
     RelativeBuckets,
     Window,
 )
-from glassformer.functional.cells import Extent, Tile, four
+from glassformer.functional.cells import Extent, Tile, as_4d
 
 Rows = slice | Collection[int] | Literal["last"]
 
@@ -122,7 +122,7 @@ def select_heads(part: Any, heads: tuple[int, ...] | None) -> Any:
         case RelativeBuckets():
             return replace(part, table=part.table[:, chosen])
         case Explicit() | ExplicitBias():
-            tensor = four(part.tensor)
+            tensor = as_4d(part.tensor)
             return replace(part, tensor=tensor[:, chosen]) if tensor.shape[1] > 1 else part
     return _map_parts(part, lambda inner: select_heads(inner, heads))
 

@@ -153,7 +153,7 @@ class Site:
                 map_size=map_size,
                 top=top,
                 distance=distance,
-                stands=None if self.rows is None else self.stands,
+                query_positions=None if self.rows is None else self.stands,
                 lse=self._kept.get("lse"),
                 progress=progress,
             )

@@ -17,7 +17,7 @@ from typing import Any
 from glassformer.errors import CheckpointError, ConfigError, DataError
 from glassformer.storage import read_regular, whole_file
 from glassformer.text import SpecialTokens, Tokenizer, read_tokenizer
-from glassformer.text.corpus_report import Report
+from glassformer.text.corpus_report import CorpusReport
 from glassformer.text.store import TokenTable, write_table
 from glassformer.text.tokenizer_training import learn_tokenizer
 from glassformer.training.checksums import checksum_lines, find_damage, write_checksums
@@ -74,7 +74,7 @@ def prepare_data(recipe: Recipe, folder: Path, *, has_begun: bool = False) -> No
     for part in ("train", "valid"):
         if part == "valid" and not (recipe.data.valid or recipe.data.valid_every):
             continue
-        reports[part], skipped[part] = Report(), []
+        reports[part], skipped[part] = CorpusReport(), []
         _write_tokens(recipe, part, folder, tokenizer, special, reports[part], skipped[part])
     told = {
         part: {**report.as_dict(), "left out as too long": skipped[part]}
@@ -108,7 +108,7 @@ def open_data(folder: Path) -> TrainingData:
     )
 
 
-def read_examples(recipe: Recipe, part: str, report: Report) -> Iterator[TrainingExample]:
+def read_examples(recipe: Recipe, part: str, report: CorpusReport) -> Iterator[TrainingExample]:
     """The examples for training or for validation; what is held out is in one of them alone."""
     data = recipe.data
     own = data.train if part == "train" or not data.valid else data.valid
@@ -147,7 +147,9 @@ def _make_tokenizer(recipe: Recipe) -> tuple[Tokenizer, SpecialTokens]:
     vocab_size = wish.vocab_size
     if vocab_size is None and wish.kind not in ("characters", "words"):
         vocab_size = 8000
-    seen = (text for example in read_examples(recipe, "train", Report()) for text in example.texts)
+    seen = (
+        text for example in read_examples(recipe, "train", CorpusReport()) for text in example.texts
+    )
     prefixes = (files.prefix.strip() for files in recipe.data.train)
     return learn_tokenizer(
         seen,
@@ -204,7 +206,7 @@ def _write_tokens(
     folder: Path,
     tokenizer: Tokenizer,
     special: SpecialTokens,
-    report: Report,
+    report: CorpusReport,
     skipped: list[list[Any]],
 ) -> None:
     columns, most = COLUMNS[recipe.task], recipe.batches.max_len

@@ -9,7 +9,7 @@ from torch import Tensor
 
 import glassformer as gf
 from closeness import assert_close, assert_same
-from glassformer.functional.statistics.kernel_lse import Overheard
+from glassformer.functional.statistics.kernel_lse import KernelLse
 
 OVERHEARD = sys.modules["glassformer.functional.statistics.kernel_lse"]
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
@@ -34,7 +34,7 @@ def test_attention_is_the_same_to_the_bit_and_lse_is_right(
 ) -> None:
     q, k, v = operands(device, dtype)
     expected = F.scaled_dot_product_attention(q, k, v, is_causal=is_causal, scale=0.3)
-    with Overheard() as heard:
+    with KernelLse() as heard:
         out = F.scaled_dot_product_attention(q, k, v, is_causal=is_causal, scale=0.3)
     assert_same(out, expected)
     mask = gf.Causal() if is_causal else None
@@ -52,7 +52,7 @@ def test_gradients_stay_the_same(device: str) -> None:
     expected = [x.grad for x in (q, k, v)]
     for x in (q, k, v):
         x.grad = None
-    with Overheard() as heard:
+    with KernelLse() as heard:
         F.scaled_dot_product_attention(q, k, v).sum().backward()
     assert heard.lse is not None
     for x, right in zip((q, k, v), expected, strict=True):
@@ -64,7 +64,7 @@ def test_gradients_stay_the_same(device: str) -> None:
 def test_grouped_heads_stay_the_same(device: str) -> None:
     q, k, v = operands(device, torch.bfloat16, K=2)
     expected = F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
-    with Overheard() as heard:
+    with KernelLse() as heard:
         out = F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
     assert_same(out, expected)
     if heard.lse is not None:
@@ -76,7 +76,7 @@ def test_grouped_heads_stay_the_same(device: str) -> None:
 def test_masks_dropout_and_odd_widths_are_left_alone() -> None:
     q, k, v = operands("cpu", torch.float32)
     hidden = torch.ones(131, 131, dtype=torch.bool).tril()
-    with Overheard() as heard:
+    with KernelLse() as heard:
         out = F.scaled_dot_product_attention(q, k, v, attn_mask=hidden)
         assert heard.lse is None
         F.scaled_dot_product_attention(q, k, v, dropout_p=0.5)
@@ -88,7 +88,7 @@ def test_masks_dropout_and_odd_widths_are_left_alone() -> None:
 
 def test_small_calls_are_not_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(OVERHEARD, "LEAST", 131 * 131 + 1)
-    with Overheard() as heard:
+    with KernelLse() as heard:
         F.scaled_dot_product_attention(*operands("cpu", torch.float32))
     assert heard.lse is None
 
@@ -103,6 +103,6 @@ def test_a_kernel_whose_lse_means_something_else_is_not_trusted(
         return out, lse / 0.6931
 
     monkeypatch.setattr(OVERHEARD._Call, "attend", in_other_units)
-    with Overheard() as heard:
+    with KernelLse() as heard:
         F.scaled_dot_product_attention(*operands("cpu", torch.float32))
     assert heard.lse is None

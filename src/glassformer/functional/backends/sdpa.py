@@ -17,7 +17,7 @@ from torch import Tensor
 from glassformer.functional.cells import Extent, Tile
 from glassformer.functional.checks import Scoring
 from glassformer.functional.graph_capture import is_traced, needs_more_derivatives, sure
-from glassformer.functional.masks import Causal, Mask, essential
+from glassformer.functional.masks import Causal, Mask, simplify
 
 _REGISTER = 16  # float32 numbers in the widest vector register that PyTorch uses, AVX-512
 _SHORT = 1 << 14  # cells: up to here CPU gradients are slower in half precision
@@ -49,7 +49,7 @@ def _remaining_mask(scoring: Scoring) -> Mask | None:
     mask = scoring.mask
     if isinstance(mask, Causal) and mask.offset is None and sure(scoring.extent.L > 1):
         return mask
-    return essential(mask, scoring.extent)
+    return simplify(mask, scoring.extent)
 
 
 def _form(q: Tensor, scoring: Scoring, mask: Mask | None) -> str:

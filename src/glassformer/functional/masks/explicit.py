@@ -14,10 +14,10 @@ from glassformer.functional.cells import (
     Cells,
     Extent,
     Tile,
+    as_4d,
     block_ends,
-    cut,
-    four,
-    pick,
+    cut_tile,
+    pick_cells,
 )
 from glassformer.functional.drawing import read_cells
 from glassformer.functional.masks.mask import Mask
@@ -53,19 +53,19 @@ class Explicit(Mask):
         return cls(read_cells(drawing))
 
     def allows(self, cells: Cells) -> Bool[Tensor, "..."]:
-        return pick(four(self.tensor), cells)
+        return pick_cells(as_4d(self.tensor), cells)
 
     def tile(self, tile: Tile) -> Bool[Tensor, "..."]:
-        return cut(four(self.tensor), tile)
+        return cut_tile(as_4d(self.tensor), tile)
 
     def bounds(self, blocks: Blocks) -> Bounds:
-        low, high = block_ends(four(self.tensor).byte(), blocks.cols)
+        low, high = block_ends(as_4d(self.tensor).byte(), blocks.cols)
         low, _ = block_ends(low.transpose(-1, -2), blocks.rows)
         _, high = block_ends(high.transpose(-1, -2), blocks.rows)
         return Bounds(high.transpose(-1, -2).bool(), low.transpose(-1, -2).bool())
 
     def fitted(self, extent: Extent, device: torch.device) -> Mask:
-        wrong = any(n not in (1, m) for n, m in zip(four(self.tensor).shape, extent, strict=True))
+        wrong = any(n not in (1, m) for n, m in zip(as_4d(self.tensor).shape, extent, strict=True))
         if wrong:
             hint = ""
             if tuple(self.tensor.shape) == (extent.B, extent.S):
@@ -77,7 +77,7 @@ class Explicit(Mask):
         return super().fitted(extent, device)
 
     def own_extent(self) -> Extent:
-        return Extent(*four(self.tensor).shape)
+        return Extent(*as_4d(self.tensor).shape)
 
 
 def as_mask(mask: Any) -> Mask:

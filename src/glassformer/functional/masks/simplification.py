@@ -5,13 +5,13 @@ from glassformer.functional.graph_capture import sure
 from glassformer.functional.masks.mask import And, Mask
 
 
-def essential(mask: Mask | None, extent: Extent) -> Mask | None:
+def simplify(mask: Mask | None, extent: Extent) -> Mask | None:
     """The mask without the parts that change nothing at this size; None if nothing is hidden.
 
     Only masks without tensors are judged: reading a tensor would make a GPU wait.
 
     >>> from glassformer.functional.masks import Causal, Window
-    >>> essential(Causal() & Window(left=99), Extent(1, 1, 8, 8))
+    >>> simplify(Causal() & Window(left=99), Extent(1, 1, 8, 8))
     Causal()
     """
     if mask is None:
@@ -21,7 +21,7 @@ def essential(mask: Mask | None, extent: Extent) -> Mask | None:
         if sure(bounds.certain):  # type: ignore[arg-type]  # plain numbers here
             return None
     if isinstance(mask, And):
-        a, b = essential(mask.a, extent), essential(mask.b, extent)
+        a, b = simplify(mask.a, extent), simplify(mask.b, extent)
         if a is None or b is None:
             return a if b is None else b
         return And(a, b)

@@ -33,7 +33,7 @@ def refusal(
     *,
     map_size: int | tuple[int, int] | None = None,
     top: int | None = None,
-    stands: Tensor | None = None,
+    query_positions: Tensor | None = None,
 ) -> str | None:
     """Why the kernels cannot do what is asked; None: they can."""
     B, _, L, S = scoring.extent
@@ -50,7 +50,7 @@ def refusal(
         return "there is nothing to attend to"
     if top is not None:
         return "the kernels do not look for the strongest keys"
-    if stands is not None:
+    if query_positions is not None:
         return "the kernels know queries that stand at the last keys, side by side"
     if scoring.mask is not None and not _is_known_mask(scoring.mask):
         return "the kernels know Causal, Window, Padding and Prefix, joined by &, and no other mask"
@@ -71,13 +71,13 @@ def measure(
     map_size: int | tuple[int, int] | None,
     distance: bool = True,
     top: None = None,
-    stands: None = None,
+    query_positions: None = None,
     progress: Callable[[float], None] | None = None,
 ) -> dict[str, Any]:
     """The fields of `AttentionStatistics`, in one pass over q kᵀ once `lse` is known."""
     from glassformer.functional.statistics.kernels import statistics_kernel
 
-    del stands
+    del query_positions
     lse = row_lse(q, k, scoring) if lse is None else lse.to(torch.float32, copy=True).contiguous()
     B, H, L, S = scoring.extent
     M, N = (min(n, most) for n, most in zip(_pair(map_size), (L, S), strict=True))

@@ -1,6 +1,6 @@
 """The log-sum-exp that PyTorch's fused kernels find anyway, kept while somebody listens.
 
-`F.scaled_dot_product_attention` calls a kernel and drops its `lse`. While `Overheard` is entered,
+`F.scaled_dot_product_attention` calls a kernel and drops its `lse`. While `KernelLse` is entered,
 the same kernel is called by its own name and `lse` is kept: what comes out is the same to the bit.
 That, and what `lse` means, is looked at once for every kind of call; what is not so is left alone.
 """
@@ -26,11 +26,11 @@ _NEAR = 1e-5  # relative where lse exceeds 1: PyTorch's CPU kernel for bfloat16 
 _trusted: dict[tuple[Any, ...], bool] = {}
 
 
-class Overheard(TorchFunctionMode):
+class KernelLse(TorchFunctionMode):
     """While this is entered, `lse` is that of the last fused attention, or None.
 
     >>> q, k, v = torch.randn(3, 1, 2, 1024, 8).unbind(0)
-    >>> with Overheard() as heard:
+    >>> with KernelLse() as heard:
     ...     out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
     >>> heard.lse.shape
     torch.Size([1, 2, 1024])

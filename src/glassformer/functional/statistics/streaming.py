@@ -35,7 +35,7 @@ def measure(
     map_size: int | tuple[int, int] | None,
     distance: bool,
     top: int | None,
-    stands: Int[Tensor, " L"] | None,
+    query_positions: Int[Tensor, " L"] | None,
     progress: Callable[[float], None] | None,
 ) -> dict[str, Any]:
     """The fields of `AttentionStatistics`."""
@@ -44,7 +44,9 @@ def measure(
     maps = None if map_size is None else MapSums(scoring.extent, map_size, dtype, q.device)
     names = _PER_ROW if distance else _PER_ROW[:-1]
     per_row = {n: torch.zeros(B, H, L, dtype=dtype, device=q.device) for n in names}
-    stands = torch.arange(S - L, S, device=q.device) if stands is None else stands
+    query_positions = (
+        torch.arange(S - L, S, device=q.device) if query_positions is None else query_positions
+    )
     received = torch.zeros(B, H, S, dtype=dtype, device=q.device)
     strongest = None if top is None else _Strongest(min(top, S), (B, H, L), dtype, q.device)
 
@@ -63,7 +65,7 @@ def measure(
             per_row["entropy"][:, :, rows] -= surprise.sum(-1)
             if distance:
                 keys = tile.indices()[1].to(dtype)
-                away = (keys - stands[rows].to(dtype)[:, None]).abs_()
+                away = (keys - query_positions[rows].to(dtype)[:, None]).abs_()
                 per_row["distance"][:, :, rows] += torch.linalg.vecdot(weights, away)
             peak = per_row["peak"][:, :, rows]
             per_row["peak"][:, :, rows] = torch.maximum(peak, weights.amax(-1))

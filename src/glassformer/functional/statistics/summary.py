@@ -47,16 +47,16 @@ def attention_statistics(
     map_size: int | tuple[int, int] | None = None,
     top: int | None = None,
     distance: bool = True,
-    stands: Int[Tensor, " L"] | None = None,
+    query_positions: Int[Tensor, " L"] | None = None,
     lse: Float[Tensor, "B H L"] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> AttentionStatistics:
     """Statistics of softmax(q kᵀ · scale + bias), exact, and never more than tiles of it in memory.
 
-    `map_size` asks for a pooled map of that many rows and columns, `top` for the strongest keys of
-    each query; without `distance` it goes quicker on a GPU. `stands` says at which key each query
-    stands, where they are not the last ones. `lse`, if known, saves a pass. `progress` is called
-    with the share done, up to 1.
+    `map_size` adds a pooled map with that many rows and columns, `top` the strongest keys of each
+    query; `distance=False` is faster on a GPU. `query_positions` gives the key position of each
+    query, where the queries are not the last ones. A known `lse` saves a pass. `progress` is called
+    with the fraction done, up to 1.
 
     >>> q = k = torch.zeros(1, 1, 4, 8)
     >>> attention_statistics(q, k).received.squeeze()
@@ -67,12 +67,12 @@ def attention_statistics(
         raise ConfigError(f"top must be at least 1; got {top}. Leave it out for none.")
     if lse is not None:
         _check_lse(lse, scoring)
-    if stands is not None and stands.shape != q.shape[2:3]:
+    if query_positions is not None and query_positions.shape != q.shape[2:3]:
         raise ShapeError(
-            f"stands must name a key for each of the {q.shape[2]} queries; got shape "
-            f"{tuple(stands.shape)}. Leave it out where they stand at the last keys."
+            f"query_positions must give a position for each of {q.shape[2]} queries; got shape "
+            f"{tuple(query_positions.shape)}. Leave it out if the queries are at the last keys."
         )
-    asked = {"map_size": map_size, "top": top, "stands": stands}
+    asked = {"map_size": map_size, "top": top, "query_positions": query_positions}
     fused = cuda.refusal(q, scoring, **asked) is None
     with torch.no_grad(), without_autocast(q):
         measure = cuda.measure if fused else streaming.measure

@@ -24,7 +24,7 @@ Shapes = dict[str, tuple[int, ...]]
 _AT_ONCE = 1 << 24  # numbers that are looked at together: their flags take as many bytes
 
 
-def described(config: Config | RecurrentConfig, n_tensors: int, where: str) -> Shapes:
+def describe_shapes(config: Config | RecurrentConfig, n_tensors: int, where: str) -> Shapes:
     """The names and shapes of a config's tensors, found on the meta device.
 
     Nothing is built for a config with more layers than the file has tensors.
@@ -45,7 +45,7 @@ def described(config: Config | RecurrentConfig, n_tensors: int, where: str) -> S
         ) from None
 
 
-def assembled(
+def assemble_model(
     config: Config | RecurrentConfig,
     get: Callable[[str], Tensor],
     shapes: Shapes,

@@ -19,10 +19,10 @@ from glassformer.functional.positions.rotary_scalings import (
 from glassformer.installation import install_command
 from glassformer.models.checkpoints.assembly import (
     Model,
-    assembled,
+    assemble_model,
     check_names,
     check_tokens,
-    described,
+    describe_shapes,
 )
 from glassformer.models.checkpoints.gguf_header import GGUFHeader
 from glassformer.models.checkpoints.names import Columns, Origin, Table, part_sizes
@@ -72,7 +72,7 @@ class GGUFFile:
     ) -> Model:
         """The model with its tokenizer, in float32 unless told otherwise."""
         table = Table(NAMES)
-        shapes = described(self.config, len(self.tensors), str(self.path))
+        shapes = describe_shapes(self.config, len(self.tensors), str(self.path))
         origins = {name: _found(table.origin(name)) for name in shapes}
         available = set(self.tensors)
         used = {part for origin in origins.values() for part in origin.names}
@@ -86,7 +86,7 @@ class GGUFFile:
             sizes = part_sizes(name, shapes[name][0], self.config)
             return origins[name].read(self._get, available, sizes)
 
-        model = assembled(
+        model = assemble_model(
             self.config,
             get,
             shapes,

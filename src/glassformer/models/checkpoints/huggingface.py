@@ -15,10 +15,10 @@ from glassformer.models.checkpoints.architectures import ARCHITECTURES, Architec
 from glassformer.models.checkpoints.assembly import (
     Model,
     Saved,
-    assembled,
+    assemble_model,
     check_names,
     check_tokens,
-    described,
+    describe_shapes,
     empty,
 )
 from glassformer.models.checkpoints.foreign_tokenizer import (
@@ -53,7 +53,7 @@ class ForeignFolder:
         allow_non_finite: bool = False,
     ) -> Model:
         """The model with its tokenizer."""
-        shapes = described(self.config, len(self.stored), str(self.folder))
+        shapes = describe_shapes(self.config, len(self.stored), str(self.folder))
         origins = self._origins(shapes)
         available = set(self.stored)
         used = {name for origin in origins.values() for name in origin.names}
@@ -69,7 +69,7 @@ class ForeignFolder:
             rows = shapes[name][0]
             return origins[name].read(self._get, available, part_sizes(name, rows, self.config))
 
-        model = assembled(
+        model = assemble_model(
             self.config,
             get,
             shapes,

@@ -18,10 +18,10 @@ from glassformer.errors import CheckpointError, ConfigError
 from glassformer.models.baselines import RecurrentConfig, read_config
 from glassformer.models.checkpoints.assembly import (
     Saved,
-    assembled,
+    assemble_model,
     check_names,
     check_tokens,
-    described,
+    describe_shapes,
 )
 from glassformer.models.checkpoints.tensors import WEIGHTS, TensorFiles
 from glassformer.models.config import Config
@@ -73,9 +73,9 @@ def load_own(
     special = SpecialTokens.from_dict(plain.get("special") or {}, f"special of {where}")
     template = _chat_template(plain.get("tokenizer"), where)
     files = TensorFiles.of_folder(folder)
-    shapes = described(config, len(files.names), str(folder / WEIGHTS))
+    shapes = describe_shapes(config, len(files.names), str(folder / WEIGHTS))
     check_names(shapes.keys() - files.names, files.names - shapes.keys(), str(folder / WEIGHTS))
-    model = assembled(
+    model = assemble_model(
         config,
         files.get,
         shapes,

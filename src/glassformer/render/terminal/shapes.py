@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from glassformer.languages import Language
-from glassformer.models.shapes import Section, Shape, ShapeTrace, Step
+from glassformer.models.shapes import Section, Shape, ShapeStep, ShapeTrace
 from glassformer.render.paragraph import Paragraph, wrap_text
 from glassformer.render.terminal.legend import draw_legend
 
@@ -121,7 +121,7 @@ class _Drawing:
                 meaning = say("shapes.letter.kgrouped", n=sizes["H"] // size)
             yield f"{letter} = {size}", meaning
 
-    def _parts(self) -> Iterator[tuple[tuple[str, str], list[Step]]]:
+    def _parts(self) -> Iterator[tuple[tuple[str, str], list[ShapeStep]]]:
         """The titles of each section and of its parts, and their steps."""
         for section in self.trace.sections():
             title = self._title(section)
@@ -142,7 +142,7 @@ class _Drawing:
             return say(_SECTIONS[section.part], stack=stack)
         return section.part
 
-    def _rows(self, steps: Sequence[Step]) -> list[Row]:
+    def _rows(self, steps: Sequence[ShapeStep]) -> list[Row]:
         """Each external input once, and the results of each operation beside it."""
         rows: list[Row] = []
         made = {shape.step for step in steps for shape in step.outputs}
@@ -160,7 +160,7 @@ class _Drawing:
                 operation, weight = "", ("", "")
         return rows
 
-    def _operation(self, step: Step) -> str:
+    def _operation(self, step: ShapeStep) -> str:
         say = self.language.say
         if step.operation in _OPERATIONS:
             return say(_OPERATIONS[step.operation])
@@ -178,7 +178,7 @@ class _Drawing:
             return f"× {_factor(float(step.note))}"
         return step.note or step.operation
 
-    def _weight(self, step: Step) -> tuple[str, str]:
+    def _weight(self, step: ShapeStep) -> tuple[str, str]:
         if not step.parameters:
             return "", ""
         letters, numbers = _both(step.parameters[0])
@@ -200,7 +200,7 @@ def _both(shape: Shape) -> tuple[str, str]:
     return f"[{','.join(shape.letters)}]", f"[{','.join(map(str, shape.numbers))}]"
 
 
-def _owner(step: Step) -> str:
+def _owner(step: ShapeStep) -> str:
     """The last name of the module that owns the matrix."""
     return step.parameters[0].name.split(".")[-2]
 

@@ -15,7 +15,7 @@ from glassformer.functional import Bias, Mask
 from glassformer.functional.biases import as_bias
 from glassformer.functional.cache import StaticCache
 from glassformer.functional.masks import as_mask
-from glassformer.functional.statistics.kernel_lse import Overheard
+from glassformer.functional.statistics.kernel_lse import KernelLse
 from glassformer.layers import Core, TokenEmbedding
 from glassformer.models import Decoder, Encoder, EncoderDecoder, ModelCache
 from glassformer.models.stack import Stack
@@ -40,7 +40,7 @@ class OurSource:
         self.stop = 0  # the length of the text with the present pass
         self.cache: ModelCache | None = None  # of the last run: it knows which tokens follow
         self.is_fixed = False  # whether keys and values lie in buffers that later steps fill
-        self.lse: Overheard | None = None
+        self.lse: KernelLse | None = None
 
     def check(self, recorder: Recorder) -> None:
         config = self.model.config
@@ -108,7 +108,7 @@ class OurSource:
 
     def _listen_to_kernel(self, _module: nn.Module, _args: tuple, _options: dict) -> None:
         self._stop_listening()  # where recording the last call failed
-        self.lse = Overheard()
+        self.lse = KernelLse()
         self.lse.__enter__()
 
     def _stop_listening(self) -> None:

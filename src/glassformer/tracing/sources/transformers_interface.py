@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
-from glassformer.functional.statistics.kernel_lse import Overheard
+from glassformer.functional.statistics.kernel_lse import KernelLse
 from glassformer.tracing.model_lookup import ModuleTree
 from glassformer.tracing.patches import Tap, find_taps, listen, replace_method
 
@@ -63,7 +63,7 @@ class _ReportingFunction:
         taps = find_taps(args[0], ATTENTION) if args else []
         if not taps:
             return self.function(*args, **options)
-        with Overheard() as heard:
+        with KernelLse() as heard:
             out = self.function(*args, **options)
         for tap in taps:
             computed = Computed(self.function, self.implementation, out, heard.lse)
