@@ -206,7 +206,7 @@ def test_a_folder_is_for_one_run_at_a_time(tmp_path, short):
 @pytest.mark.parametrize("place", ["file", "file/run"])
 def test_a_place_that_is_no_folder(tmp_path, short, place):
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(TrainingError, match=r"needs a folder to write into; .*file"):
+    with pytest.raises(TrainingError, match=r"needs a folder it can write to; .*file"):
         run(short, tmp_path / place)
     assert (tmp_path / "file").read_text() == "mine"
 
