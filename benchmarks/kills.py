@@ -49,7 +49,7 @@ positions = {{ kind = "rotary" }}
 norms = {{ place = "pre" }}
 dropout = {{ residual = 0.2, embedding = 0.1 }}
 """
-NOTICES = ("damaged", "missing", "changed since", "made again", "starts again")
+NOTICES = ("damaged", "missing", "changed since", "rebuilt", "starts again")
 
 
 def main() -> int:

@@ -155,7 +155,7 @@ def wrong_values(folder: Path, rng: random.Random) -> Damage:
     """A value of another type in state.json, with hashes that fit."""
     path = folder / "checkpoints" / LAST / "state.json"
     plain = json.loads(path.read_text())
-    place = plain if rng.random() < 0.2 else plain[rng.choice(["progress", "metrics"])]
+    place = plain if rng.random() < 0.2 else plain[rng.choice(["training", "metrics"])]
     name = rng.choice(sorted(place))
     old = place[name]
     strange: list[Any] = [None, "x", [], {"a": 1}, -3, 1e400, [[["deep"]]], True]

@@ -182,7 +182,7 @@ def test_a_list_that_lost_a_line(run):
 def test_wrong_values_with_a_hash_that_fits(run, name, value):
     path = run / "checkpoints" / "00000020" / "state.json"
     plain = json.loads(path.read_text())
-    plain["progress"][name] = value
+    plain["training"][name] = value
     path.write_text(json.dumps(plain))
     sign(path)
     found, reasons = selected(run)
@@ -279,7 +279,7 @@ def test_a_damaged_essence_follows_from_the_recipe(run, expected, content):
     undamaged = path.read_bytes()
     path.unlink() if content is None else path.write_bytes(content)
     (said,) = resumed(run)
-    assert "essence.json" in said and said.endswith("it was made again from recipe.toml.")
+    assert "essence.json" in said and said.endswith("it was rebuilt from recipe.toml.")
     assert path.read_bytes() == undamaged
     assert ending(run) == expected
 
@@ -325,7 +325,7 @@ def test_damaged_lines_of_metrics(run, expected, line):
     lines = path.read_text().splitlines()
     path.write_text("\n".join([*lines[:3], line, *lines[3:]]) + "\n")
     (said,) = resumed(run)
-    assert said.startswith("metrics.jsonl is damaged: ") and "up to step 20 could be kept" in said
+    assert said.startswith("metrics.jsonl is damaged: ") and "up to step 20 were kept" in said
     assert ending(run) == expected
 
 
