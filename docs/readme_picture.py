@@ -10,6 +10,7 @@ import contextlib
 import io
 import os
 from pathlib import Path
+from unittest import mock
 from xml.sax.saxutils import escape
 
 from glassformer.cli import main
@@ -24,8 +25,8 @@ STEP, HOLD = 0.25, 4.0  # seconds for a line, and for the whole picture at the e
 
 def printed_lines() -> list[str]:
     """The translation and the head that tells most, as the program prints them."""
-    os.environ |= {"COLUMNS": "76", "GLASSFORMER_LANG": "en", "NO_COLOR": "1"}
-    with contextlib.redirect_stdout(io.StringIO()) as out:
+    settings = {"COLUMNS": "76", "GLASSFORMER_LANG": "en", "NO_COLOR": "1"}
+    with mock.patch.dict(os.environ, settings), contextlib.redirect_stdout(io.StringIO()) as out:
         assert main(WORDS) == 0
     lines = out.getvalue().splitlines()
     start = next(i for i, line in enumerate(lines) if " queries by " in line)
