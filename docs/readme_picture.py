@@ -35,7 +35,7 @@ def printed_lines() -> list[str]:
 
 
 def draw(lines: list[str]) -> str:
-    """An SVG in which one line after another appears, again and again."""
+    """An SVG that shows everything, then one line after another, again and again."""
     shown = [PROMPT, *lines]
     width = round(2 * MARGIN + CHAR * max(map(len, shown)))
     height = 2 * MARGIN + LINE * len(shown)
@@ -43,18 +43,24 @@ def draw(lines: list[str]) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">',
         f"<title>{escape(PROMPT)}</title>",
-        "<style>text{font:14px ui-monospace,Menlo,Consolas,monospace;fill:#d8dee9;"
-        "white-space:pre}rect.cell{fill:#88c0d0}g{animation:a "
-        f"{total:.2f}s infinite;opacity:0}}@media(prefers-reduced-motion:reduce)"
-        "{g{animation:none;opacity:1}}"
-        + "".join(_appear(i, STEP * i / total) for i in range(len(shown)))
-        + "</style>",
+        f"<style>{_style(len(shown), total)}</style>",
         f'<rect width="{width}" height="{height}" rx="8" fill="#2e3440"/>',
     ]
     for number, line in enumerate(shown):
         y = MARGIN + LINE * number
         parts.append(f'<g style="animation-name:a{number}">{_draw_line(line, y)}</g>')
     return "\n".join([*parts, "</svg>", ""])
+
+
+def _style(n: int, total: float) -> str:
+    """Fonts and colours, and when each line appears; the picture begins as it ends, complete."""
+    return (
+        "text{font:14px ui-monospace,Menlo,Consolas,monospace;fill:#d8dee9;white-space:pre}"
+        "rect.cell{fill:#88c0d0}"
+        f"g{{animation:a {total:.2f}s infinite;animation-delay:-{total - HOLD:.2f}s;opacity:0}}"
+        "@media(prefers-reduced-motion:reduce){g{animation:none;opacity:1}}"
+        + "".join(_appear(i, STEP * i / total) for i in range(n))
+    )
 
 
 def _appear(number: int, when: float) -> str:
