@@ -12,7 +12,7 @@ from pathlib import Path
 from chapters import chapter_page
 from glossary import PLACE, glossary_page
 from links import broken_links
-from pages import ROOT, Links, Page, all_sources, site_pages
+from pages import ROOT, Links, Page, all_sources, join_chinese_lines, site_pages
 from reference import reference_pages
 
 from glassformer.languages import CODES, Language
@@ -54,6 +54,9 @@ def assemble(code: str, tree: Path) -> None:
     front = ROOT / "docs" / ("index.md" if code == "en" else f"index.{code}.md")
     texts["index.md"] = links.follow(front.read_text("utf-8"), Page("index.md", front))
     texts["index.md"] += "\n".join(_contents(code, texts))
+    if code == "zh":
+        texts = {place: join_chinese_lines(text) for place, text in texts.items()}
+    shutil.copytree(ROOT / "docs/pictures", tree / "pictures")
     for place, text in texts.items():
         file = tree / place
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -19,11 +19,14 @@ PROJECT = {
     "project/results.md": "benchmarks/RESULTS.md",
     "project/recipes.md": "recipes/README.md",
     "project/contributing.md": "CONTRIBUTING.md",
+    "project/changelog.md": "CHANGELOG.md",
 }
 _LINK = re.compile(
     r"\[(?P<text>(?:[^\[\]]|\[[^\]]*\])*)\]\((?P<target>[^()#\s]+)?(?P<anchor>#[^()\s]+)?\)"
 )
 _CODE = re.compile("`([^`]+)`")
+_CHINESE = "\u2014\u2018-\u201d\u3000-\u303f\u4e00-\u9fff\uff00-\uffef"
+_CHINESE_BREAK = re.compile(rf"(?<=[{_CHINESE}])\n *(?=[{_CHINESE}])")
 _FENCE = re.compile(r"^(```.*?^```)", re.MULTILINE | re.DOTALL)
 
 
@@ -59,6 +62,17 @@ def _in_language(file: Path, code: str) -> Path:
     return translated if translated.exists() else file
 
 
+def join_chinese_lines(markdown: str) -> str:
+    """Chinese has no spaces between words: a line break in its source must not become one.
+
+    >>> join_chinese_lines("从六个词的句子，\\n到一百万个词元。\\n- 学习")
+    '从六个词的句子，到一百万个词元。\\n- 学习'
+    """
+    parts = _FENCE.split(markdown)
+    parts[::2] = [_CHINESE_BREAK.sub("", part) for part in parts[::2]]
+    return "".join(parts)
+
+
 class Links:
     """Links between files of the repository, turned into links between pages of the site."""
 
@@ -81,7 +95,8 @@ class Links:
 
     def _follow(self, found: re.Match[str], page: Page) -> str:
         text, target, anchor = found["text"], found["target"], found["anchor"] or ""
-        if target is None or target.startswith(("http:", "https:", "mailto:")):
+        is_picture = found.string[: found.start()].endswith("!")  # copied beside the front page
+        if target is None or is_picture or target.startswith(("http:", "https:", "mailto:")):
             return found[0]
         file = (page.file.parent / target).resolve()
         folder = PurePosixPath(page.place).parent

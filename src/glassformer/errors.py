@@ -2,7 +2,15 @@
 
 
 class GlassformerError(Exception):
-    """The parent of every error that glassformer raises on purpose."""
+    """The parent of every error that glassformer raises on purpose.
+
+    >>> import glassformer as gf
+    >>> try:
+    ...     gf.Window(-1)
+    ... except gf.GlassformerError as error:
+    ...     print(type(error).__name__)
+    ConfigError
+    """
 
 
 class ShapeError(GlassformerError, ValueError):
@@ -38,4 +46,12 @@ class TrainingError(GlassformerError, RuntimeError):
 
 
 class RecordingWarning(UserWarning):
-    """Something of a run could not be recorded; what the model computed is not affected."""
+    """Something of a run could not be recorded; what the model computed is not affected.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as seen:
+    ...     warnings.simplefilter("always")
+    ...     warnings.warn("decoder.0.self: not recorded", RecordingWarning)
+    >>> seen[0].category.__name__
+    'RecordingWarning'
+    """

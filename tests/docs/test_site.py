@@ -46,6 +46,14 @@ def test_links_in_code_are_left_alone():
     assert Links("en").follow(text, site_pages("en")[0]) == text
 
 
+def test_a_line_break_between_chinese_characters_is_no_space():
+    from pages import join_chinese_lines
+
+    text = "从六个词，\n到一百万个。\n\n- 一\n  二 a\n  三\n\n```text\n一\n二\n```\n| 一\n"
+    joined = "从六个词，到一百万个。\n\n- 一二 a\n  三\n\n```text\n一\n二\n```\n| 一\n"
+    assert join_chinese_lines(text) == joined
+
+
 def test_lines_of_code_can_be_linked_to():
     from pages import source_page
 

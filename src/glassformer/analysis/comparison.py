@@ -47,6 +47,13 @@ def compare(
     """Two runs of a model, or two models on one text, row by row; no whole matrix is stored.
 
     Sites are compared where both have one of the same name, heads and lengths.
+
+    >>> import torch
+    >>> from glassformer.tracing import Run, record
+    >>> q, k, v = torch.randn(3, 1, 2, 5, 4).unbind(0)
+    >>> traces = [Trace([Run({"layer": record(q * s, k, v)})]) for s in (1, 1)]
+    >>> compare(*traces).by_head("layer")
+    tensor([0., 0.])
     """
     ours, theirs = first.run.sites, second.run.sites
     shared = [n for n in ours if n in theirs and _is_alike(ours[n], theirs[n])]

@@ -56,6 +56,14 @@ def roles(
 
     `tokens` are the ids of the text; without them duplicate, induction and delimiter heads cannot
     be scored. `delimiters` are the ids of the delimiters.
+
+    >>> import torch
+    >>> from glassformer.functional import Causal
+    >>> from glassformer.tracing import record
+    >>> positions = torch.nn.functional.one_hot(torch.arange(8)).float()[None, None]
+    >>> site = record(50 * positions.roll(1, -2), positions, positions, mask=Causal())
+    >>> roles(site)[0].role
+    'previous'
     """
     H, L, S = site.shape[1:]
     n_rows = max(1, min(L, 512, _MOST_CELLS // max(1, H * S)))

@@ -30,7 +30,7 @@ def add(app: typer.Typer, language: Language) -> None:
             bool, typer.Option("--overwrite", help=say("convert.overwrite"))
         ] = False,
     ) -> None:
-        # Imported here: other commands need no models.
+        # Imported here: help screens and usage errors must not load torch.
         from glassformer.models.checkpoints import save
         from glassformer.models.parameters import count_parameters
 

@@ -78,7 +78,7 @@ def show(console: Console, language: Language) -> None:
 
 
 def _five_steps(language: Language) -> RenderableType:
-    tokens = _listed(SENTENCE, language)
+    tokens = _join_tokens(SENTENCE, language)
     intro = Paragraph(language.say("demo.steps.intro", query=QUERY, tokens=tokens))
     values = Paragraph(language.say("demo.steps.values"), style="dim")
     return Group(intro, "", draw_steps(cat_row(), SENTENCE, language=language), "", values)
@@ -177,5 +177,5 @@ def _next(language: Language) -> RenderableType:
     )
 
 
-def _listed(tokens: tuple[str, ...], language: Language) -> str:
+def _join_tokens(tokens: tuple[str, ...], language: Language) -> str:
     return language.say("list.comma").join(tokens)

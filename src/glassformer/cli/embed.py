@@ -32,12 +32,12 @@ def add(app: typer.Typer, language: Language) -> None:
         dtype: Annotated[str | None, model_options.dtype_option(language)] = None,
         as_json: Annotated[bool, model_options.json_option(language)] = False,
     ) -> None:
-        # Imported here: other commands need no models.
+        # Imported here: help screens and usage errors must not load torch.
         from glassformer.generation import embed
 
         given = model_options.texts_or_lines(texts, language)
         loaded = model_options.load_model(model, device, dtype, language, default="reader")
-        vectors = embed(loaded, given).cpu()  # type: ignore[arg-type]  # no encoder is told so
+        vectors = embed(loaded, given).cpu()  # type: ignore[arg-type]  # other models are refused
         if as_json:
             for text, vector in zip(given, vectors.tolist(), strict=True):
                 typer.echo(json.dumps({"text": text, "vector": vector}, ensure_ascii=False))

@@ -44,7 +44,7 @@ def add(app: typer.Typer, language: Language) -> None:
         dtype: Annotated[str | None, model_options.dtype_option(language)] = None,
         as_json: Annotated[bool, model_options.json_option(language)] = False,
     ) -> None:
-        # Imported here: other commands score nothing.
+        # Imported here: help screens and usage errors must not load torch.
         from glassformer.text.corpus import read_pairs
         from glassformer.training.evaluation import evaluate_translation
 

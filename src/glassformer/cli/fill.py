@@ -28,12 +28,12 @@ def add(app: typer.Typer, language: Language) -> None:
         dtype: Annotated[str | None, model_options.dtype_option(language)] = None,
         as_json: Annotated[bool, model_options.json_option(language)] = False,
     ) -> None:
-        # Imported here: other commands need no models.
+        # Imported here: help screens and usage errors must not load torch.
         from glassformer.generation import fill
 
         sentence = model_options.text_or_input(text, language)
         loaded = model_options.load_model(model, device, dtype, language, default="reader")
-        gaps = fill(loaded, sentence, k=top)  # type: ignore[arg-type]  # no encoder is told so
+        gaps = fill(loaded, sentence, k=top)  # type: ignore[arg-type]  # other models are refused
         if as_json:
             plain = [[asdict(guess) for guess in guesses] for guesses in gaps]
             typer.echo(json.dumps({"text": sentence, "gaps": plain}, ensure_ascii=False))

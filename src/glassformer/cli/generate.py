@@ -58,7 +58,7 @@ def add(app: typer.Typer, language: Language) -> None:
         dtype: Annotated[str | None, model_options.dtype_option(language)] = None,
         as_json: Annotated[bool, model_options.json_option(language)] = False,
     ) -> None:
-        # Imported here: other commands need no models.
+        # Imported here: help screens and usage errors must not load torch.
         from glassformer.generation import stream
 
         text = model_options.text_or_input(prompt, language)
@@ -66,7 +66,7 @@ def add(app: typer.Typer, language: Language) -> None:
             seed = secrets.randbelow(1_000_000)
         loaded = model_options.load_model(model, device, dtype, language, default="writer")
         pieces = stream(
-            loaded,  # type: ignore[arg-type]  # what is no decoder is told so
+            loaded,  # type: ignore[arg-type]  # other models are refused by name
             text,
             max_new_tokens=max_new,
             temperature=temperature,

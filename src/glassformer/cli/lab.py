@@ -64,7 +64,7 @@ def add(app: typer.Typer, language: Language) -> None:
         ] = None,
         plain: Annotated[bool, typer.Option("--json", help=say("lab.json"))] = False,
     ) -> None:
-        # Imported here: other commands need no experiments.
+        # Imported here: help screens and usage errors must not load torch.
         from glassformer.school.lab import NAMES, run_experiment
 
         if name is None:

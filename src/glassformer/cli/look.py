@@ -90,7 +90,7 @@ def add(app: typer.Typer, language: Language) -> None:
             dtype=dtype,
         )
         found = open_trace(request, language, append=append)
-        # Imported here: other commands need nothing that draws.
+        # Imported here: help screens and usage errors must not load torch.
         from glassformer.render.focus import choose_focus, find_token
         from glassformer.render.head_cells import Drawing
         from glassformer.render.sampled_queries import sample_queries

@@ -56,7 +56,7 @@ class _Reader:
             with warnings.catch_warnings(action="ignore"):
                 tree = ast.parse(self.expression, mode="eval")
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            masks, got = _all_masks(), _short(self.expression)
+            masks, got = _all_masks(), _shorten(self.expression)
             raise self._error("mask.error.syntax", masks=masks, got=got) from None
         n_operators = sum(isinstance(node, ast.BinOp | ast.UnaryOp) for node in ast.walk(tree))
         if n_operators > _MOST_OPERATORS:
@@ -97,11 +97,11 @@ class _Reader:
 
     def _value(self, name: str, parameter: str, node: ast.expr) -> Any:
         kind = MASKS[name].takes[parameter]
-        number = _whole(node)
+        number = _read_integer(node)
         if number is not None and kind in (_NUMBER, _EITHER):
             return number
         if isinstance(node, ast.List) and node.elts and kind in (_LIST, _EITHER):
-            numbers = [_whole(item) for item in node.elts]
+            numbers = [_read_integer(item) for item in node.elts]
             if None not in numbers:
                 return torch.tensor(numbers)
         raise self._error(
@@ -117,13 +117,13 @@ class _Reader:
         return self._error("mask.error.parameter", name=name, takes=takes, got=got)
 
     def _source(self, node: ast.expr) -> str:
-        return _short(ast.get_source_segment(self.expression, node) or "")
+        return _shorten(ast.get_source_segment(self.expression, node) or "")
 
     def _error(self, key: str, **values: object) -> ConfigError:
         return ConfigError(self.language.say(key, **values))
 
 
-def _whole(node: ast.expr) -> int | None:
+def _read_integer(node: ast.expr) -> int | None:
     match node:
         case ast.Constant(int(value)) if type(value) is int and value <= _LARGEST:
             return value
@@ -132,7 +132,7 @@ def _whole(node: ast.expr) -> int | None:
     return None
 
 
-def _short(text: str, most: int = 60) -> str:
+def _shorten(text: str, most: int = 60) -> str:
     return repr(text if len(text) <= most else f"{text[: most - 1]}…")
 
 

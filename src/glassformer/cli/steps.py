@@ -62,7 +62,7 @@ def add(app: typer.Typer, language: Language) -> None:
             "--head": head,
             "--word": word,
         }
-        names_typed, names_chosen = _given(typed, language), _given(chosen, language)
+        names_typed, names_chosen = _name_options(typed, language), _name_options(chosen, language)
         is_text = words is not None and not names_typed and _is_text(words)
         if model is None and trace is None and not is_text:
             if names_chosen:
@@ -93,7 +93,7 @@ def add(app: typer.Typer, language: Language) -> None:
         _show_recorded(request, site, layer, head, word, plain, language)
 
 
-def _given(options: dict[str, Any], language: Language) -> str:
+def _name_options(options: dict[str, Any], language: Language) -> str:
     names = [name for name, value in options.items() if value is not None]
     return language.say("list.comma").join(names)
 

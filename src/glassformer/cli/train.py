@@ -53,7 +53,7 @@ def add(app: typer.Typer, language: Language) -> None:
         ] = None,
         device: Annotated[str | None, model_options.device_option(language)] = None,
     ) -> None:
-        # Imported here: other commands train nothing.
+        # Imported here: help screens and usage errors must not load torch.
         from glassformer.training import TrainingInterrupted
         from glassformer.training import train as run
 

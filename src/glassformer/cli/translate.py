@@ -48,7 +48,7 @@ def add(app: typer.Typer, language: Language) -> None:
         dtype: Annotated[str | None, model_options.dtype_option(language)] = None,
         as_json: Annotated[bool, model_options.json_option(language)] = False,
     ) -> None:
-        # Imported here: other commands need no models.
+        # Imported here: help screens and usage errors must not load torch.
         from glassformer.generation import rank_translations
 
         sources = model_options.texts_or_lines(texts, language)

@@ -53,7 +53,7 @@ def _find_reason(error: Any, command: Any, words: Sequence[str]) -> tuple[str, d
         got, kind = _find_value(param, words), _NUMBERS[number[1]]
         return "usage.value", {"name": _name(param), "kind": kind, "got": got}
     if isinstance(command, TyperGroup):
-        return "usage.command", {"name": _quoted(error.message)}
+        return "usage.command", {"name": _find_quoted(error.message)}
     extra = re.search(r"extra argument.*\((.*)\)", error.message)
     if extra is not None:
         return "usage.extra", {"name": extra[1]}
@@ -86,6 +86,6 @@ def _find_value(param: Any, words: Sequence[str]) -> str:
     return "…"
 
 
-def _quoted(message: str) -> str:
+def _find_quoted(message: str) -> str:
     found = re.search(r"'(.*?)'", message)
     return found[1] if found else message

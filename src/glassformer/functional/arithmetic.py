@@ -159,7 +159,12 @@ def row_arithmetic(
     scale: float | None = None,
     softcap: float | None = None,
 ) -> RowArithmetic:
-    """One row of attention, every step of it, from the operands."""
+    """One row of attention, every step of it, from the operands.
+
+    >>> q, k, v = torch.zeros(1, 1, 2, 4), torch.zeros(1, 1, 3, 4), torch.ones(1, 1, 3, 2)
+    >>> row_arithmetic(q, k, v, query=1).weights
+    tensor([0.3333, 0.3333, 0.3333], dtype=torch.float64)
+    """
     scoring = check_scoring(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
     check_values(q, k, v, 0.0)
     B, H, L, S = scoring.extent

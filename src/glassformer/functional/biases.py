@@ -19,7 +19,14 @@ from glassformer.functional.masks.positional import Offset, check_offset
 
 @dataclass(frozen=True, eq=False)
 class Bias(ABC):
-    """A number for every cell (b, h, q, k), added to its score."""
+    """A number for every cell (b, h, q, k), added to its score.
+
+    >>> bias: Bias = ALiBi(torch.tensor([0.5]))
+    >>> from glassformer.functional import attention_weights
+    >>> q, k = torch.zeros(1, 1, 1, 2), torch.zeros(1, 1, 3, 2)
+    >>> attention_weights(q, k, bias=bias)[0, 0]  # less for each token of distance
+    tensor([[0.1863, 0.3072, 0.5065]])
+    """
 
     @abstractmethod
     def values(self, cells: Cells) -> Float[Tensor, "..."]:
@@ -127,6 +134,12 @@ class RelativeBuckets(Bias):
 
     Half of the buckets hold single distances, the other half grow logarithmically up to
     `max_distance`; with `bidirectional` they are split between keys behind and keys ahead.
+
+    >>> bias = RelativeBuckets(torch.arange(8.0)[:, None], max_distance=16)
+    >>> from glassformer.functional import attention_weights
+    >>> q, k = torch.zeros(1, 1, 1, 2), torch.zeros(1, 1, 4, 2)
+    >>> attention_weights(q, k, bias=bias)[0, 0]  # distances 3 and 2 share a bucket
+    tensor([[0.3995, 0.3995, 0.1470, 0.0541]])
     """
 
     table: Float[Tensor, "buckets H"]
@@ -184,7 +197,15 @@ class RelativeBuckets(Bias):
 
 @dataclass(frozen=True, eq=False)
 class ExplicitBias(Bias):
-    """A tensor, (L, S) or broadcastable to (B, H, L, S)."""
+    """A tensor, (L, S) or broadcastable to (B, H, L, S).
+
+    >>> bias = ExplicitBias(torch.tensor([[0.0, -1.0], [0.5, 0.0]]))
+    >>> from glassformer.functional import attention_weights
+    >>> q = torch.zeros(1, 1, 2, 4)
+    >>> attention_weights(q, q, bias=bias)[0, 0]
+    tensor([[0.7311, 0.2689],
+            [0.6225, 0.3775]])
+    """
 
     tensor: Float[Tensor, "..."]
 

@@ -91,7 +91,15 @@ def explain(
     softcap: float | None = None,
     dropout: float = 0.0,
 ) -> "Explanation":
-    """Which backend `attention` would take for these inputs, and why; nothing is computed."""
+    """Which backend `attention` would take for these inputs, and why; nothing is computed.
+
+    >>> import torch
+    >>> from glassformer.functional import Causal
+    >>> q = torch.zeros(1, 2, 6, 16)
+    >>> print(explain(q, q, q, mask=Causal()))  # doctest: +ELLIPSIS
+    sdpa: so few keys that a dense mask costs nothing, and NaN stays visible
+    ...
+    """
     if autocast_dtype(q) is not None:
         q, k, v, bias = cast_operands(q, k, v, bias)
     scoring = check_scoring(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)

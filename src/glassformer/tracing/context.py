@@ -61,6 +61,14 @@ def watch(
 
     What cannot be recorded never costs the model's output: the site is refused, and a
     `RecordingWarning` gives the reason when the context is left.
+
+    >>> import glassformer as gf
+    >>> model = gf.load("translator")
+    >>> with gf.watch(model) as trace:
+    ...     gf.translate(model, "The cat sat.", to="fr")
+    "Le chat s'assit."
+    >>> trace["decoder.1.cross"].weights(head=1).shape
+    torch.Size([9, 6])
     """
     if not isinstance(model, nn.Module):
         raise TraceError(f"watch takes a model, a torch.nn.Module; got {type(model).__name__}.")

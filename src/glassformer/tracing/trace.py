@@ -45,6 +45,13 @@ class Trace:
         for site in trace: ...
         trace.save("cat.trace"); trace.append("cat.trace"); Trace.load("cat.trace")
         trace.show(); trace.figure("cat.png"); trace.page("cat.html")
+
+    >>> import glassformer as gf
+    >>> model = gf.load("reader")
+    >>> with gf.watch(model) as trace:
+    ...     _ = gf.embed(model, ["The cat sat."])
+    >>> len(trace.names), trace["encoder.0.self"].shape
+    (5, (1, 4, 6, 6))
     """
 
     def __init__(

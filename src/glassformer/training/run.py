@@ -50,6 +50,19 @@ def train(
         gf.generate(gf.load(result.model), "ROMEO:")
 
     With `resume`, a stopped or killed run continues and ends with the same weights.
+
+    >>> import tempfile
+    >>> import glassformer as gf
+    >>> settings = {"task": "language", "until": {"steps": 2}, "tokenizer": {"vocab_size": 300}}
+    >>> settings |= {"model": {"dim": 16, "n_layers": 1, "n_heads": 2}}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     text = Path(folder, "book.txt")
+    ...     _ = text.write_text("The cat sat on the mat.\\n" * 200)
+    ...     data = {"train": [{"files": [str(text)]}]}
+    ...     recipe = gf.Recipe.from_dict({**settings, "data": data})
+    ...     result = gf.train(recipe, out=f"{folder}/run")
+    ...     result.steps, gf.load(result.model).config.dim
+    (2, 16)
     """
     if not isinstance(recipe, Recipe):
         recipe = Recipe.from_toml(recipe)

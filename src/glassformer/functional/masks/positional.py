@@ -21,6 +21,11 @@ class Causal(Mask):
 
     With a cache of fixed size the last key is not the newest one; then `offset` says at which key
     the first query stands: a tensor, so that compiled code need not change, or one per sequence.
+
+    >>> print(Causal().dense(3)[0, 0].int())
+    tensor([[1, 0, 0],
+            [1, 1, 0],
+            [1, 1, 1]], dtype=torch.int32)
     """
 
     offset: Offset = None
@@ -92,7 +97,13 @@ class Window(Mask):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Prefix(Mask):
-    """The first `length` keys are open to all: `Causal() | Prefix(n)` is a prefix LM."""
+    """The first `length` keys are open to all: `Causal() | Prefix(n)` is a prefix LM.
+
+    >>> print((Causal() | Prefix(2)).dense(3)[0, 0].int())
+    tensor([[1, 1, 0],
+            [1, 1, 0],
+            [1, 1, 1]], dtype=torch.int32)
+    """
 
     length: Number | Int[Tensor, " B"]
 

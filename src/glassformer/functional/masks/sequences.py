@@ -20,6 +20,10 @@ class Padding(Mask):
 
     `of` says what is padded: the keys (usual), the queries (their rows become empty), or both.
     `side` says at which end the padding is: behind the text ("right") or before it ("left").
+
+    >>> print(Padding([2, 3]).dense(1, 3, batch=2)[:, 0, 0].int())
+    tensor([[1, 1, 0],
+            [1, 1, 1]], dtype=torch.int32)
     """
 
     lengths: Int[Tensor, " B"] | Sequence[int]
@@ -98,6 +102,11 @@ class Documents(Mask):
 
     `ids` numbers the document of every key, (S,) or (B, S). Queries are the last L of them, as
     after a cache; give `query_ids` where they are something else.
+
+    >>> print(Documents([0, 0, 1]).dense(3)[0, 0].int())
+    tensor([[1, 1, 0],
+            [1, 1, 0],
+            [0, 0, 1]], dtype=torch.int32)
     """
 
     ids: Int[Tensor, " S"] | Int[Tensor, "B S"] | Sequence[int]

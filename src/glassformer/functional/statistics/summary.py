@@ -89,7 +89,12 @@ def attention_lse(
     scale: float | None = None,
     softcap: float | None = None,
 ) -> Float[Tensor, "B H L"]:
-    """The log-sum-exp of every row of scores: all that is needed to get exact weights anywhere."""
+    """The log-sum-exp of every row of scores: all that is needed to get exact weights anywhere.
+
+    >>> q, k = torch.zeros(1, 1, 2, 4), torch.zeros(1, 1, 3, 4)
+    >>> attention_lse(q, k)  # three scores of 0: log 3
+    tensor([[[1.0986, 1.0986]]])
+    """
     scoring = check_scoring(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
     fused = cuda.refusal(q, scoring) is None
     with torch.no_grad(), without_autocast(q):

@@ -39,6 +39,10 @@ def load(
     `dtype` is the saved one unless given, float32 for GGUF and for what comes with glassformer.
     A folder of that name is `./reader`. Weights with NaN or infinity are refused unless
     `allow_non_finite`.
+
+    >>> model = load("reader")
+    >>> type(model).__name__, model.name, model.config.dim
+    ('Encoder', 'reader', 256)
     """
     path = _path(source)
     if dtype is None and str(source) in shipped():
@@ -93,6 +97,12 @@ def save(
 
     `layout` is "glassformer", or for transformers "huggingface" (the architecture that fits) or an
     architecture's name, such as "llama".
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(load("reader"), f"{folder}/copy")
+    ...     load(f"{folder}/copy").name
+    'copy'
     """
     folder = user_path(folder)
     if layout == "glassformer":
