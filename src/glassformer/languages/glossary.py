@@ -54,7 +54,7 @@ class Glossary:
         """The words of a text that the glossary avoids.
 
         >>> read_glossary().avoided_words("A linear layer and a bend; nothing came.", "en")
-        ['came', 'a bend', 'nothing came']
+        ['came', 'a bend']
         """
         text = _NOT_PROSE.sub(" ", text)
         if code == "zh":
