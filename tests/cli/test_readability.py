@@ -97,7 +97,7 @@ def test_one_sentence_instead_of_an_invention(run, command, text):
 @pytest.mark.parametrize("text", ["", "  "])
 def test_an_empty_text_is_missing(run, text):
     code, out, err = run("translate", text, "--to", "fr")
-    assert (code, out) == (2, "") and "There must be a text" in err
+    assert (code, out) == (2, "") and "No text given" in err
 
 
 def test_the_other_lines_are_translated(run, monkeypatch):

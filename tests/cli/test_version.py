@@ -29,4 +29,7 @@ def test_what_a_bug_report_needs(run, words):
 @pytest.mark.plain
 def test_json_alone_is_refused(run):
     code, out, err = run("--json")
-    assert (code, out) == (2, "") and "--json before a command only goes with --version" in err
+    assert (code, out) == (
+        2,
+        "",
+    ) and "--json before a command needs --version. Otherwise put it after the command." in err

@@ -60,6 +60,6 @@ def add(app: typer.Typer, language: Language) -> None:
             console.print(Text.assemble((f"{distance:.3f}  ", "cyan"), line))
         for names, key in ((found.only_first, "first"), (found.only_second, "second")):
             if names:
-                told = {"first": say("compare.only.first"), "second": say("compare.only.second")}
+                labels = {"first": say("compare.only.first"), "second": say("compare.only.second")}
                 listed = ", ".join(map(visible_token, names))
-                console.print(Paragraph(f"{told[key]} {listed}", style="dim"))
+                console.print(Paragraph(f"{labels[key]} {listed}", style="dim"))

@@ -26,12 +26,12 @@ def model_option(language: Language, *, default: str | None = None) -> Any:
 
 
 def device_option(language: Language) -> Any:
-    """--device, the graphics card where there is one unless told otherwise."""
+    """--device, by default the GPU where there is one."""
     return typer.Option("--device", metavar="cpu|cuda", help=language.say("saved.device"))
 
 
 def dtype_option(language: Language) -> Any:
-    """--dtype, float32 on the CPU and as saved elsewhere unless told otherwise."""
+    """--dtype, by default float32 on the CPU and as saved elsewhere."""
     return typer.Option("--dtype", metavar="|".join(DTYPES), help=language.say("saved.dtype"))
 
 

@@ -32,7 +32,7 @@ class _Trimmed:
 
 
 def complain(error: Exception) -> None:
-    """One line on standard error; what came from a file must not steer the terminal."""
+    """One line on standard error; text from a file must not control the terminal."""
     words = " ".join(str(error).split())
     sentence = "".join(c if c.isprintable() else repr(c)[1:-1] for c in words)
     sys.stderr.write(f"glassformer: {sentence}\n")

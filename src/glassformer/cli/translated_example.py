@@ -69,7 +69,7 @@ class TranslatedExample:
         weights = site.weights(head=head)
         read, keys = token_names(self.trace, site)
         following = next_tokens(self.trace, site)
-        told = say(
+        sentence = say(
             "demo.cross.row",
             seen=read[row].strip("␣"),
             word=keys[col].strip("␣"),
@@ -81,7 +81,7 @@ class TranslatedExample:
             "",
             draw_heat(weights, row_labels(self.trace, site, most=ROW), keys, most=WIDEST_ROW),
             "",
-            Paragraph(told),
+            Paragraph(sentence),
             Paragraph(describe_difference([site], self.language), style="dim"),
         )
 
