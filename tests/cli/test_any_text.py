@@ -146,7 +146,7 @@ def test_a_token_of_ten_megabytes_is_shown_by_its_beginning(run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("look", "--trace", "~nosuchuser/a"), "is not there"),
+        (("look", "--trace", "~nosuchuser/a"), "home of a user that does not exist"),
         (("generate", "a", "--model", "~nosuchuser/a"), "home of a user that does not exist"),
         (("generate", "a", "--model", "x" * 5000), "cannot be a path: File name too long"),
         (("shapes", "x" * 5000), "cannot be a path: File name too long"),

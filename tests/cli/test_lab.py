@@ -127,7 +127,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_anything_is_measured(
 ):
     monkeypatch.setattr(lab, "_progress_bar", lambda _: pytest.fail("measured"))
     code, _, err = run("lab", "warmup", "--png", tmp_path / "none" / "a.png")
-    assert code == 2 and "Make it first" in err
+    assert code == 2 and "Create it first" in err
 
 
 @pytest.mark.plain

@@ -67,6 +67,6 @@ def test_without_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(
-        CheckpointError, match=r"needs the package huggingface_hub.*glassformer\[hub\]"
+        CheckpointError, match=r"needs the package huggingface_hub.*\[hub\]"
     ):
         hub.fetch("hf://tiny/gpt2")
