@@ -54,7 +54,7 @@ def losses(out):
 
 
 @pytest.fixture(scope="module")
-def lock(recipe, tmp_path_factory):
+def alone(recipe, tmp_path_factory):
     out = tmp_path_factory.mktemp("alone") / "run"
     run([*ONE, *words(recipe, out)])
     run([*ONE, *words(recipe, out, "until.steps=18")])

@@ -108,11 +108,11 @@ def test_what_generation_needs_is_read_from_where_it_stands(tmp_path: Path) -> N
     assert model.special == gf.load(tmp_path).special
     assert model.special.as_dict() == {
         "begin": 0,
-        "end": (2, 30),
+        "end": [2, 30],
         "pad": 1,
         "mask": 4,
-        "start": (2, 0),
-        "never": (1,),
+        "start": [2, 0],
+        "never": [1],
     }
     assert model.tokenizer.chat_template == "{{ messages[0]['content'] }}"
     save(model, tmp_path / "back", layout="bart")

@@ -144,5 +144,5 @@ def test_a_chapter_is_found_by_name_or_number():
 @pytest.mark.plain
 @pytest.mark.parametrize("code", CODES)
 def test_an_unknown_chapter_is_named_with_the_known_ones(code):
-    with pytest.raises(ConfigError, match=r"why, weights, .*'maskz'"):
+    with pytest.raises(ConfigError, match=r".maskz.*why, weights, "):
         read_chapter("maskz", Language(code))
