@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import glassformer as gf
-from closeness import assert_close
+from closeness import assert_close, assert_zero
 from glassformer.functional import reference
 from glassformer.functional.cells import Extent
 from glassformer.functional.masks import simplify
@@ -89,3 +89,9 @@ def test_every_backend_agrees_and_explains_what_it_does(data: st.DataObject, see
     extent = Extent(q.shape[0], H, q.shape[2], k.shape[2])
     if options["mask"] is not None and simplify(options["mask"], extent) is None:
         assert options["mask"].dense(*extent[2:], batch=extent.B, n_heads=H).all()
+
+
+def test_one_cell_that_is_hidden() -> None:
+    q = torch.ones(1, 1, 1, 4)
+    for backend in ("sdpa", "streaming", "reference"):
+        assert_zero(gf.attention(q, q, q, mask=~gf.Causal(), backend=backend))

@@ -173,4 +173,5 @@ def _dense(q: Tensor, scoring: Scoring, mask: Mask | None) -> Tensor:
 def _as_matrix(tile: Tensor) -> Tensor:
     """One matrix for all sequences and heads as (L, S): exported with leading ones it would bind
     the length, because PyTorch pads such masks for its CUDA kernels."""
-    return tile[0, 0] if sure(tile.shape[0] == 1) and sure(tile.shape[1] == 1) else tile
+    is_shared = tile.ndim == 4 and sure(tile.shape[0] == 1) and sure(tile.shape[1] == 1)
+    return tile[0, 0] if is_shared else tile
