@@ -66,7 +66,5 @@ def test_without_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(
-        CheckpointError, match=r"needs the package huggingface_hub.*\[hub\]"
-    ):
+    with pytest.raises(CheckpointError, match=r"needs the package huggingface_hub.*\[hub\]"):
         hub.fetch("hf://tiny/gpt2")
