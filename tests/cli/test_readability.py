@@ -1,7 +1,7 @@
 """What a model cannot read gets a sentence, never an invented translation.
 
-The rule has one threshold, a majority of characters. One of these texts, English with two emoji, was
-judged wrongly while bytes were counted, and is why characters are counted; no number was tuned.
+The rule has one threshold, a majority of characters. One of these texts, English with two emoji,
+was judged wrongly while bytes were counted, and is why characters are; no number was tuned.
 """
 
 import io
