@@ -15,11 +15,11 @@ def settled(tab) -> None:
 
 
 @pytest.fixture
-def open_decompressed(chromium, tmp_path):
+def open_page(chromium, tmp_path):
     """Open a page as a person would, from a file; whatever it complains of or asks for fails."""
     contexts, heard = [], []
 
-    def open_page(
+    def open_in_tab(
         trace: Trace,
         *,
         language: Language = ENGLISH,
@@ -43,7 +43,7 @@ def open_decompressed(chromium, tmp_path):
         settled(tab)
         return tab
 
-    yield open_page
+    yield open_in_tab
     for context in contexts:
         context.close()
     # The file itself, and the engine's thread, which is a part of it.

@@ -33,8 +33,8 @@ def complaints(tab) -> list[str]:
 
 @pytest.mark.parametrize("width", [1280, 360])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_view_in_both_languages(opened, scheme: str, width: int) -> None:
-    tab = opened(grouped(), width=width, color_scheme=scheme)
+def test_every_view_in_both_languages(open_page, scheme: str, width: int) -> None:
+    tab = open_page(grouped(), width=width, color_scheme=scheme)
     for language in ("en", "zh"):
         for view in VIEWS:
             tab.evaluate("(fragment) => { location.hash = fragment }", f"{view}&lang={language}")
@@ -45,8 +45,8 @@ def test_every_view_in_both_languages(opened, scheme: str, width: int) -> None:
 
 @pytest.mark.parametrize("width", [1280, 360])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_opened_dialogs_and_choices(opened, scheme: str, width: int) -> None:
-    tab = opened(translator(), width=width, color_scheme=scheme)
+def test_opened_dialogs_and_choices(open_page, scheme: str, width: int) -> None:
+    tab = open_page(translator(), width=width, color_scheme=scheme)
     tab.locator(".legend summary").click()
     tab.locator("#scale").select_option("row")
     tab.locator("#first").check()
@@ -57,13 +57,13 @@ def test_opened_dialogs_and_choices(opened, scheme: str, width: int) -> None:
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_colours_of_the_system(opened, view: str) -> None:
-    tab = opened(grouped(), fragment=f"#{view}", forced_colors="active")
+def test_colours_of_the_system(open_page, view: str) -> None:
+    tab = open_page(grouped(), fragment=f"#{view}", forced_colors="active")
     assert complaints(tab) == []
 
 
-def test_axe_would_complain(opened) -> None:
-    tab = opened(decoder(4))
+def test_axe_would_complain(open_page) -> None:
+    tab = open_page(decoder(4))
     tab.evaluate("document.querySelector('#site').removeAttribute('id')")
     tab.evaluate(
         "document.querySelector('.pickers select').closest('label').replaceWith("

@@ -40,9 +40,9 @@ def check_head(tab, trace, head: int) -> None:
     assert weight == pytest.approx(expected, abs=1e-4)
 
 
-def test_heads_are_computed_in_a_thread_of_their_own(opened) -> None:
+def test_heads_are_computed_in_a_thread_of_their_own(open_page) -> None:
     trace = decoder(1024, layers=1, heads=3, dim=32)
-    tab = opened(trace, fragment="#head=0&query=900&key=30")
+    tab = open_page(trace, fragment="#head=0&query=900&key=30")
     assert len(tab.workers) == 1
     tab.evaluate(BEAT)
     tab.keyboard.press("]")
@@ -51,9 +51,9 @@ def test_heads_are_computed_in_a_thread_of_their_own(opened) -> None:
 
 
 @pytest.mark.parametrize("script", NO_WORKER.values(), ids=NO_WORKER.keys())
-def test_without_workers_the_page_works_and_stays_responsive(opened, script: str) -> None:
+def test_without_workers_the_page_works_and_stays_responsive(open_page, script: str) -> None:
     trace = decoder(1024, layers=1, heads=3, dim=32)
-    tab = opened(trace, fragment="#head=0&query=900&key=30", script=script)
+    tab = open_page(trace, fragment="#head=0&query=900&key=30", script=script)
     assert tab.workers == []
     tab.evaluate(BEAT)
     tab.keyboard.press("]")
@@ -61,25 +61,25 @@ def test_without_workers_the_page_works_and_stays_responsive(opened, script: str
     assert tab.evaluate("beats") >= 5
 
 
-def test_a_frame_that_has_no_size_yet(opened) -> None:
+def test_a_frame_that_has_no_size_yet(open_page) -> None:
     trace = decoder(6, layers=1, heads=2)
     no_size = "Object.defineProperty(window, 'innerWidth', { get: () => 0 })"
-    tab = opened(trace, fragment="#head=0&query=4&key=3", script=no_size)
+    tab = open_page(trace, fragment="#head=0&query=4&key=3", script=no_size)
     check_head(tab, trace, 0)
 
 
-def test_only_the_newest_head_counts(opened) -> None:
+def test_only_the_newest_head_counts(open_page) -> None:
     trace = decoder(600, layers=1, heads=7, dim=16)
-    tab = opened(trace, fragment="#head=0&query=500&key=30")
+    tab = open_page(trace, fragment="#head=0&query=500&key=30")
     for _ in range(5):
         tab.keyboard.press("]")  # while the one before is still being computed
     check_head(tab, trace, 5)
 
 
-def test_title_and_numbers_change_together(opened) -> None:
+def test_title_and_numbers_change_together(open_page) -> None:
     """While another head is computed, the page shows the one before, and says so."""
     trace = decoder(1024, layers=1, heads=2, dim=32)
-    tab = opened(trace, fragment="#head=0&query=900&key=30")
+    tab = open_page(trace, fragment="#head=0&query=900&key=30")
     tab.evaluate("""() => {
       window.seen = [];
       const note = () => window.seen.push([

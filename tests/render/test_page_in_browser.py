@@ -26,9 +26,9 @@ def weight_shown(tab) -> float:
     return float(tab.locator("#result").get_attribute("data-value"))
 
 
-def test_every_cell_is_as_exact_as_the_trace(opened) -> None:
+def test_every_cell_is_as_exact_as_the_trace(open_page) -> None:
     trace = decoder(6, dim=16)
-    tab = opened(trace)
+    tab = open_page(trace)
     tab.locator('[data-head="1 2"]').click()
     settled(tab)
     tab.locator("[role=application]").focus()
@@ -46,10 +46,10 @@ def test_every_cell_is_as_exact_as_the_trace(opened) -> None:
     assert worst < 1e-4  # promised 1e-3; about 1e-5 was measured
 
 
-def test_a_click_chooses_the_cell_under_it_and_colours_are_weights(opened) -> None:
+def test_a_click_chooses_the_cell_under_it_and_colours_are_weights(open_page) -> None:
     colours = pytest.importorskip("matplotlib").colormaps["viridis"]
     trace = decoder(80)
-    tab = opened(trace, fragment="#scale=largest")
+    tab = open_page(trace, fragment="#scale=largest")
     tab.locator('[data-head="0 1"]').click()
     settled(tab)
     assert tab.locator("#view-title").inner_text().split() == ["decoder.0.self", "head", "1"]
@@ -75,8 +75,8 @@ def test_a_click_chooses_the_cell_under_it_and_colours_are_weights(opened) -> No
     assert compared >= 10
 
 
-def test_the_keyboard_reaches_everything(opened) -> None:
-    tab = opened(decoder(6), fragment="#query=5&key=0&head=0&site=decoder.0.self")
+def test_the_keyboard_reaches_everything(open_page) -> None:
+    tab = open_page(decoder(6), fragment="#query=5&key=0&head=0&site=decoder.0.self")
     tab.keyboard.press("?")
     assert tab.locator("dialog").is_visible()
     tab.keyboard.press("Escape")
@@ -106,8 +106,8 @@ def test_the_keyboard_reaches_everything(opened) -> None:
     assert "decoder.0.self" in tab.locator("#view-title").inner_text()
 
 
-def test_a_long_text_is_zoomed(opened) -> None:
-    tab = opened(decoder(200), fragment="#query=199&key=199")
+def test_a_long_text_is_zoomed(open_page) -> None:
+    tab = open_page(decoder(200), fragment="#query=199&key=199")
     box = tab.locator("[role=application]")
     hidden = "(box) => box.scrollWidth - box.clientWidth"
     assert box.evaluate(hidden) == 0
@@ -120,9 +120,9 @@ def test_a_long_text_is_zoomed(opened) -> None:
     assert box.evaluate(hidden) == 0
 
 
-def test_pointing_at_a_token_isolates_its_lines(opened) -> None:
+def test_pointing_at_a_token_isolates_its_lines(open_page) -> None:
     trace = decoder(6)
-    tab = opened(trace)
+    tab = open_page(trace)
     tab.locator('[data-head="0 2"]').click()
     settled(tab)
     tab.keyboard.press("2")
@@ -136,9 +136,9 @@ def test_pointing_at_a_token_isolates_its_lines(opened) -> None:
     assert found == pytest.approx(weights[:, 1].tolist(), abs=1e-4)
 
 
-def test_statistics_are_read_bar_by_bar(opened) -> None:
+def test_statistics_are_read_bar_by_bar(open_page) -> None:
     trace = decoder(6)
-    tab = opened(trace)
+    tab = open_page(trace)
     tab.locator('[data-head="0 2"]').click()
     settled(tab)
     tab.keyboard.press("3")
@@ -153,9 +153,9 @@ def test_statistics_are_read_bar_by_bar(opened) -> None:
             tab.keyboard.press("ArrowRight")
 
 
-def test_every_view_has_a_form_in_text(opened) -> None:
+def test_every_view_has_a_form_in_text(open_page) -> None:
     trace = decoder(6)
-    tab = opened(trace)
+    tab = open_page(trace)
     tab.locator('[data-head="1 0"]').click()
     settled(tab)
     tab.keyboard.press("t")
@@ -179,9 +179,9 @@ def test_every_view_has_a_form_in_text(opened) -> None:
     assert tab.locator("canvas, svg").count() == 0
 
 
-def test_runs_sequences_and_sites_are_chosen(opened) -> None:
+def test_runs_sequences_and_sites_are_chosen(open_page) -> None:
     trace = translator()
-    tab = opened(trace)
+    tab = open_page(trace)
     assert "decoder.0.cross" in tab.locator("#view-title").inner_text()
     tab.keyboard.press("t")
     tab.select_option("#run", "0")
@@ -197,8 +197,8 @@ def test_runs_sequences_and_sites_are_chosen(opened) -> None:
     assert tab.locator("#view-panel tbody tr").count() == 4
 
 
-def test_both_languages(opened) -> None:
-    tab = opened(decoder(4), language=Language("zh"))
+def test_both_languages(open_page) -> None:
+    tab = open_page(decoder(4), language=Language("zh"))
     assert tab.locator("#overview-title").inner_text() == "所有的头"
     assert tab.evaluate("document.documentElement.lang") == "zh-Hans"
     tab.select_option("#language", "en")
@@ -207,8 +207,8 @@ def test_both_languages(opened) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["dark", "light"])
-def test_dark_and_light(opened, scheme: str) -> None:
-    tab = opened(decoder(4), color_scheme=scheme)
+def test_dark_and_light(open_page, scheme: str) -> None:
+    tab = open_page(decoder(4), color_scheme=scheme)
     theme = "document.documentElement.dataset.theme"
     assert tab.evaluate(theme) == scheme
     other = {"dark": "light", "light": "dark"}[scheme]
@@ -218,14 +218,14 @@ def test_dark_and_light(opened, scheme: str) -> None:
     assert tab.evaluate(theme) == scheme
 
 
-def test_tokens_are_never_run(opened) -> None:
+def test_tokens_are_never_run(open_page) -> None:
     wicked = [
         "<img src=x onerror=\"document.title='run'\">",
         "</script><script>document.title='run'</script>",
         "<svg onload=alert(1)>",
         "{@html 1}",
     ]
-    tab = opened(decoder(4, words=wicked))
+    tab = open_page(decoder(4, words=wicked))
     for key in ("2", "3", "t", "1"):
         tab.keyboard.press(key)
         tab.wait_for_function("document.title.includes('glassformer')")
@@ -235,8 +235,8 @@ def test_tokens_are_never_run(opened) -> None:
 
 
 @pytest.mark.parametrize("width", [360, 720, 1280])
-def test_nothing_is_wider_than_the_window(opened, width: int) -> None:
-    tab = opened(decoder(6, heads=16))
+def test_nothing_is_wider_than_the_window(open_page, width: int) -> None:
+    tab = open_page(decoder(6, heads=16))
     tab.set_viewport_size({"width": width, "height": 800})
     for key in ("1", "2", "3", "t"):
         tab.keyboard.press(key)
@@ -244,11 +244,11 @@ def test_nothing_is_wider_than_the_window(opened, width: int) -> None:
 
 
 @pytest.mark.parametrize("n", [6, 200])
-def test_the_difference_from_the_model_is_stated(opened, n: int) -> None:
+def test_the_difference_from_the_model_is_stated(open_page, n: int) -> None:
     trace = decoder(n)
     first, second = trace
     first.out = gf.attention(first.q, first.k, first.v, mask=first.mask)
-    tab = opened(trace)
+    tab = open_page(trace)
     told = tab.locator("#difference")
     tab.select_option("#site", "0")
     settled(tab)
@@ -266,20 +266,20 @@ def test_the_difference_from_the_model_is_stated(opened, n: int) -> None:
     assert told.is_visible()
 
 
-def test_every_script_is_shown_whole(opened) -> None:
+def test_every_script_is_shown_whole(open_page) -> None:
     words = ["עברית", "العربية", "e\u0301", "👨\u200d👩\u200d👧", "\x1b[31m", "\u202ex"]
-    tab = opened(decoder(6, words=words))
+    tab = open_page(decoder(6, words=words))
     tab.keyboard.press("t")
     tab.locator("#view-panel table").wait_for()
     shown = tab.locator("#view-panel tbody bdi").all_inner_texts()
     assert shown == row_names([*words[:4], "U+001B[31m", "U+202Ex"])
 
 
-def test_recorded_heads_keep_their_numbers(opened) -> None:
+def test_recorded_heads_keep_their_numbers(open_page) -> None:
     trace = decoder(4, layers=1, heads=2)
     site = trace["decoder.0.self"]
     site.heads = (3, 7)
-    tab = opened(trace, fragment="#scale=largest")
+    tab = open_page(trace, fragment="#scale=largest")
     tab.locator('[data-head="0 1"]').click()
     settled(tab)
     assert tab.locator("#view-title").inner_text().split() == ["decoder.0.self", "head", "7"]

@@ -38,8 +38,8 @@ def grouped(heads: int = 32, shared: int = 4) -> Trace:
     return trace
 
 
-def test_one_strong_cell_is_seen_among_a_million(opened) -> None:
-    tab = opened(one_strong_cell(), fragment="#query=0&key=0")
+def test_one_strong_cell_is_seen_among_a_million(open_page) -> None:
+    tab = open_page(one_strong_cell(), fragment="#query=0&key=0")
     assert "Each block of 3 × 3 cells" in tab.locator("#legend-meaning").inner_text()
     x, y = tab.evaluate(BRIGHTEST)
     box = tab.locator("canvas").bounding_box()
@@ -49,8 +49,8 @@ def test_one_strong_cell_is_seen_among_a_million(opened) -> None:
     assert tab.locator("#pool").input_value() == "max"
 
 
-def test_the_scale_is_chosen_and_the_legend_says_which(opened) -> None:
-    tab = opened(decoder(512, layers=1))
+def test_the_scale_is_chosen_and_the_legend_says_which(open_page) -> None:
+    tab = open_page(decoder(512, layers=1))
     meaning, ticks = tab.locator("#legend-meaning"), tab.locator(".scale .figures")
     assert meaning.inner_text().startswith("The largest 0.5 % of the weights share")
     values = [float(each.strip("≥ ")) for each in ticks.all_inner_texts()]
@@ -72,8 +72,8 @@ def test_the_scale_is_chosen_and_the_legend_says_which(opened) -> None:
 
 
 @pytest.mark.parametrize("n", [128, 512])
-def test_every_query_has_as_many_lines_as_are_asked_for(opened, n: int) -> None:
-    tab = opened(decoder(n, layers=1), fragment=f"#view=lines&query={n // 2}&key=0")
+def test_every_query_has_as_many_lines_as_are_asked_for(open_page, n: int) -> None:
+    tab = open_page(decoder(n, layers=1), fragment=f"#view=lines&query={n // 2}&key=0")
     drawn = "(canvas) => Number(canvas.dataset.lines)"
     canvas = tab.locator("#view-panel canvas")
     height = tab.locator("[role=application]").evaluate("(box) => box.clientHeight")
@@ -84,8 +84,8 @@ def test_every_query_has_as_many_lines_as_are_asked_for(opened, n: int) -> None:
 
 
 @pytest.mark.parametrize("width", [1280, 360])
-def test_every_head_is_in_sight_and_groups_are_bracketed(opened, width: int) -> None:
-    tab = opened(grouped(), width=width)
+def test_every_head_is_in_sight_and_groups_are_bracketed(open_page, width: int) -> None:
+    tab = open_page(grouped(), width=width)
     heads = tab.locator("[data-head]")
     assert heads.count() == 2 * 32
     room = tab.locator(".overview").bounding_box()
@@ -102,16 +102,16 @@ def test_every_head_is_in_sight_and_groups_are_bracketed(opened, width: int) -> 
     assert "share keys and values" in tab.locator(".overview").inner_text()
 
 
-def test_without_groups_nothing_is_bracketed(opened) -> None:
-    tab = opened(decoder(6, heads=16))
+def test_without_groups_nothing_is_bracketed(open_page) -> None:
+    tab = open_page(decoder(6, heads=16))
     assert tab.locator(".overview .bracket").count() == 0
     assert "share keys and values" not in tab.locator(".overview").inner_text()
 
 
-def test_tables_hold_only_what_is_in_sight(opened) -> None:
+def test_tables_hold_only_what_is_in_sight(open_page) -> None:
     n = 2048
     trace = decoder(n, layers=1, heads=2, dim=4)
-    tab = opened(trace, fragment="#text=1&head=0&query=1000&key=0")
+    tab = open_page(trace, fragment="#text=1&head=0&query=1000&key=0")
     tab.locator('#view-panel tr[aria-rowindex="1002"]').wait_for()  # the chosen one
     rows = tab.locator("#view-panel tbody tr[aria-rowindex]")
     assert rows.count() < 100
@@ -131,9 +131,9 @@ def test_tables_hold_only_what_is_in_sight(opened) -> None:
     assert tab.locator("#view-panel li").count() < 200
 
 
-def test_heads_are_picked_as_text_too(opened) -> None:
+def test_heads_are_picked_as_text_too(open_page) -> None:
     trace = decoder(6)
-    tab = opened(trace, fragment="#text=1&site=decoder.0.self&head=0")
+    tab = open_page(trace, fragment="#text=1&site=decoder.0.self&head=0")
     tab.select_option("#head", "2")
     settled(tab)
     cells = tab.locator("#view-panel tbody tr").last.locator("td").all_inner_texts()

@@ -48,8 +48,8 @@ def sentence(tab) -> str:
     return re.sub("[\u2068\u2069]", "", spoken)
 
 
-def test_a_page_opens_on_the_most_telling_cell_and_names_text_and_model(opened) -> None:
-    tab = opened(translation())
+def test_a_page_opens_on_the_most_telling_cell_and_names_text_and_model(open_page) -> None:
+    tab = open_page(translation())
     assert tab.locator("#view-title").inner_text().split() == ["decoder.1.cross", "head", "0"]
     heading = "The cat → Le chat."
     assert tab.locator("h1").inner_text() == heading
@@ -71,8 +71,8 @@ def test_the_file_is_named_before_anything_has_run(tmp_path) -> None:
     assert "<title>The cat → Le chat. · translator · glassformer</title>" in head
 
 
-def test_rows_are_named_by_what_is_read_and_written_next(opened) -> None:
-    tab = opened(translation(), fragment="#text=1")
+def test_rows_are_named_by_what_is_read_and_written_next(open_page) -> None:
+    tab = open_page(translation(), fragment="#text=1")
     rows = tab.locator("#view-panel tbody th bdi")
     pairs = [*zip(WRITTEN, [*WRITTEN[1:], "</s>"], strict=True)]
     assert rows.all_inner_texts() == [f"\u2068{a}\u2069 → \u2068{b}\u2069" for a, b in pairs]
@@ -89,8 +89,8 @@ def test_rows_are_named_by_what_is_read_and_written_next(opened) -> None:
     assert axes.inner_text() == "行：发出注意力的词元（查询）。列：被关注的词元（键）。"
 
 
-def test_sentences_for_every_kind_of_site(opened) -> None:
-    tab = opened(translation(), fragment="#site=encoder.0.self&query=2&key=1&head=0")
+def test_sentences_for_every_kind_of_site(open_page) -> None:
+    tab = open_page(translation(), fragment="#site=encoder.0.self&query=2&key=1&head=0")
     assert sentence(tab) == "␣cat puts 25 % of its attention on ␣The"
     tab.select_option("#site", "1")
     settled(tab)
@@ -102,9 +102,9 @@ def test_sentences_for_every_kind_of_site(opened) -> None:
     assert sentence(tab) == "After reading ., writing </s>: 25 % of the attention is on ."
 
 
-def test_a_text_that_the_model_was_given_is_not_called_written(opened) -> None:
+def test_a_text_that_the_model_was_given_is_not_called_written(open_page) -> None:
     trace = decoder(3, words=["a", "b", "c"])
-    tab = opened(trace, fragment="#query=1&key=0")
+    tab = open_page(trace, fragment="#query=1&key=0")
     assert sentence(tab).startswith("After reading b, before c: ")
     assert tab.locator("#axes").inner_text().startswith("Rows: token read → next token.")
     tab.locator("[role=application]").focus()
@@ -112,19 +112,19 @@ def test_a_text_that_the_model_was_given_is_not_called_written(opened) -> None:
     assert sentence(tab).startswith("After reading c: ")
 
 
-def test_a_reader_predicts_nothing(opened) -> None:
+def test_a_reader_predicts_nothing(open_page) -> None:
     trace = decoder(3, words=["a", "b", "c"])
     for site in trace:
         site.mask = None
-    tab = opened(trace, language=Language("zh"), fragment="#query=1&key=2&text=1")
+    tab = open_page(trace, language=Language("zh"), fragment="#query=1&key=2&text=1")
     assert tab.locator("#view-panel tbody th bdi").all_inner_texts() == ["a", "b", "c"]
     tab.keyboard.press("t")
     assert re.fullmatch(r"b 把 \S+ % 的注意力放在 c 上", sentence(tab))
 
 
-def test_the_same_rows_are_named_in_lines_and_statistics(opened) -> None:
+def test_the_same_rows_are_named_in_lines_and_statistics(open_page) -> None:
     words = ["a", "b", "c", "d"]
-    tab = opened(decoder(4, words=words), fragment="#view=lines")
+    tab = open_page(decoder(4, words=words), fragment="#view=lines")
     assert tab.locator("ul.query bdi").all_inner_texts() == row_names(words)
     assert tab.locator("ul.key bdi").all_inner_texts() == words
     tab.keyboard.press("3")
@@ -134,7 +134,7 @@ def test_the_same_rows_are_named_in_lines_and_statistics(opened) -> None:
     assert told.startswith(row_names(words)[0])
 
 
-def test_even_attention_and_no_choice_look_different(opened) -> None:
+def test_even_attention_and_no_choice_look_different(open_page) -> None:
     trace = decoder(4, layers=1, heads=2)
     site = trace["decoder.0.self"]
     site.q[:, 0] = 0.0  # even
@@ -143,7 +143,7 @@ def test_even_attention_and_no_choice_look_different(opened) -> None:
     trace.run.sites["other.0.self"] = Site(
         name="other.0.self", q=alone.q, k=alone.k, v=alone.v, queries="one", keys="one"
     )
-    tab = opened(trace)
+    tab = open_page(trace)
     labels = {
         each.get_attribute("data-head"): each.get_attribute("aria-label")
         for each in tab.locator("[data-head]").all()

@@ -31,16 +31,16 @@ def state(tab) -> dict:
     }
 
 
-def test_a_page_that_nobody_touched_has_a_plain_address(opened) -> None:
-    tab = opened(decoder(6))
+def test_a_page_that_nobody_touched_has_a_plain_address(open_page) -> None:
+    tab = open_page(decoder(6))
     tab.keyboard.press("2")
     tab.wait_for_url(re.compile("#view=lines$"))
     tab.keyboard.press("1")
     tab.wait_for_url(re.compile(r"#?$"))
 
 
-def test_reload_and_links_show_the_same_again(opened) -> None:
-    tab = opened(decoder(40))
+def test_reload_and_links_show_the_same_again(open_page) -> None:
+    tab = open_page(decoder(40))
     tab.locator('[data-head="1 2"]').click()
     settled(tab)
     tab.locator("[role=application]").focus()
@@ -61,8 +61,8 @@ def test_reload_and_links_show_the_same_again(opened) -> None:
     assert state(link) == chosen
 
 
-def test_back_returns_to_the_head_before(opened) -> None:
-    tab = opened(decoder(6), fragment="#site=decoder.0.self&head=0&query=4&key=2")
+def test_back_returns_to_the_head_before(open_page) -> None:
+    tab = open_page(decoder(6), fragment="#site=decoder.0.self&head=0&query=4&key=2")
     before = tab.url
     tab.keyboard.press("]")
     assert title(tab)[-1] == "1"
@@ -86,8 +86,8 @@ def test_back_returns_to_the_head_before(opened) -> None:
     "fragment",
     ["#site=nowhere&head=99", "#query=999999&key=999999", "#run=7&sequence=9", "#<img>&view=%"],
 )
-def test_an_address_may_say_anything(opened, fragment: str) -> None:
-    tab = opened(decoder(6), fragment=fragment)
+def test_an_address_may_say_anything(open_page, fragment: str) -> None:
+    tab = open_page(decoder(6), fragment=fragment)
     query, key = map(int, state(tab)["cell"].split())
     assert 0 <= query < 6 and 0 <= key < 6
 
@@ -99,8 +99,8 @@ def test_an_address_may_say_anything(opened, fragment: str) -> None:
         {"modifierAltGraph": True},  # Linux
     ],
 )
-def test_brackets_that_need_another_key(opened, graph: dict) -> None:
-    tab = opened(decoder(6), fragment="#site=decoder.0.self&head=0")
+def test_brackets_that_need_another_key(open_page, graph: dict) -> None:
+    tab = open_page(decoder(6), fragment="#site=decoder.0.self&head=0")
     tab.evaluate(PRESS, {"key": "]", **graph})
     assert title(tab)[-1] == "1"
     tab.evaluate(PRESS, {"key": "[", **graph})
@@ -111,8 +111,8 @@ def test_brackets_that_need_another_key(opened, graph: dict) -> None:
     assert title(tab)[-1] == "0"
 
 
-def test_commands_of_the_browser_are_no_shortcuts(opened) -> None:
-    tab = opened(decoder(6), fragment="#site=decoder.0.self&head=0")
+def test_commands_of_the_browser_are_no_shortcuts(open_page) -> None:
+    tab = open_page(decoder(6), fragment="#site=decoder.0.self&head=0")
     for held in ({"ctrlKey": True}, {"metaKey": True}, {"altKey": True}):
         tab.evaluate(PRESS, {"key": "]", **held})
         tab.evaluate(PRESS, {"key": "t", **held})
@@ -122,8 +122,8 @@ def test_commands_of_the_browser_are_no_shortcuts(opened) -> None:
     assert state(tab)["text"] == "false"
 
 
-def test_shortcuts_can_be_switched_off(opened) -> None:
-    tab = opened(decoder(6))
+def test_shortcuts_can_be_switched_off(open_page) -> None:
+    tab = open_page(decoder(6))
     tab.keyboard.press("?")
     tab.locator("#shortcuts").uncheck()
     tab.keyboard.press("Escape")
@@ -147,8 +147,8 @@ def test_shortcuts_can_be_switched_off(opened) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_marks_are_seen_in_the_colours_of_the_system(opened, scheme: str) -> None:
-    tab = opened(decoder(6), forced_colors="active", color_scheme=scheme)
+def test_marks_are_seen_in_the_colours_of_the_system(open_page, scheme: str) -> None:
+    tab = open_page(decoder(6), forced_colors="active", color_scheme=scheme)
     colour = "(element, name) => getComputedStyle(element)[name]"
     ground = tab.locator("body").evaluate(colour, "backgroundColor")
     for mark in tab.locator(".mark:not(.even)").all():
