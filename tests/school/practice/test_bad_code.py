@@ -109,7 +109,12 @@ CASES = {
     ),
     "deaf to alarms": (
         body(
-            "import signal\nsignal.setitimer(signal.ITIMER_REAL, 0)\nwhile True: pass",
+            """
+            import signal
+            for timer in (signal.ITIMER_REAL, signal.ITIMER_PROF):
+                signal.setitimer(timer, 0)
+            while True: pass
+            """
         ),
         "time",
         None,

@@ -22,9 +22,10 @@ import torch
 from glassformer.school.practice.exercise import read_exercise
 from glassformer.school.practice.forbidden import CallGuard
 from glassformer.school.practice.isolation import readable_paths
+from glassformer.school.practice.limits import PATIENCE
 from glassformer.school.practice.trial import grade_here
 
-_PATIENCE = 60.0  # seconds, beyond the learner's own, before a judge is given up
+_MOST_JUDGING = 60.0  # seconds, beyond the learner's own, before a judge is given up
 
 
 def serve() -> None:
@@ -50,7 +51,7 @@ def _grade_in_fork(request: dict[str, Any]) -> dict[str, Any]:
         os.close(read_end)
         _run_judge(request, write_end)
     os.close(write_end)
-    data = _read_all(read_end, pid)
+    data = _read_all(read_end, pid, _MOST_JUDGING + PATIENCE * request["seconds"])
     os.close(read_end)
     _, status = os.waitpid(pid, 0)
     try:
@@ -73,8 +74,8 @@ def _run_judge(request: dict[str, Any], write_end: int) -> None:
         os._exit(0)
 
 
-def _read_all(read_end: int, pid: int) -> bytes:
-    deadline = time.monotonic() + _PATIENCE
+def _read_all(read_end: int, pid: int, seconds: float) -> bytes:
+    deadline = time.monotonic() + seconds
     data = bytearray()
     with selectors.DefaultSelector() as selector:
         selector.register(read_end, selectors.EVENT_READ)

@@ -17,7 +17,7 @@ from typing import Any
 from glassformer.school.practice.call_trail import TrailStep
 from glassformer.school.practice.exercise import Exercise
 from glassformer.school.practice.judge import Judge, report_stop
-from glassformer.school.practice.limits import OUTPUT
+from glassformer.school.practice.limits import OUTPUT, PATIENCE
 from glassformer.school.practice.messages import (
     MOST_SENT,
     Interference,
@@ -77,7 +77,7 @@ class LearnerProcess:
 
     def __init__(self, exercise: Exercise, path: Path, source: str, seed: int, folder: str) -> None:
         self.printed = ""
-        self._seconds = exercise.seconds
+        self._seconds = PATIENCE * exercise.seconds
         self._deadline = 0.0
         start_end, self._start_end = os.pipe()
         self._message_end, send_end = os.pipe()
