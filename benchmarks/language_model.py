@@ -57,7 +57,7 @@ class Ours:
     def __init__(self, recipe: Recipe, folder: Path, device: str, n_steps: int) -> None:
         self.n_steps, self.loss = n_steps, float("nan")
         run = RunFolder(folder)
-        run.begin(recipe, resume=False)
+        run.claim(recipe, resume=False)
         prepare_data(recipe, run.path)
         task = TASKS[recipe.task](recipe, open_data(run.path))
         self.model = build_model(recipe, task)
