@@ -44,10 +44,7 @@ def whole_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     until then it stays as it is.
     """
     folder = folder.absolute()
-    if os.path.lexists(folder) and not overwrite:
-        raise CheckpointError(
-            f"{folder} exists already. Save under another name, or with overwrite=True."
-        )
+    check_free(folder, overwrite=overwrite)
     stranger = _not_saved_by_us(folder) if os.path.lexists(folder) else ""
     if stranger:
         raise CheckpointError(
@@ -73,6 +70,14 @@ def whole_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     finally:
         if unfinished is not None:
             shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def check_free(path: Path, *, overwrite: bool) -> None:
+    """Refuse a name that something has already, unless it may be replaced."""
+    if os.path.lexists(path) and not overwrite:
+        raise CheckpointError(
+            f"{path.absolute()} exists already. Save under another name, or with overwrite=True."
+        )
 
 
 @contextlib.contextmanager

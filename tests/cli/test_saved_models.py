@@ -150,10 +150,24 @@ def test_convert_there_and_back(run, folders, tmp_path):
     assert gf.load(ours).embedding.weight.dtype == torch.float16
 
 
+def test_convert_to_gguf_and_back(run, tmp_path):
+    pytest.importorskip("gguf")
+    path, ours = tmp_path / "writer.gguf", tmp_path / "ours"
+    code, out, _ = run("convert", "writer", path, "--layout", "gguf", "--dtype", "float16")
+    assert code == 0 and "float16, format gguf" in out
+    assert run("convert", path, ours, "--dtype", "float16")[0] == 0
+    words = ("generate", "Mrs. Weston", "--max-new", "9", "--temperature", "0", "-m")
+    assert run(*words, ours)[1] == run(*words, path)[1] == run(*words, "writer")[1]
+
+
 @pytest.mark.plain
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        (("convert", "nowhere", "x", "--layout", "onnx"), "or one of bert, roberta"),
+        (("convert", "nowhere", "x", "--layout", "gguf"), "must end in .gguf; got 'x'"),
+        (("convert", "nowhere", "DIR/encoder"), "exists already"),
+        (("convert", "reader", "DIR/x.gguf", "--layout", "gguf"), "this model is an encoder"),
         (("generate", "a", "-m", "nowhere"), "'nowhere' is not there"),
         (("generate", "a", "-m", "DIR/encoder"), "Only a decoder continues a text; got Encoder"),
         (("translate", "a", "-m", "DIR/decoder"), "Only an encoder-decoder translates"),

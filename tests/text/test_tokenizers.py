@@ -12,6 +12,7 @@ from tokenizers import Tokenizer as Backend
 from glassformer.errors import CheckpointError, DataError
 from glassformer.text import SpecialTokens, read_tokenizer
 from glassformer.text.chat import as_chat
+from glassformer.text.ggml_export import header_of_tokenizer
 from glassformer.text.tokenizer import JsonTokenizer
 
 TEXTS = [
@@ -155,6 +156,8 @@ def test_marian_reads_and_writes_two_languages(marian_folder: Path, tmp_path: Pa
     for name, content in ours.files().items():
         (tmp_path / name).write_bytes(content)
     assert read_tokenizer(tmp_path).encode("the cat") == ours.encode("the cat")
+    with pytest.raises(CheckpointError, match=r"holds one vocabulary; .* of the kind marian"):
+        header_of_tokenizer(ours, SpecialTokens(), ours.vocab_size)
 
 
 @pytest.mark.plain

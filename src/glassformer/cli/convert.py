@@ -31,9 +31,10 @@ def add(app: typer.Typer, language: Language) -> None:
         ] = False,
     ) -> None:
         # Imported here: help screens and usage errors must not load torch.
-        from glassformer.models.checkpoints import save
+        from glassformer.models.checkpoints import check_target, save
         from glassformer.models.parameters import count_parameters
 
+        check_target(folder, layout=layout, overwrite=overwrite)
         model = model_options.load_model(source, "cpu", dtype, language, as_saved=True)
         save(model, folder, layout=layout, overwrite=overwrite)
         typer.echo(

@@ -1,21 +1,13 @@
-"""GGUF files of the Llama family: quantised weights, made whole again at loading."""
+"""GGUF files of the Llama family: names, the permutation, weights made whole at loading."""
 
-import math
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from glassformer.errors import CheckpointError, ConfigError
-from glassformer.functional.positions.rotary_scalings import (
-    BandedScaling,
-    LinearScaling,
-    Scaling,
-    YaRNScaling,
-)
+from glassformer.errors import CheckpointError
 from glassformer.installation import install_command
 from glassformer.models.checkpoints.assembly import (
     Model,
@@ -24,10 +16,10 @@ from glassformer.models.checkpoints.assembly import (
     check_tokens,
     describe_shapes,
 )
+from glassformer.models.checkpoints.gguf_config import DIVISORS, read_config
 from glassformer.models.checkpoints.gguf_header import GGUFHeader
 from glassformer.models.checkpoints.names import Columns, Origin, Table, part_sizes
-from glassformer.models.config import Config, Norms, Output, Positions
-from glassformer.settings import quote
+from glassformer.models.config import Config
 from glassformer.text.ggml import tokenizer_of_header
 
 NAMES: Columns = (
@@ -43,7 +35,6 @@ NAMES: Columns = (
     ("decoder.final_norm.weight", "output_norm.weight"),
     ("head.weight", "output.weight"),
 )
-ARCHITECTURES = ("llama", "qwen2", "qwen3")
 QUANTISATIONS = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1")
 
 
@@ -52,16 +43,15 @@ class GGUFFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        _check_package(path)
+        check_package(path)
         self.header = GGUFHeader(path)
         self.tensors = self.header.tensors
-        self.kind = self.header.fields.get("general.architecture")
-        if self.kind not in ARCHITECTURES:
-            raise CheckpointError(
-                f"A GGUF file must hold a model of {', '.join(ARCHITECTURES)}; {path} holds "
-                f"{quote(self.kind)}."
-            )
-        self.config = self._config()
+        self.config = read_config(
+            self.header.fields,
+            {name: tensor.shape for name, tensor in self.tensors.items()},
+            self._read(DIVISORS) if DIVISORS in self.tensors else None,
+            str(path),
+        )
 
     def load(
         self,
@@ -78,7 +68,7 @@ class GGUFFile:
         used = {part for origin in origins.values() for part in origin.names}
         check_names(
             (part for origin in origins.values() for part in origin.missing(available)),
-            available - used - {"rope_freqs.weight"},
+            available - used - {DIVISORS},
             str(self.path),
         )
 
@@ -95,114 +85,25 @@ class GGUFFile:
             allow_non_finite=allow_non_finite,
         )
         model.tokenizer, model.special = tokenizer_of_header(self.header.fields, str(self.path))
-        model.tokenizer.n_known = self.config.vocab_size
+        if model.tokenizer is not None:
+            model.tokenizer.n_known = self.config.vocab_size
         model.special = check_tokens(model.special, self.config.vocab_size, str(self.path))
         return model
 
-    def _config(self) -> Config:
-        dim, n_heads = self._whole("embedding_length"), self._whole("attention.head_count")
-        head_dim = self._whole("attention.key_length", dim // n_heads)
-        if self._whole("rope.dimension_count", head_dim) != head_dim:
-            raise CheckpointError(
-                f"All {head_dim} numbers of a head must be rotated; {self.path} rotates "
-                f"{self._whole('rope.dimension_count')}."
-            )
-        try:
-            return Config(
-                family="decoder",
-                vocab_size=self._vocab_size(),
-                dim=dim,
-                n_layers=self._whole("block_count"),
-                n_heads=n_heads,
-                n_kv_heads=self._whole("attention.head_count_kv", n_heads),
-                head_dim=head_dim,
-                hidden_dim=self._whole("feed_forward_length"),
-                max_len=self._whole("context_length"),
-                activation="silu",
-                gated=True,
-                biases="qkv" if "blk.0.attn_q.bias" in self.tensors else "none",
-                positions=self._positions(head_dim),
-                norms=Norms(
-                    kind="rms",
-                    eps=self._number("attention.layer_norm_rms_epsilon"),
-                    heads="blk.0.attn_q_norm.weight" in self.tensors,
-                ),
-                output=Output(tied="output.weight" not in self.tensors),
-            )
-        except ConfigError as error:
-            raise CheckpointError(
-                f"The header of {self.path} describes no model: {error}"
-            ) from None
-
-    def _number(self, name: str, default: float | int | None = None, *, kind: type = float) -> Any:
-        """A number of the header; one without a default must be there."""
-        full = f"{self.kind}.{name}"
-        value = self.header.fields.get(full, default)
-        fits = isinstance(value, int | kind) and not isinstance(value, bool)
-        if not fits or not math.isfinite(value):
-            what = "a whole number" if kind is int else "a number"
-            raise CheckpointError(
-                f"{self.path} must have {full}, {what}, in its header; it has "
-                f"{'nothing' if value is None else quote(value)}."
-            )
-        return kind(value)
-
-    def _whole(self, name: str, default: int | None = None) -> int:
-        value = self._number(name, default, kind=int)
-        if not 1 <= value < 2**31:
-            raise CheckpointError(
-                f"{self.kind}.{name} in {self.path} must be at least 1 and below 2³¹; it is "
-                f"{value}."
-            )
-        return value
-
-    def _vocab_size(self) -> int:
-        table = self.tensors.get("token_embd.weight")
-        if table is None or len(table.shape) != 2:
-            raise CheckpointError(f"{self.path} must have a matrix token_embd.weight; it has none.")
-        return table.shape[0]
-
-    def _positions(self, head_dim: int) -> Positions:
-        base = self._number("rope.freq_base", 10000.0)
-        kind = self.header.fields.get(f"{self.kind}.rope.scaling.type", "none")
-        scaling: Scaling | None = None
-        if kind == "linear":
-            scaling = LinearScaling(self._number("rope.scaling.factor"))
-        elif kind == "yarn":
-            scaling = YaRNScaling(
-                self._number("rope.scaling.factor"),
-                original_len=self._whole("rope.scaling.original_context_length"),
-            )
-        elif kind != "none":
-            raise CheckpointError(
-                f"Rotary positions must be scaled as none, linear or yarn; {self.path} says "
-                f"{quote(kind)}."
-            )
-        if "rope_freqs.weight" in self.tensors:
-            scaling = self._banded(base, head_dim)
-        return Positions(kind="rotary", base=base, scaling=scaling)
-
-    def _banded(self, base: float, head_dim: int) -> Scaling:
-        """Llama 3's scaling, of which the file keeps the result: one divisor per pair."""
-        divisors = self._get("rope_freqs.weight").double()
-        if divisors.shape != (head_dim // 2,) or not bool((divisors > 0.999).all()):
-            raise CheckpointError(
-                f"rope_freqs.weight in {self.path} must hold {head_dim // 2} divisors of at least "
-                f"1; it has shape {tuple(divisors.shape)}."
-            )
-        scaling = BandedScaling(
-            float(divisors.max()), low_freq_factor=1.0, high_freq_factor=4.0, original_len=8192
-        )
-        plain = base ** (-torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim)
-        expected = plain / scaling.scale(plain, base, None)
-        if divisors.shape != expected.shape or not torch.allclose(divisors, expected, rtol=1e-3):
-            raise CheckpointError(
-                f"rope_freqs.weight in {self.path} must be the scaling of Llama 3 (bands 1 and 4, "
-                "trained on 8,192 tokens); it is another."
-            )
-        return scaling
-
     def _get(self, name: str) -> Tensor:
+        whole = self._read(name)
+        kind = self.header.fields["general.architecture"]
+        n_heads = count_permuted_heads(name, kind, self.config)
+        if n_heads is None:
+            return whole
+        if len(whole) != n_heads * self.config.head_dim:
+            raise CheckpointError(
+                f"{name} in {self.path} must have {n_heads * self.config.head_dim} rows by the "
+                f"header; it has {len(whole)}."
+            )
+        return unpermute_rows(whole, n_heads)
+
+    def _read(self, name: str) -> Tensor:
         import gguf
 
         tensor = self.tensors[name]
@@ -215,30 +116,42 @@ class GGUFFile:
         plain = {"F32": np.float32, "F16": np.float16}.get(tensor.kind, np.uint8)
         rows = self.header.data(tensor).view(plain).reshape(*tensor.shape[:-1], -1)
         whole = torch.from_numpy(gguf.dequantize(rows, kind).astype(np.float32))
-        whole = whole.reshape(tensor.shape)
-        turned = re.search(r"\.attn_([qk])\.", name) if self.kind == "llama" else None
-        if turned is None:
-            return whole
-        n_heads = self.config.n_heads if turned[1] == "q" else self.config.n_kv_heads
-        if len(whole) != n_heads * self.config.head_dim:
-            raise CheckpointError(
-                f"{name} in {self.path} must have {n_heads * self.config.head_dim} rows by the "
-                f"header; it has {len(whole)}."
-            )
-        return unpermuted(whole, n_heads)
+        return whole.reshape(tensor.shape)
 
 
-def unpermuted(rows: Tensor, n_heads: int) -> Tensor:
+def count_permuted_heads(name: str, kind: str, config: Config) -> int | None:
+    """How many heads a tensor's rows belong to, where GGUF permutes them; None where it does not.
+
+    It does for the queries and keys of llama alone.
+    """
+    found = re.search(r"\.attn_([qk])\.", name) if kind == "llama" else None
+    if found is None:
+        return None
+    return config.n_heads if found[1] == "q" else config.n_kv_heads
+
+
+def unpermute_rows(rows: Tensor, n_heads: int) -> Tensor:
     """Rows of queries or keys as halves: GGUF puts the two that rotate together side by side.
 
-    >>> unpermuted(torch.tensor([[0.0], [2.0], [1.0], [3.0]]), 1).flatten()
+    >>> unpermute_rows(torch.tensor([[0.0], [2.0], [1.0], [3.0]]), 1).flatten()
     tensor([0., 1., 2., 3.])
     """
     pairs = rows.unflatten(0, (n_heads, -1, 2))  # H D/2 2 …
     return pairs.transpose(1, 2).flatten(0, 2)
 
 
-def _check_package(path: Path) -> None:
+def permute_rows(rows: Tensor, n_heads: int) -> Tensor:
+    """The inverse of `unpermute_rows`.
+
+    >>> permute_rows(torch.tensor([[0.0], [1.0], [2.0], [3.0]]), 1).flatten()
+    tensor([0., 2., 1., 3.])
+    """
+    halves = rows.unflatten(0, (n_heads, 2, -1))  # H 2 D/2 …
+    return halves.transpose(1, 2).flatten(0, 2)
+
+
+def check_package(path: Path) -> None:
+    """Refuse with an install hint where the package gguf is missing."""
     try:
         import gguf  # noqa: F401
     except ImportError:

@@ -19,8 +19,8 @@ from glassformer.models.checkpoints.assembly import (
     check_names,
     check_tokens,
     describe_shapes,
-    empty,
 )
+from glassformer.models.checkpoints.fidelity import describe_loss, part_names
 from glassformer.models.checkpoints.foreign_tokenizer import (
     read_foreign_tokenizer,
     written_tokenizer,
@@ -28,7 +28,7 @@ from glassformer.models.checkpoints.foreign_tokenizer import (
 from glassformer.models.checkpoints.names import Origin, is_same, part_sizes
 from glassformer.models.checkpoints.pooling import read_pooling
 from glassformer.models.checkpoints.tensors import WEIGHTS, TensorFiles
-from glassformer.models.config import Config, Dropout
+from glassformer.models.config import Config
 from glassformer.settings import quote
 from glassformer.storage import whole_folder
 from glassformer.text import SpecialTokens
@@ -155,11 +155,6 @@ def save_foreign(model: Saved, folder: Path, layout: str, *, overwrite: bool) ->
 
 def fitting(config: Config, layout: str) -> tuple[Architecture, dict[str, Any]]:
     """The architecture of a layout and its config.json, which must say all that ours says."""
-    if layout != "huggingface" and layout not in ARCHITECTURES:
-        raise CheckpointError(
-            f"layout must be glassformer, huggingface or one of {', '.join(ARCHITECTURES)}; got "
-            f"{layout!r}."
-        )
     tried = list(ARCHITECTURES) if layout == "huggingface" else [layout]
     problems: dict[str, str] = {}
     for name in tried:
@@ -180,36 +175,10 @@ def _expressed(architecture: Architecture, config: Config) -> tuple[dict[str, An
     values = {"model_type": architecture.model_type, **architecture.write(config)}
     try:
         table = architecture.table(config)
-        names = {
-            part
-            for name in empty(config).state_dict()
-            for origin in [table.origin(name)]
-            if origin is not None
-            for part in origin.parts
-        }
-        back = architecture.read(Foreign(values), names)
+        back = architecture.read(Foreign(values), part_names(config, table))
     except GlassformerError as error:
         return values, str(error).rstrip(".")
-    ours, theirs = _comparable(config), _comparable(back)
-    different = [
-        f"{name} is {value!r}, it would become {theirs[name]!r}"
-        for name, value in ours.items()
-        if value != theirs[name]
-    ]
-    unknown = [name for name in empty(config).state_dict() if table.origin(name) is None]
-    if unknown:
-        different.append(f"it has no {unknown[0]}")
-    return values, "; ".join(different) or None
-
-
-def _comparable(config: Config) -> dict[str, Any]:
-    """What makes a model what it is: dropout is a matter of training."""
-    full = config.replace(
-        n_decoder_layers=config.decoder_layers if config.family == "encoder_decoder" else None,
-        dropout=Dropout(),
-        output=replace(config.output, pooling="mean"),
-    )
-    return full.as_dict()
+    return values, describe_loss(config, back, table)
 
 
 def _found(origin: Origin | None) -> Origin:

@@ -17,6 +17,7 @@ from glassformer.models.presets import PRESETS
 from glassformer.models.pretrained import shipped
 from glassformer.parsing import read_json
 from glassformer.paths import user_path
+from glassformer.storage import check_free
 
 
 def load(
@@ -96,7 +97,7 @@ def save(
     """The model with its tokenizer, as a folder that is written whole or not at all.
 
     `layout` is "glassformer", or for transformers "huggingface" (the architecture that fits) or an
-    architecture's name, such as "llama".
+    architecture's name, such as "llama"; "gguf" writes one file, whose name ends in .gguf.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -104,15 +105,35 @@ def save(
     ...     load(f"{folder}/copy").name
     'copy'
     """
-    folder = user_path(folder)
+    folder = check_target(folder, layout=layout, overwrite=overwrite)
     if layout == "glassformer":
         from glassformer.models.checkpoints.own import save_own
 
         save_own(model, folder, overwrite=overwrite)
+    elif layout == "gguf":
+        from glassformer.models.checkpoints.gguf_export import save_gguf
+
+        save_gguf(model, folder)
     else:
         from glassformer.models.checkpoints.huggingface import save_foreign
 
         save_foreign(model, folder, layout, overwrite=overwrite)
+
+
+def check_target(folder: str | Path, *, layout: str, overwrite: bool) -> Path:
+    """Where a model is to be saved; refused before a large one is loaded for nothing."""
+    from glassformer.models.checkpoints.architectures import ARCHITECTURES
+
+    path = user_path(folder)
+    if layout not in {"glassformer", "huggingface", "gguf", *ARCHITECTURES}:
+        raise CheckpointError(
+            "layout must be glassformer, huggingface, gguf or one of "
+            f"{', '.join(ARCHITECTURES)}; got {layout!r}."
+        )
+    if layout == "gguf" and path.suffix != ".gguf":
+        raise CheckpointError(f"The name of a GGUF file must end in .gguf; got {path.name!r}.")
+    check_free(path, overwrite=overwrite)
+    return path
 
 
 def _path(source: str | Path) -> Path:
