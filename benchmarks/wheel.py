@@ -39,7 +39,7 @@ LINES = {
     ],
     "fill": ["fill 'The king sat upon his [MASK].'"],
     "embed": ["embed 'The king sat.' 'The queen sat.'"],
-    "convert": ["convert writer copied"],
+    "convert": ["convert writer copied", "convert writer copied.gguf --layout gguf {extra}"],
     "lab": ["lab", "lab scale --size quick"],
     "practice": ["practice list", "practice run dot_product_scores {may fail}", "practice {extra}"],
 }

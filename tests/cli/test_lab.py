@@ -125,7 +125,7 @@ def test_a_folder_is_no_picture(run, tmp_path):
 def test_a_folder_that_cannot_be_written_is_told_before_anything_is_measured(
     run, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(lab, "_progress_bar", lambda _: pytest.fail("measured"))
+    monkeypatch.setattr(lab, "progress_bar", lambda _: pytest.fail("measured"))
     code, _, err = run("lab", "warmup", "--png", tmp_path / "none" / "a.png")
     assert code == 2 and "Create it first" in err
 

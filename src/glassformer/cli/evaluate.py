@@ -8,6 +8,7 @@ import typer
 
 from glassformer.cli import model_options
 from glassformer.cli.help import Command
+from glassformer.cli.progress import progress_bar
 from glassformer.errors import ConfigError
 from glassformer.languages import Language
 from glassformer.storage import whole_file
@@ -52,15 +53,17 @@ def add(app: typer.Typer, language: Language) -> None:
             raise ConfigError(say("evaluate.error.exists", path=write))
         pairs, report = read_pairs(source, target)
         loaded = model_options.load_model(model, device, dtype, language)
-        scores, found = evaluate_translation(
-            loaded,
-            pairs,
-            to=to,
-            beams=beams,
-            length_penalty=length_penalty,
-            tokenize=tokenize,
-            remove=remove,
-        )
+        with progress_bar(say("translate.running")) as progress:
+            scores, found = evaluate_translation(
+                loaded,
+                pairs,
+                to=to,
+                beams=beams,
+                length_penalty=length_penalty,
+                tokenize=tokenize,
+                remove=remove,
+                progress=progress,
+            )
         if write is not None:
             with whole_file(write, ConfigError) as file:
                 file.write_text("".join(f"{text}\n" for text in found), encoding="utf-8")

@@ -1,19 +1,17 @@
 """`glassformer lab`: claims tested on this machine, listed or run one at a time."""
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
 from glassformer.cli.completion import complete_experiment, complete_model
 from glassformer.cli.help import Command
 from glassformer.cli.json_text import to_json
+from glassformer.cli.progress import progress_bar
 from glassformer.cli.terminal import terminal
 from glassformer.errors import ConfigError
 from glassformer.languages import Language
@@ -22,7 +20,6 @@ from glassformer.render.terminal.legend import draw_legend
 
 if TYPE_CHECKING:
     from glassformer.school.lab import ExperimentReport
-    from glassformer.school.lab.progress import ProgressCallback
 
 _STYLES = {"holds": "bold green", "partly": "bold yellow", "fails": "bold red"}
 _SIGNS = {True: "✓", False: "✗"}
@@ -73,7 +70,7 @@ def add(app: typer.Typer, language: Language) -> None:
             terminal().print(_list(language))
             return
         _check_files(png, svg, language)
-        with _progress_bar(language) as progress:
+        with progress_bar(say("lab.measuring")) as progress:
             report = run_experiment(
                 name, size=size or "full", seed=seed or 0, progress=progress, model=model
             )
@@ -135,26 +132,6 @@ def _write_files(
             title=f"{texts.title} · {_outcome_text(report, drawn)}",
             caption=f"{texts.claim}{space}{_run_text(report, drawn)}",
         )
-
-
-@contextmanager
-def _progress_bar(language: Language) -> Iterator["ProgressCallback"]:
-    """A bar on standard error where that is a terminal; it is gone when all is measured."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    with Progress(
-        TextColumn(language.say("lab.measuring")),
-        BarColumn(bar_width=40),
-        TextColumn("{task.percentage:.0f} %"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True, highlight=False, markup=False),
-        transient=True,
-    ) as shown:
-        task = shown.add_task("", total=1.0)
-        yield lambda share: shown.update(task, completed=share)
 
 
 def _draw_report(report: "ExperimentReport", width: int, language: Language) -> RenderableType:

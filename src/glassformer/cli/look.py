@@ -9,6 +9,7 @@ import typer
 from glassformer.cli import model_options
 from glassformer.cli.help import Command
 from glassformer.cli.json_text import to_json
+from glassformer.cli.progress import progress_bar
 from glassformer.cli.terminal import terminal
 from glassformer.cli.trace_options import ViewRequest, open_trace, options
 from glassformer.errors import TraceError
@@ -89,7 +90,6 @@ def add(app: typer.Typer, language: Language) -> None:
             device=device,
             dtype=dtype,
         )
-        found = open_trace(request, language, append=append)
         # Imported here: help screens and usage errors must not load torch.
         from glassformer.render.focus import choose_focus, find_token
         from glassformer.render.head_cells import Drawing
@@ -99,36 +99,37 @@ def add(app: typer.Typer, language: Language) -> None:
 
         how: Any = {"pool": pool, "scale": scale, "first_key": not no_first_key}
         drawing = Drawing(**how)  # rejects what it does not know
-        glance = sample_queries(found)
-        chosen, number, *_ = choose_focus(glance, site=site, layer=layer, head=head)
-        whole = found[chosen.name]
-        row = None if word is None else find_token(word, token_names(found, whole)[0], language)
-        for path in (png, svg, pdf):
-            if path is not None:
-                from glassformer.render.figure.drawing import draw_figure
-
-                one = number if figure == "head" else head
-                draw_figure(
-                    found,
-                    path,
-                    kind=figure,
-                    site=chosen.name,
-                    head=one,
-                    drawing=drawing,
-                    language=language,
-                )
-        if html is not None:
-            from glassformer.render.page.document import draw_page
-
-            draw_page(found, html, language=language)
+        found = open_trace(request, language, append=append)
         console = terminal()
-        if plain:
-            typer.echo(to_json(_as_dict(found, whole, number)))
-        elif row is not None:
-            console.print(draw_row(found, whole, number, row, language=language))
-        else:
-            console.print(
-                draw_picture(
+        with progress_bar(say("look.drawing"), total=None):
+            glance = sample_queries(found)
+            chosen, number, *_ = choose_focus(glance, site=site, layer=layer, head=head)
+            whole = found[chosen.name]
+            row = None if word is None else find_token(word, token_names(found, whole)[0], language)
+            one = number if figure == "head" else head
+            for path in (png, svg, pdf):
+                if path is not None:
+                    from glassformer.render.figure.drawing import draw_figure
+
+                    draw_figure(
+                        found,
+                        path,
+                        kind=figure,
+                        site=chosen.name,
+                        head=one,
+                        drawing=drawing,
+                        language=language,
+                    )
+            if html is not None:
+                from glassformer.render.page.document import draw_page
+
+                draw_page(found, html, language=language)
+            if plain:
+                shown: Any = to_json(_as_dict(found, whole, number))
+            elif row is not None:
+                shown = draw_row(found, whole, number, row, language=language)
+            else:
+                shown = draw_picture(
                     glance,
                     chosen,
                     number,
@@ -136,7 +137,10 @@ def add(app: typer.Typer, language: Language) -> None:
                     drawing=drawing,
                     language=language,
                 )
-            )
+        if plain:
+            typer.echo(shown)
+        else:
+            console.print(shown)
 
 
 def _as_dict(trace: "Trace", site: "Site", head: int) -> dict[str, Any]:

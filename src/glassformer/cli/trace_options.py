@@ -1,5 +1,7 @@
 """What `look` and `steps` share: a text on a model or a saved trace, and which head of it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -7,6 +9,7 @@ import typer
 from rich.console import Console
 
 from glassformer.cli import model_options
+from glassformer.cli.progress import ProgressCallback, progress_bar
 from glassformer.cli.readability import is_readable
 from glassformer.errors import ConfigError, TraceError
 from glassformer.languages import Language
@@ -78,8 +81,8 @@ def open_trace(request: ViewRequest, language: Language, *, append: bool = False
     invents = request.target is None and isinstance(model, EncoderDecoder)
     if invents and not is_readable(model, sentence):
         raise ConfigError(language.say("translate.error.unreadable", got=repr(sentence[:60])))
-    with Console(stderr=True).status(language.say("look.running", n=f"{len(sentence):,}")):
-        found = trace_text(model, sentence, request.target, request.to)
+    with progress_bar(language.say("look.running", n=f"{len(sentence):,}")) as progress:
+        found = trace_text(model, sentence, request.target, request.to, progress=progress)
     if request.trace is not None and append:
         found.append(request.trace)
     elif request.trace is not None:
@@ -88,11 +91,17 @@ def open_trace(request: ViewRequest, language: Language, *, append: bool = False
 
 
 def trace_text(
-    model: "Model", text: str, target: str | None = None, to: str | None = None
+    model: "Model",
+    text: str,
+    target: str | None = None,
+    to: str | None = None,
+    *,
+    progress: ProgressCallback = lambda _: None,
 ) -> "Trace":
     """The model's attention over a text; an encoder-decoder writes its translation first.
 
     The written text is read once more in one pass, which gives the same numbers as the steps.
+    `progress` receives the share of the layers that have run in that pass.
     """
     import torch
 
@@ -110,7 +119,7 @@ def trace_text(
     if tokens.shape[1] == 0:
         raise TraceError("A text to look at must have at least one token; got an empty one.")
     if not isinstance(model, EncoderDecoder):
-        with watch(model, outputs=True) as trace, torch.no_grad():
+        with watch(model, outputs=True) as trace, torch.no_grad(), _count_layers(model, progress):
             model(tokens)
         return trace
     start = list(model.special.start) or [model.special.begin or 0]
@@ -119,13 +128,34 @@ def trace_text(
         written = list(rank_translations(model, [text], max_new_tokens=most)[0][0].tokens)
     else:
         written = _encode(model, target, add_special=False)
-    with watch(model, outputs=True) as trace, torch.no_grad():
+    with watch(model, outputs=True) as trace, torch.no_grad(), _count_layers(model, progress):
         model(tokens, torch.tensor([[*start, *written]], device=on))
     if target is None and len(written) < most and len(model.special.end) == 1:
         # A translation that ends before its limit has ended by its end token.
         end = labels(tokenizer_of(model), model.special.end)
         trace.run.texts["tokens"].following = end
     return trace
+
+
+@contextmanager
+def _count_layers(model: "Model", progress: ProgressCallback) -> Iterator[None]:
+    """Report the share of the layers that have run, layer by layer."""
+    from glassformer.layers.block import Block
+
+    blocks = [module for module in model.modules() if isinstance(module, Block)]
+    n_done = 0
+
+    def count(*_: Any) -> None:
+        nonlocal n_done
+        n_done += 1
+        progress(n_done / len(blocks))
+
+    hooks = [block.register_forward_hook(count) for block in blocks]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 def _encode(model: "Model", text: str, **options: bool) -> list[int]:

@@ -1,6 +1,8 @@
 """`glassformer translate`: an encoder reads a text, a decoder writes another."""
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Annotated
 
@@ -9,6 +11,7 @@ from rich.text import Text
 
 from glassformer.cli import model_options
 from glassformer.cli.help import Command
+from glassformer.cli.progress import progress_bar
 from glassformer.cli.readability import is_readable
 from glassformer.cli.terminal import complain, terminal
 from glassformer.errors import ConfigError
@@ -64,15 +67,18 @@ def add(app: typer.Typer, language: Language) -> None:
         for start in range(0, len(sources), TOGETHER):
             batch = sources[start : start + TOGETHER]
             readable = [text for text in batch if text not in unreadable]
-            translated = rank_translations(
-                loaded,  # type: ignore[arg-type]  # other models are refused by name
-                readable,
-                to=to,
-                beams=beams,
-                n_best=n_best,
-                length_penalty=length_penalty,
-                max_new_tokens=max_new,
-            )
+            # Gone before the results are printed, which may be to the same terminal.
+            with _progress(start, len(sources), language) as progress:
+                translated = rank_translations(
+                    loaded,  # type: ignore[arg-type]  # other models are refused by name
+                    readable,
+                    to=to,
+                    beams=beams,
+                    n_best=n_best,
+                    length_penalty=length_penalty,
+                    max_new_tokens=max_new,
+                    progress=progress,
+                )
             answers = iter(translated)
             for source in batch:
                 best = [] if source in unreadable else next(answers)
@@ -85,3 +91,14 @@ def add(app: typer.Typer, language: Language) -> None:
                 for each in best:
                     score = Text(f"{each.score:8.3f}  ", style="dim") if n_best > 1 else Text()
                     console.print(score + Text(each.text), soft_wrap=True)
+
+
+@contextmanager
+def _progress(start: int, total: int, language: Language) -> Iterator[Callable[[int], None]]:
+    """How many of all texts are translated; a single one needs no bar."""
+    if total == 1:
+        yield lambda _: None
+        return
+    label = language.say("translate.running")
+    with progress_bar(label, total=total, done=start, is_counted=True) as show:
+        yield lambda n: show(start + n)

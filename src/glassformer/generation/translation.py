@@ -1,6 +1,6 @@
 """Translation: the encoder reads a text, and beam search over the decoder writes another."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from glassformer.errors import ConfigError
@@ -78,8 +78,12 @@ def rank_translations(
     n_best: int = 1,
     length_penalty: float = 1.0,
     max_new_tokens: int | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> list[list[Translation]]:
-    """The `n_best` translations of each text, best first; texts of similar length share a batch."""
+    """The `n_best` translations of each text, best first; texts of similar length share a batch.
+
+    `progress` is called after each batch with the number of texts that are done.
+    """
     if not isinstance(model, EncoderDecoder | RecurrentTranslator):
         raise ConfigError(
             f"Only an encoder-decoder translates; got {type(model).__name__}. Use generate for a "
@@ -99,6 +103,7 @@ def rank_translations(
     ranked: list[list[Translation]] = [[] for _ in texts]
     device = next(model.parameters()).device.type
     limit = BATCH_TOKENS.get(device, BATCH_TOKENS["cpu"]) // max(1, beams)
+    n_done = 0
     for batch in _group_by_length(source, limit):
         found = beam_search(
             model,
@@ -116,6 +121,9 @@ def rank_translations(
                 Translation(text=tokenizer.decode(h.tokens), tokens=h.tokens, score=h.score)
                 for h in hypotheses
             ]
+        n_done += len(batch)
+        if progress is not None:
+            progress(n_done)
     return ranked
 
 

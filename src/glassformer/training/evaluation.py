@@ -1,6 +1,6 @@
 """How good a saved translator is on texts it has not seen: loss, BLEU and chrF."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,11 +23,13 @@ def evaluate_translation(
     length_penalty: float = 1.0,
     tokenize: str = "13a",
     remove: str = "",
+    progress: Callable[[float], None] | None = None,
 ) -> tuple[dict[str, float], list[str]]:
     """The scores of a model on pairs of texts, and its translations of the sources.
 
     Several pairs with one source are several references for its translation. `to` names the
-    language to write, for a model of several and texts that do not begin with it.
+    language to write, for a model of several and texts that do not begin with it. `progress`
+    receives the share of the texts that are translated.
     """
     if model.tokenizer is None or not pairs:
         raise ConfigError(
@@ -38,7 +40,13 @@ def evaluate_translation(
     references: dict[str, list[str]] = {}
     for source, target in pairs:
         references.setdefault(source, []).append(target)
-    found = translate_all(model, list(references), beams=beams, length_penalty=length_penalty)
+    found = translate_all(
+        model,
+        list(references),
+        beams=beams,
+        length_penalty=length_penalty,
+        progress=None if progress is None else lambda n: progress(n / len(references)),
+    )
     scores |= score_translations(found, list(references.values()), tokenize=tokenize, remove=remove)
     if remove:
         found = [text.replace(remove, "") for text in found]

@@ -1,6 +1,6 @@
 """How good translations are: BLEU and chrF, by sacreBLEU (Post 2018)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from glassformer.errors import ConfigError
@@ -15,12 +15,21 @@ def translate_all(
     beams: int = 1,
     length_penalty: float = 1.0,
     max_new_tokens: int | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> list[str]:
-    """The best translation of each text, by a model that may be in training."""
+    """The best translation of each text, by a model that may be in training.
+
+    `progress` receives the number of texts that are done.
+    """
     was_training = model.training
     model.eval()
     found = rank_translations(
-        model, sources, beams=beams, length_penalty=length_penalty, max_new_tokens=max_new_tokens
+        model,
+        sources,
+        beams=beams,
+        length_penalty=length_penalty,
+        max_new_tokens=max_new_tokens,
+        progress=progress,
     )
     model.train(was_training)
     return [best[0].text for best in found]
