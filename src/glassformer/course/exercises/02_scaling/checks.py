@@ -1,4 +1,4 @@
-"""All sizes differ, so that a length cannot stand in for the width."""
+"""All sizes differ, so that a length cannot pass for the width."""
 
 from collections.abc import Iterator
 from typing import Any

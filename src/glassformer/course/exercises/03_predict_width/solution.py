@@ -1,4 +1,4 @@
-"""The largest of 16 weights, by the width of the vectors; without and with the scale."""
+"""The largest of 16 weights, by the width of the vectors; without and with scaling."""
 
 import math
 

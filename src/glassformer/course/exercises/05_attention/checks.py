@@ -1,4 +1,4 @@
-"""All five sizes differ, so that no dimension can stand in for another."""
+"""All five sizes differ, so that no dimension can pass for another."""
 
 from collections.abc import Iterator
 from typing import Any

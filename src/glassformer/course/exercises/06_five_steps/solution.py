@@ -1,4 +1,4 @@
-"""The five steps, as a calculator would take them."""
+"""The five steps, as on a calculator."""
 
 import math
 

@@ -6,4 +6,4 @@ from glassformer.school.practice.cases import Case, Draw, blanks
 
 
 def cases(draw: Draw) -> Iterator[Case]:
-    yield from blanks("keys_turned", "scores", "weights", "out", digits=0)
+    yield from blanks("keys_transposed", "scores", "weights", "out", digits=0)

@@ -1,4 +1,4 @@
-"""Without dropout; with all weights dropped; and what became of each weight otherwise."""
+"""Without dropout; with all weights dropped; with some of them dropped."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -24,7 +24,7 @@ def nothing_left(m: Any, q: Tensor, k: Tensor, v: Tensor) -> Any:
     return m.attention(q, k, v, dropout=nn.Dropout(CERTAIN))
 
 
-def dropped(m: Any, q: Tensor, k: Tensor, v: Tensor) -> Any:
+def measure_dropout(m: Any, q: Tensor, k: Tensor, v: Tensor) -> Any:
     plain = v.expand(-1, q.shape[1], -1)
     out, weights = m.attention(q, k, v, nn.Dropout(P))
     whole_rows = "v" if ((out == 0).all(-1) == (out == 0).any(-1)).all() else "?"
@@ -38,4 +38,4 @@ def cases(draw: Draw) -> Iterator[Case]:
     yield from battery(draw, inputs, lambda m, q, k, v: m.attention(q, k, v), names=names)
     yield Case("everything", nothing_left, inputs(draw), names)
     seen = ("out / v", "0 · v", "P(0)", "weights / softmax", "eval: out / v")
-    yield Case("dropout", dropped, one_key(draw), seen)
+    yield Case("dropout", measure_dropout, one_key(draw), seen)

@@ -1,4 +1,4 @@
-"""Attention that returns its weights, and drops some of them on the way to the values."""
+"""Attention with dropout on the weights, which returns the weights before dropout."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The parameters by name, then everything that they lead to."""
+"""The parameters by name, then everything computed from them."""
 
 from collections.abc import Iterator
 from typing import Any

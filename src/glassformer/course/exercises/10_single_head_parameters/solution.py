@@ -1,4 +1,4 @@
-"""Self-attention with one head: every matrix and every product can be read off."""
+"""Self-attention with one head: every matrix and every product is visible."""
 
 import math
 

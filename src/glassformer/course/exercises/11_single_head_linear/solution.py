@@ -1,4 +1,4 @@
-"""Self-attention with one head, as one writes it day by day."""
+"""Self-attention with one head, as written in practice."""
 
 import math
 

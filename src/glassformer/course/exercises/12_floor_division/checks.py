@@ -1,4 +1,4 @@
-"""Numbers large enough that rounding shows, and their gradients, which rounding kills."""
+"""Scores large enough that rounding shows, and their gradients, which // does not have."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""The mask itself; attention with it; and that changed padding changes nothing."""
+"""The mask itself; attention with it; and padding whose content must not matter."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +18,7 @@ def inputs(draw: Draw) -> dict[str, Any]:
     }
 
 
-def changed_padding(m: Any, q: Tensor, k: Tensor, v: Tensor, other: Tensor, lengths: Tensor) -> Any:
+def change_padding(m: Any, q: Tensor, k: Tensor, v: Tensor, other: Tensor, lengths: Tensor) -> Any:
     mask = m.padding_mask(lengths, k.shape[1])
     real = m.attention(q, k, v, mask)[0]
     filled = m.attention(q, k.where(mask.mT, other), v, mask)[0]
@@ -43,7 +43,7 @@ def cases(draw: Draw) -> Iterator[Case]:
     D = draw.size()
     yield Case(
         "padding",
-        changed_padding,
+        change_padding,
         {
             "q": draw.normal(B, 3, D),
             "k": draw.normal(B, S, D),

@@ -1,4 +1,4 @@
-"""Who is real, and an attention that looks at nobody else."""
+"""A mask of the real tokens, and attention that ignores the rest."""
 
 import math
 
@@ -15,7 +15,7 @@ def padding_mask(lengths: Tensor, length: int) -> Tensor:
 def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """weights = softmax(q kᵀ / √D where mask is True, −∞ elsewhere); returns (out, weights)"""
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (B, L, S)
-    # Before softmax: exp(−∞) = 0, so a hidden key is missing from the denominator too.
+    # Before softmax: exp(−∞) = 0, so a masked key is missing from the denominator too.
     scores = scores.masked_fill(~mask, -math.inf)
     weights = scores.softmax(dim=-1)
     return weights @ v, weights

@@ -1,4 +1,4 @@
-"""The mask for several sizes; attention; and a changed future, which may change nothing before."""
+"""The mask for several sizes; attention; and a changed future, which must not change the past."""
 
 from collections.abc import Iterator
 from typing import Any

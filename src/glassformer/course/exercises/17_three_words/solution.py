@@ -1,4 +1,4 @@
-"""Row by row: hide what comes later, exp, divide by the sum."""
+"""Row by row: mask the later words, exponentiate, divide by the sum."""
 
 import math
 

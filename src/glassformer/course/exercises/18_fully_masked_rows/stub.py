@@ -2,5 +2,5 @@ import math
 
 
 def masked_attention(q, k, v, mask):
-    """A row of the mask without any True gives weights and output of zero."""
+    """A row without any True in the mask has zero weights and a zero output."""
     ...

@@ -1,4 +1,4 @@
-"""Without a mask and with masks of three shapes; dropout by what becomes of the weights."""
+"""Without a mask and with masks of three shapes; dropout is judged by its effect on the weights."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,10 +15,10 @@ def plain(draw: Draw) -> dict[str, Any]:
     return {"x": draw.normal(B, L, H * D), "dim": H * D, "n_heads": H}
 
 
-def masked(draw: Draw) -> dict[str, Any]:
+def inputs_with_mask(draw: Draw) -> dict[str, Any]:
     given = plain(draw)
     B, L, _ = given["x"].shape
-    rows = draw.choice([1, L])  # the same keys for all queries, as padding has it, or not
+    rows = draw.choice([1, L])  # the same keys for all queries, as for padding, or not
     return {**given, "mask": draw.mask(B, 1, rows, L)}
 
 
@@ -34,7 +34,7 @@ def nothing_left(m: Any, x: Tensor, n_heads: int, key: int) -> Any:
     return Draw(key).weights(m.MultiHead(x.shape[-1], n_heads, CERTAIN).double()).train()(x)
 
 
-def dropped(m: Any, x: Tensor, n_heads: int) -> Any:
+def measure_dropout(m: Any, x: Tensor, n_heads: int) -> Any:
     """One token, and layers that pass everything on: each head is its value times its weight."""
     model = m.MultiHead(x.shape[-1], n_heads, P).double()
     with torch.no_grad():
@@ -50,7 +50,7 @@ def cases(draw: Draw) -> Iterator[Case]:
     yield from battery(draw, plain, lambda model, x: model(x), build=build)
     yield from battery(
         draw,
-        masked,
+        inputs_with_mask,
         lambda model, x, mask: model(x, mask=mask),
         build=build,
         variants=("values", "gradient", "bfloat16", "batch"),
@@ -61,7 +61,7 @@ def cases(draw: Draw) -> Iterator[Case]:
     yield Case("causal", causal, {**given, "mask": triangle}, ("out",))
     yield Case("dropout", nothing_left, given, ("out",))
     alone = {"x": draw.normal(400, 1, H * D), "n_heads": H}
-    yield Case("dropout", dropped, alone, ("out / v", "P(0)", "eval: out / v"))
+    yield Case("dropout", measure_dropout, alone, ("out / v", "P(0)", "eval: out / v"))
     yield Case(
         "error",
         lambda m, dim, n_heads: raises(lambda: m.MultiHead(dim, n_heads)),

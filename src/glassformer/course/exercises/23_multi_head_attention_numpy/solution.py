@@ -16,4 +16,4 @@ def multi_head_attention(Q: np.ndarray, K: np.ndarray, V: np.ndarray, n_heads: i
     exps = np.exp(scores - scores.max(axis=-1, keepdims=True))
     weights = exps / exps.sum(axis=-1, keepdims=True)
     out = weights @ v  # (H, L, L) × (H, L, D) → (H, L, D)
-    return out.transpose(1, 0, 2).reshape(L, C)  # the way back, in the same order
+    return out.transpose(1, 0, 2).reshape(L, C)  # the same two steps, undone

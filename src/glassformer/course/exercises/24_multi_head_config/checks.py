@@ -12,7 +12,7 @@ from glassformer.school.practice.dropout import P, dropped_share, multiples
 
 
 class Softmaxes(TorchDispatchMode):
-    """Writes down in which dtypes softmax runs, or exp where it is written by hand."""
+    """Record the dtypes in which softmax runs, or exp where softmax is written by hand."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,13 +45,13 @@ def call(model: Any, q: Tensor, k: Tensor, v: Tensor) -> Any:
     return model(q, k, v)
 
 
-def made(m: Any, x: Tensor, n_heads: int, key: int, **options: Any) -> Any:
+def build_with_weights(m: Any, x: Tensor, n_heads: int, key: int, **options: Any) -> Any:
     model = m.MultiHeadAttention(x.shape[-1], n_heads, max_len=x.shape[1] + 1, **options)
     return Draw(key).weights(model.to(x.dtype)).eval()
 
 
 def future(m: Any, x: Tensor, changed: Tensor, place: int, n_heads: int, key: int) -> Any:
-    model = made(m, x, n_heads, key, causal=True)
+    model = build_with_weights(m, x, n_heads, key, causal=True)
     return (model(x, x, x) - model(changed, changed, changed))[:, :place]
 
 
@@ -64,17 +64,17 @@ def with_dropout(m: Any, x: Tensor, n_heads: int, out_weight: Tensor) -> Any:
     return model
 
 
-def dropped(m: Any, x: Tensor, n_heads: int) -> Any:
+def measure_weights_dropout(m: Any, x: Tensor, n_heads: int) -> Any:
     model = with_dropout(m, x, n_heads, torch.eye(x.shape[-1]))
     return multiples(model.train()(x, x, x), x), multiples(model.eval()(x, x, x), x)
 
 
-def dropped_at_the_end(m: Any, x: Tensor, n_heads: int, out_weight: Tensor) -> Any:
+def measure_out_dropout(m: Any, x: Tensor, n_heads: int, out_weight: Tensor) -> Any:
     return dropped_share(with_dropout(m, x, n_heads, out_weight).train()(x, x, x))
 
 
 def precision(m: Any, x: Tensor, n_heads: int, key: int) -> Any:
-    model = made(m, x, n_heads, key)
+    model = build_with_weights(m, x, n_heads, key)
     with Softmaxes() as softmaxes:
         model(x, x, x)
     return ", ".join(sorted(softmaxes.dtypes))
@@ -91,9 +91,9 @@ def cases(draw: Draw) -> Iterator[Case]:
     given = {"x": x, "n_heads": H, "key": draw.key()}
     yield Case("future", future, {**given, "changed": changed, "place": place}, ("difference",))
     alone = {"x": draw.normal(400, 1, H * D), "n_heads": H}
-    yield Case("dropout", dropped, alone, ("out / v", "eval: out / v"))
+    yield Case("dropout", measure_weights_dropout, alone, ("out / v", "eval: out / v"))
     mixing = {"out_weight": draw.normal(H * D, H * D)}
-    yield Case("dropout", dropped_at_the_end, alone | mixing, ("P(out = 0)",))
+    yield Case("dropout", measure_out_dropout, alone | mixing, ("P(out = 0)",))
     yield Case("precision", precision, {**given, "x": x.bfloat16()}, ("dtype",))
     wrong = {"dim": H * D + 1, "n_heads": H, "max_len": L}
     refused = lambda m, **sizes: raises(lambda: m.MultiHeadAttention(**sizes))  # noqa: E731

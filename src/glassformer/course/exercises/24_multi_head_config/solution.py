@@ -1,4 +1,4 @@
-"""Multi-head attention as language models carry it."""
+"""Multi-head attention as language models use it."""
 
 import math
 
@@ -28,7 +28,7 @@ class MultiHeadAttention(nn.Module):
         self.weights_dropout = nn.Dropout(dropout)
         self.out_dropout = nn.Dropout(dropout)
         hidden = torch.ones(max_len, max_len, dtype=torch.bool).triu(diagonal=1)
-        # Not persistent: a checkpoint need not carry what one line can make.
+        # Not persistent: a checkpoint need not store what one line can rebuild.
         self.register_buffer("hidden", hidden, persistent=False)
 
     def split(self, x: Tensor) -> Tensor:
@@ -41,7 +41,7 @@ class MultiHeadAttention(nn.Module):
         v = self.split(self.v_proj(v))
         scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (B, H, L, D) → (B, H, L, S)
         if self.causal:
-            # The queries are the last L of S places, so the square is cut from the bottom.
+            # The queries are the last L of S positions, so slice the bottom of the square.
             scores = scores.masked_fill(self.hidden[S - L : S, :S], -math.inf)
         # A long sum of exp needs more digits than bfloat16 has.
         weights = scores.softmax(dim=-1, dtype=torch.float32).to(v.dtype)

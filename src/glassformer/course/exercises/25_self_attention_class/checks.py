@@ -1,4 +1,4 @@
-"""First attend alone, then the whole."""
+"""First attend alone, then the whole class."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Self-attention with several heads, as interviews ask for it."""
+"""Self-attention with several heads, a common interview question."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""All sizes differ; then two agree at a time, which tells mistakes that raise apart."""
+"""All sizes differ; then two agree at a time, so that mistakes that raise can be distinguished."""
 
 from collections.abc import Iterator
 from typing import Any

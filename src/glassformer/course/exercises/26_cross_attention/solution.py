@@ -19,7 +19,7 @@ class CrossAttention(nn.Module):
         self.out_proj = nn.Linear(n_heads * value_dim, dim, bias=False)
 
     def split(self, x: Tensor) -> Tensor:
-        # Neither a length nor a width is named, so q, k and v may have their own.
+        # No length or width appears here, so q, k and v may each have their own.
         return x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
 
     def forward(self, x: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:

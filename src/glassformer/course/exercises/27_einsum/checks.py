@@ -27,7 +27,7 @@ def call(m: Any, **given: Tensor) -> Any:
 
 def cases(draw: Draw) -> Iterator[Case]:
     names = ("out", "weights")
-    # Not the battery's "batch": it would cut the heads of the matrices too.
+    # Not the battery's "batch": it would slice the heads of the matrices too.
     yield from battery(draw, inputs, call, names=names, skip=("batch",))
     given = inputs(draw)
     last = {**given, "x": given["x"][-1:], "context": given["context"][-1:]}

@@ -1,4 +1,4 @@
-"""Every line is a formula, and no dimension is ever moved."""
+"""Every line is a formula, and no dimension is ever transposed."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""L and S differ, and heads are never as many as they are wide."""
+"""L and S differ, and the number of heads never equals their width."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Each change of shape says what it does."""
+"""Each change of shape names its dimensions."""
 
 import math
 

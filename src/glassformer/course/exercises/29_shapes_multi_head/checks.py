@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from glassformer.school.practice.cases import Case, Draw, blanks
 
-SHAPES = ("projected", "split", "q", "keys_turned", "scores", "out_heads", "out")
+SHAPES = ("projected", "split", "q", "keys_transposed", "scores", "out_heads", "out")
 
 
 def cases(draw: Draw) -> Iterator[Case]:

@@ -13,7 +13,7 @@ split = tuple(y.shape)
 k = v = y = y.transpose(1, 2)
 q = tuple(y.shape)
 k = k.transpose(-2, -1)
-keys_turned = tuple(k.shape)
+keys_transposed = tuple(k.shape)
 y = y @ k
 scores = tuple(y.shape)
 y = y @ v

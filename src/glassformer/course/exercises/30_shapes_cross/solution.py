@@ -9,8 +9,8 @@ w_v = (X, H * E)
 w_o = (H * E, C)
 
 q = (B, H, L, D)
-k = (B, H, S, D)  # as wide as q: they meet in a dot product
-v = (B, H, S, E)  # as long as k: each key carries one value
+k = (B, H, S, D)  # as wide as q, for the dot product
+v = (B, H, S, E)  # as long as k: each key has one value
 
 scores = (B, H, L, S)
 out_heads = (B, H, L, E)

@@ -1,4 +1,4 @@
-"""Places between whole numbers, and far away ones."""
+"""Positions between integers, and large ones."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +16,7 @@ def call(m: Any, positions: Any, dim: int) -> Any:
 
 
 def cases(draw: Draw) -> Iterator[Case]:
-    # In bfloat16 a place such as 257 does not exist; the table is made in better, then rounded.
+    # bfloat16 cannot represent a position such as 257: compute in higher precision, then round.
     yield from battery(draw, inputs, call, names=("table",), skip=("bfloat16",))
     far = draw.integers(1000, 100_000, 5).double()
     yield Case("large", call, {"positions": far, "dim": 10}, ("table",))

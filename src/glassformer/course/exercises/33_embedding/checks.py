@@ -1,4 +1,4 @@
-"""Vocabulary and width differ, and token 0 is always there."""
+"""Vocabulary and width differ, and token 0 always occurs."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -11,7 +11,7 @@ class Embedding(nn.Module):
 
     def __init__(self, vocab_size: int, dim: int) -> None:
         super().__init__()
-        # Rows start with length about 1, so that out starts with numbers of size about 1.
+        # Rows start with norm about 1, so that the entries of out start with magnitude about 1.
         self.weight = nn.Parameter(torch.randn(vocab_size, dim) / math.sqrt(dim))
 
     def forward(self, tokens: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The usual, and each token without its neighbours."""
+"""The usual battery, and each token without its neighbours."""
 
 from collections.abc import Iterator
 from typing import Any

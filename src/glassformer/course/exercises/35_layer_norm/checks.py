@@ -1,4 +1,4 @@
-"""eps is large at times, so that its place shows; a token of equal numbers; two dimensions."""
+"""A large eps, so that its position shows; a token of equal numbers; two dimensions."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +15,7 @@ def inputs(draw: Draw) -> dict[str, Any]:
     return {"x": 2 + draw.normal(B, L, C), "dim": C, "eps": eps}
 
 
-def filled(m: Any, x: Tensor, key: int) -> Any:
+def run_with_weights(m: Any, x: Tensor, key: int) -> Any:
     return Draw(key).weights(m.LayerNorm(x.shape[-1]).double())(x)
 
 
@@ -35,5 +35,5 @@ def cases(draw: Draw) -> Iterator[Case]:
     yield Case("fresh", fresh, {"dim": C}, ("parameters",))
     x = draw.normal(B, L, C)
     x[:, 0] = torch.ones(C)
-    yield Case("constant", filled, {"x": x, "key": draw.key()}, ("out",))
-    yield Case("no_batch", filled, {"x": draw.normal(L, C), "key": draw.key()}, ("out",))
+    yield Case("constant", run_with_weights, {"x": x, "key": draw.key()}, ("out",))
+    yield Case("no_batch", run_with_weights, {"x": draw.normal(L, C), "key": draw.key()}, ("out",))

@@ -1,4 +1,4 @@
-"""A sublayer that bends and mixes, and one that adds nothing."""
+"""A nonlinear sublayer that mixes features, and one that adds nothing."""
 
 from collections.abc import Iterator
 from typing import Any

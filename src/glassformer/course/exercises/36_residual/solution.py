@@ -8,10 +8,10 @@ Layer = Callable[[Tensor], Tensor]
 
 
 def post_norm(x: Tensor, sublayer: Layer, norm: Layer) -> Tensor:
-    """Add, then normalise the sum."""
+    """Add, then normalize the sum."""
     return norm(x + sublayer(x))
 
 
 def pre_norm(x: Tensor, sublayer: Layer, norm: Layer) -> Tensor:
-    """Normalise what the sublayer reads, then add to x."""
+    """Normalize what the sublayer reads, then add to x."""
     return x + sublayer(norm(x))

@@ -1,8 +1,8 @@
 def post_norm(x, sublayer, norm):
-    """Add, then normalise the sum."""
+    """Add, then normalize the sum."""
     ...
 
 
 def pre_norm(x, sublayer, norm):
-    """Normalise what the sublayer reads, then add to x."""
+    """Normalize what the sublayer reads, then add to x."""
     ...

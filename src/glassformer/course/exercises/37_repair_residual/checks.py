@@ -1,4 +1,4 @@
-"""The usual; and a block whose layers add nothing, which must be the identity."""
+"""The usual battery; and a block whose layers add nothing, which must be the identity."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""A pre-norm block: what is added to is always x as it came in."""
+"""A pre-norm block: each sublayer adds to the unnormalized x."""
 
 import math
 
@@ -25,6 +25,6 @@ class Block(nn.Module):
         return self.down(self.up(x).relu())
 
     def forward(self, x: Tensor) -> Tensor:
-        # The norm's result is handed to the sublayer and never given the name x.
+        # The normalized x goes to the sublayer and is never assigned to x.
         x = x + self.attend(self.attention_norm(x))
         return x + self.feed_forward(self.feed_forward_norm(x))

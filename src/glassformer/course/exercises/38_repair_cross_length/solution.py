@@ -18,7 +18,7 @@ class CrossAttention(nn.Module):
 
     def forward(self, x: Tensor, context: Tensor) -> Tensor:
         B, L, C = x.shape
-        S = context.shape[1]  # the keys have a length of their own
+        S = context.shape[1]  # the keys have their own length
         q = self.q_proj(x).view(B, L, self.n_heads, self.head_dim).transpose(1, 2)
         k = self.k_proj(context).view(B, S, self.n_heads, self.head_dim).transpose(1, 2)
         v = self.v_proj(context).view(B, S, self.n_heads, self.head_dim).transpose(1, 2)

@@ -1,4 +1,4 @@
-"""Each function alone, then both together, then keys behind the mask that must not matter."""
+"""Each function alone, then both together, then masked keys that must not matter."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""The parts are made here: heads that can be masked, two linear layers, a dropout."""
+"""The sublayers are built here: heads that can be masked, two linear layers, a dropout."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -27,7 +27,7 @@ def inputs(draw: Draw) -> dict[str, Any]:
 
 
 def nothing_left(m: Any, x: Tensor, mask: Tensor, key: int, **sizes: int) -> Any:
-    """Whatever the parts give is dropped: x alone goes round them."""
+    """Dropout removes the sublayers' whole output: only the residual connection is left."""
     model = layer(m, **sizes, p=CERTAIN).double()
     return Draw(key).weights(model).train()(x, mask)
 

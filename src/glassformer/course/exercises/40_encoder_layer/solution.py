@@ -1,4 +1,4 @@
-"""An encoder layer as in the paper: two parts, each with a way round it and a norm."""
+"""An encoder layer as in the paper: two sublayers, each with a residual connection and a norm."""
 
 from torch import Tensor, nn
 
@@ -16,6 +16,6 @@ class EncoderLayer(nn.Module):
         self.dropout = dropout
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        # Dropout is on the branch alone: the way round it always stays whole.
+        # Dropout acts on the branch only: the residual connection stays intact.
         y = self.attention_norm(x + self.dropout(self.attention(x, x, mask)))  # (B, L, C)
         return self.feed_forward_norm(y + self.dropout(self.feed_forward(y)))  # (B, L, C)

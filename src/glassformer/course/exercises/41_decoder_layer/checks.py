@@ -1,4 +1,4 @@
-"""Two lengths, two masks; without masks; and of one length, where a mix-up would go unseen."""
+"""Two lengths and two masks; no masks; and equal lengths, where a mix-up would go unnoticed."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,10 +17,10 @@ def build(m: Any, dim: int, n_heads: int, hidden_dim: int) -> nn.Module:
 
 def inputs(draw: Draw) -> dict[str, Any]:
     B, L, S, D, F = draw.sizes(5)
-    return _given(draw, B, L, S, D, F)
+    return _draw_inputs(draw, B, L, S, D, F)
 
 
-def _given(draw: Draw, B: int, L: int, S: int, D: int, F: int) -> dict[str, Any]:
+def _draw_inputs(draw: Draw, B: int, L: int, S: int, D: int, F: int) -> dict[str, Any]:
     H = draw.choice([1, 2, 3])
     x, context = draw.normal(B, L, H * D), draw.normal(B, S, H * D)
     causal = torch.ones(L, L, dtype=torch.bool).tril().expand(B, L, L).clone()
@@ -30,10 +30,10 @@ def _given(draw: Draw, B: int, L: int, S: int, D: int, F: int) -> dict[str, Any]
 
 def square(draw: Draw) -> dict[str, Any]:
     B, L, D, F = draw.sizes(4, low=3)
-    return _given(draw, B, L, L, D, F)
+    return _draw_inputs(draw, B, L, L, D, F)
 
 
-def unmasked(draw: Draw) -> dict[str, Any]:
+def inputs_without_masks(draw: Draw) -> dict[str, Any]:
     given = inputs(draw)
     return {name: value for name, value in given.items() if "mask" not in name}
 
@@ -44,6 +44,6 @@ def call(model: Any, x: Tensor, context: Tensor, mask: Any = None, context_mask:
 
 def cases(draw: Draw) -> Iterator[Case]:
     yield from battery(draw, inputs, call, build=build, skip=("bfloat16",))
-    for name, given in (("unmasked", unmasked), ("square", square)):
+    for name, given in (("unmasked", inputs_without_masks), ("square", square)):
         for case in battery(draw, given, call, build=build, variants=("values",)):
             yield Case(name, case.call, case.inputs, case.names)

@@ -1,10 +1,10 @@
-"""A decoder layer as in the paper: look back, look across, think."""
+"""A decoder layer as in the paper: self-attention, cross-attention, feed-forward."""
 
 from torch import Tensor, nn
 
 
 class DecoderLayer(nn.Module):
-    """x → self-attention → attention to the context → feed-forward, each norm(x + part(x))"""
+    """x → self-attention → attention to the context → feed-forward, each norm(x + sublayer(x))"""
 
     def __init__(
         self, attention: nn.Module, cross: nn.Module, feed_forward: nn.Module, dim: int

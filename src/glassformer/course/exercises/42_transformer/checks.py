@@ -1,4 +1,4 @@
-"""Small parts; two layers on each side; sources with padding, drawn at two lengths and at one."""
+"""Small layers, two on each side; padded sources; lengths that differ and lengths that agree."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -69,7 +69,7 @@ def build(m: Any, dim: int, vocab_size: int) -> nn.Module:
     )
 
 
-def padded(draw: Draw, B: int, S: int, V: int) -> Tensor:
+def draw_padded_tokens(draw: Draw, B: int, S: int, V: int) -> Tensor:
     """Tokens, the last one or two of each row but the first being padding."""
     tokens = draw.integers(1, V, B, S)
     lengths = S - draw.integers(1, min(S - 1, 2) + 1, B)
@@ -80,7 +80,7 @@ def padded(draw: Draw, B: int, S: int, V: int) -> Tensor:
 def inputs(draw: Draw, square: bool = False) -> dict[str, Any]:
     B, L, S, C, V = draw.sizes(5, low=3, high=9)
     S = L if square else S
-    source, target = padded(draw, B, S, V), draw.integers(1, V, B, L)
+    source, target = draw_padded_tokens(draw, B, S, V), draw.integers(1, V, B, L)
     return {"source": source, "target": target, "dim": C, "vocab_size": V}
 
 

@@ -1,4 +1,4 @@
-"""Encoder and decoder, put together from their parts."""
+"""Encoder and decoder, assembled from their layers."""
 
 from collections.abc import Sequence
 

@@ -10,7 +10,7 @@ from glassformer.school.practice.cases import Case, Draw, battery
 
 
 def sentences(draw: Draw, B: int, N: int, V: int, pad: int) -> Tensor:
-    """Words that are no padding, then padding; the first row is full, the others end earlier."""
+    """Words, then padding; the first row is full, the others end earlier."""
     words = draw.integers(0, V - 1, B, N)
     words = words + (words >= pad)
     lengths = N - draw.integers(1, N, B)

@@ -1,11 +1,11 @@
-"""What the decoder reads, what it is to say, and how wrong it was."""
+"""What the decoder reads, what it should predict, and the loss."""
 
 import torch.nn.functional as F
 from torch import Tensor
 
 
 def shift(tokens: Tensor) -> tuple[Tensor, Tensor]:
-    """begin a b end → reads (begin a b), says (a b end)"""
+    """begin a b end → inputs (begin a b), targets (a b end)"""
     return tokens[:, :-1], tokens[:, 1:]  # (B, N) → (B, N − 1) twice
 
 

@@ -2,7 +2,7 @@ import torch.nn.functional as F
 
 
 def shift(tokens):
-    """begin a b end → reads (begin a b), says (a b end)"""
+    """begin a b end → inputs (begin a b), targets (a b end)"""
     ...
 
 

@@ -1,4 +1,4 @@
-"""Smoothing from a little to much, and logits so large that a logarithm of 0 would show."""
+"""Weak to strong smoothing, and logits so large that a logarithm of 0 would show."""
 
 from collections.abc import Iterator
 from typing import Any

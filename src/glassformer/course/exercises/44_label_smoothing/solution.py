@@ -1,4 +1,4 @@
-"""Cross-entropy against a target that leaves something to the others."""
+"""Cross-entropy against a smoothed target distribution."""
 
 from torch import Tensor
 

@@ -1,4 +1,4 @@
-"""Before, at and after the end of the warm-up; rates are small, so compared finely."""
+"""Before, at and after the end of the warm-up; rates are small, so the tolerance is tight."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""The learning rate of the paper: straight up, then down as 1 / √step."""
+"""The learning rate of the paper: linearly up, then down as 1 / √step."""
 
 
 def learning_rate(step: int, dim: int, warmup: int) -> float:

@@ -1,4 +1,4 @@
-"""A model that follows a script as long as it is given the script so far, and rambles otherwise."""
+"""A model that follows a script if it is given the script so far, and rambles otherwise."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +10,7 @@ from glassformer.school.practice.cases import Case, Draw
 
 
 class Scripted:
-    """Says script[b, i] after begin and the first i tokens of row b; source names the row."""
+    """Predicts script[b, i] after begin and the first i tokens of row b; source names the row."""
 
     def __init__(self, script: Tensor, begin: int, vocab_size: int) -> None:
         self.script, self.begin, self.vocab_size = script.tolist(), begin, vocab_size
@@ -29,7 +29,7 @@ class Scripted:
         n = len(tokens) - 1
         if tokens == [self.begin, *script[:n]] and n < len(script):
             return script[n]
-        step = 1 + sum(tokens[:-1]) % (self.vocab_size - 4)  # never the same token twice running
+        step = 1 + sum(tokens[:-1]) % (self.vocab_size - 4)  # never the same token twice in a row
         return 3 + (tokens[-1] - 3 + step) % (self.vocab_size - 3)
 
 
@@ -38,8 +38,8 @@ def call(m: Any, script: Tensor, source: Tensor, max_new: int, vocab_size: int) 
     return m.greedy(Scripted(script, begin, vocab_size), source, begin, end, pad, max_new)
 
 
-def drawn(draw: Draw, lengths: list[int], max_new: int) -> dict[str, Any]:
-    """Scripts of words, each with its end after so many; words next to each other differ."""
+def draw_scripts(draw: Draw, lengths: list[int], max_new: int) -> dict[str, Any]:
+    """Scripts of the given lengths, each with its end token; adjacent words differ."""
     B, N, V = len(lengths), max(lengths), 13
     words = 3 + (draw.integers(0, V - 3, B, 1) + draw.integers(1, V - 3, B, N).cumsum(1)) % (V - 3)
     for row, length in zip(words, lengths, strict=True):
@@ -51,8 +51,8 @@ def drawn(draw: Draw, lengths: list[int], max_new: int) -> dict[str, Any]:
 def cases(draw: Draw) -> Iterator[Case]:
     for _ in range(2):
         lengths = draw.sizes(4, low=3, high=9)
-        given = drawn(draw, lengths, max(lengths) + 3)
+        given = draw_scripts(draw, lengths, max(lengths) + 3)
         yield Case("ends", call, given, ("tokens",))
     lengths = draw.sizes(3, low=6, high=12)
-    yield Case("cut", call, drawn(draw, lengths, 4), ("tokens",))
-    yield Case("one", call, drawn(draw, [draw.size(3, 8)], 12), ("tokens",))
+    yield Case("cut", call, draw_scripts(draw, lengths, 4), ("tokens",))
+    yield Case("one", call, draw_scripts(draw, [draw.size(3, 8)], 12), ("tokens",))

@@ -1,4 +1,4 @@
-"""Always the likeliest token, until every sentence has ended."""
+"""The most likely token at each step, until every sentence has ended."""
 
 from collections.abc import Callable
 
@@ -14,12 +14,12 @@ def greedy(
     pad: int,
     max_new: int,
 ) -> Tensor:
-    """begin → the likeliest token → the likeliest token after that → … → end"""
+    """begin → the most likely token → the most likely token after that → … → end"""
     tokens = torch.full((len(source), 1), begin)  # (B, 1)
     finished = torch.zeros(len(source), dtype=torch.bool)
     for _ in range(max_new):
         logits = model(source, tokens)  # (B, L, V)
-        token = logits[:, -1].argmax(dim=-1)  # (B,): only the last position says something new
+        token = logits[:, -1].argmax(dim=-1)  # (B,): only the last prediction is new
         token = torch.where(finished, pad, token)
         tokens = torch.cat([tokens, token[:, None]], dim=1)
         finished = finished | (token == end)

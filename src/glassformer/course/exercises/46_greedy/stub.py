@@ -2,5 +2,5 @@ import torch
 
 
 def greedy(model, source, begin, end, pad, max_new):
-    """begin → the likeliest token → the likeliest token after that → … → end"""
+    """begin → the most likely token → the most likely token after that → … → end"""
     ...

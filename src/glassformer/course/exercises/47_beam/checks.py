@@ -1,4 +1,4 @@
-"""Models by a table: what comes next depends on the place and on the last two tokens."""
+"""Models from a table: the next token depends on the position and on the last two tokens."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +12,7 @@ TIMES = 25
 
 
 def search(m: Any, tables: Tensor, beams: int, max_new: int, length_penalty: float) -> Any:
-    """One search for each table; what seldom goes wrong shows in one of them."""
+    """One search per table; a rare mistake shows in at least one of them."""
     found = []
     for table in tables:
         rows = table.log_softmax(-1)
@@ -29,7 +29,7 @@ def search(m: Any, tables: Tensor, beams: int, max_new: int, length_penalty: flo
 
 def tables(draw: Draw) -> Tensor:
     numbers = draw.normal(TIMES, 7, V, V, scale=1.2)
-    numbers[..., BEGIN] -= 4  # seldom again
+    numbers[..., BEGIN] -= 4  # rarely generated again
     numbers[..., END] += 0.3
     return numbers
 

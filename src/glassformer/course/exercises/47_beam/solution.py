@@ -1,4 +1,4 @@
-"""Several sentences side by side; the best of all their continuations go on."""
+"""Several sentences side by side; the best of all their continuations survive."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ def beam_search(
     max_new: int,
     length_penalty: float,
 ) -> tuple[list[int], float]:
-    """The sentence with the highest total / length^length_penalty that was found"""
+    """The sentence with the highest total / length^length_penalty found by the search"""
     live: list[tuple[list[int], float]] = [([begin], 0.0)]
     finished: list[tuple[list[int], float]] = []
     for _ in range(max_new):
@@ -20,7 +20,7 @@ def beam_search(
             for tokens, total in live
             for token, log_p in enumerate(log_probs(tokens))
         ]
-        # One contest for all: the children of a good sentence may push out a weak one.
+        # All candidates compete: the successors of a good sentence may displace a weak one.
         best = sorted(candidates, key=lambda each: each[1], reverse=True)[:beams]
         finished += [each for each in best if each[0][-1] == end]
         live = [each for each in best if each[0][-1] != end]

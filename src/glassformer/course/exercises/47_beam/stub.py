@@ -1,3 +1,3 @@
 def beam_search(log_probs, begin, end, beams, max_new, length_penalty):
-    """The sentence with the highest total / length^length_penalty that was found"""
+    """The sentence with the highest total / length^length_penalty found by the search"""
     ...

@@ -1,4 +1,4 @@
-"""Each setting alone, then all together; logits as permutations of even steps, so none is near."""
+"""Each setting alone, then all together; logits are evenly spaced, so no two are close."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,8 +13,8 @@ def call(m: Any, logits: Tensor, temperature: float, top_k: int | None, top_p: f
     return m.probabilities(logits, temperature, top_k, top_p)
 
 
-def drawn(draw: Draw, B: int, V: int) -> Tensor:
-    """Rows without near equals, in random order, none of them sorted."""
+def draw_logits(draw: Draw, B: int, V: int) -> Tensor:
+    """Rows whose entries are well apart, in random order, none of them sorted."""
     steps = torch.arange(V, dtype=torch.float64) * 0.7 - 1.5
     order = draw.normal(B, V).argsort(-1)
     return steps[order] + 0.1 * draw.normal(B, V).clamp(-2, 2)
@@ -33,4 +33,4 @@ def cases(draw: Draw) -> Iterator[Case]:
     for name, temperature, top_k, top_p in settings:
         B, V = draw.size(4, 6), draw.size(7, 9)
         given = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
-        yield Case(name, call, {"logits": drawn(draw, B, V), **given}, ("probabilities",))
+        yield Case(name, call, {"logits": draw_logits(draw, B, V), **given}, ("probabilities",))

@@ -1,4 +1,4 @@
-"""The whole, cut into single tokens, cut into chunks, and the cache itself."""
+"""The whole sequence, single tokens, chunks, and the cache itself."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -22,7 +22,7 @@ def whole(model: Any, x: Tensor) -> Any:
     return model(x)[0]
 
 
-def cut(model: Any, x: Tensor, lengths: list[int]) -> tuple[Tensor, Any]:
+def run_in_chunks(model: Any, x: Tensor, lengths: list[int]) -> tuple[Tensor, Any]:
     outs, cache = [], None
     for part in x.split(lengths, dim=1):
         out, cache = model(part, cache)
@@ -31,15 +31,15 @@ def cut(model: Any, x: Tensor, lengths: list[int]) -> tuple[Tensor, Any]:
 
 
 def steps(model: Any, x: Tensor) -> Any:
-    return cut(model, x, [1] * x.shape[1])[0]
+    return run_in_chunks(model, x, [1] * x.shape[1])[0]
 
 
 def chunks(model: Any, x: Tensor) -> Any:
-    return cut(model, x, [2, x.shape[1] - 2])[0]
+    return run_in_chunks(model, x, [2, x.shape[1] - 2])[0]
 
 
-def cached(model: Any, x: Tensor) -> Any:
-    return cut(model, x, [1, 2, x.shape[1] - 3])[1]
+def read_cache(model: Any, x: Tensor) -> Any:
+    return run_in_chunks(model, x, [1, 2, x.shape[1] - 3])[1]
 
 
 def cases(draw: Draw) -> Iterator[Case]:
@@ -48,5 +48,5 @@ def cases(draw: Draw) -> Iterator[Case]:
     for name, call in (("steps", steps), ("chunks", chunks)):
         for case in battery(draw, inputs, call, build=build, variants=("values",)):
             yield Case(name, case.call, case.inputs, ("out",))
-    for case in battery(draw, inputs, cached, build=build, variants=("values",)):
+    for case in battery(draw, inputs, read_cache, build=build, variants=("values",)):
         yield Case("cache", case.call, case.inputs, ("k", "v"))

@@ -1,4 +1,4 @@
-"""Causal self-attention that remembers keys and values."""
+"""Causal self-attention with a key-value cache."""
 
 import math
 
@@ -20,10 +20,10 @@ class CachedAttention(nn.Module):
     def forward(self, x: Tensor, cache: Cache | None = None) -> tuple[Tensor, Cache]:
         q, k, v = self.q_proj(x), self.k_proj(x), self.v_proj(x)  # (B, L, C) each
         if cache is not None:
-            k = torch.cat([cache[0], k], dim=1)  # (B, S, C): the old ones come first
+            k = torch.cat([cache[0], k], dim=1)  # (B, S, C): old ones first
             v = torch.cat([cache[1], v], dim=1)
         L, S = q.shape[1], k.shape[1]
-        # Query i stands at key S − L + i: the diagonal moves right by the number of old tokens.
+        # Query i is at key S − L + i: the diagonal shifts right by the number of old tokens.
         mask = torch.ones(L, S, dtype=torch.bool, device=x.device).tril(S - L)
         scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (B, L, S)
         weights = scores.masked_fill(~mask, -torch.inf).softmax(dim=-1)

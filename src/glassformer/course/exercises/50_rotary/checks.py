@@ -1,4 +1,4 @@
-"""Values, positions far along, and that a shift of all positions changes no score."""
+"""Values, large positions, and scores that do not change if all positions shift."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -23,8 +23,8 @@ def call(m: Any, q: Tensor, k: Tensor, places: list[int], base: float) -> Any:
 
 def distance(m: Any, q: Tensor, k: Tensor, places: list[int], base: float) -> Tensor:
     def scores(shift: int) -> Tensor:
-        turned_q, turned_k = m.rotary(q, k, torch.tensor(places) + shift, base)
-        return turned_q @ turned_k.transpose(-2, -1)
+        rotated_q, rotated_k = m.rotary(q, k, torch.tensor(places) + shift, base)
+        return rotated_q @ rotated_k.transpose(-2, -1)
 
     return scores(0) - scores(11)
 

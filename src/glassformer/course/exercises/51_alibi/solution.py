@@ -1,4 +1,4 @@
-"""Far keys count less, in each head by another slope."""
+"""Distant keys count less; each head has its own slope."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""A query sees itself and what is shortly before it."""
+"""A query sees itself and the keys just before it."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""Blocks of different widths that come once; rising, falling, very large; how much is held."""
+"""Blocks of different widths, read once; rising, falling, very large; the memory in use."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -21,7 +21,7 @@ def largest(m: Any, scores: Tensor, widths: list[int]) -> str:
     return "≤ 2 × L × n" if mode.size <= 2 * len(scores) * max(widths) else "> 2 × L × n"
 
 
-def given(draw: Draw, scale: float = 1.0, slope: float = 0.0) -> dict[str, Any]:
+def draw_blocks(draw: Draw, scale: float = 1.0, slope: float = 0.0) -> dict[str, Any]:
     L, widths = draw.size(3, 6), draw.sizes(4, low=2, high=6)
     scores = draw.normal(L, sum(widths), scale=scale)
     return {"scores": scores + slope * torch.arange(sum(widths)), "widths": widths}
@@ -30,11 +30,11 @@ def given(draw: Draw, scale: float = 1.0, slope: float = 0.0) -> dict[str, Any]:
 def cases(draw: Draw) -> Iterator[Case]:
     names = ("top", "total")
     for _ in range(3):
-        yield Case("values", call, given(draw), names)
-    yield Case("rising", call, given(draw, slope=0.4), names)
-    yield Case("falling", call, given(draw, slope=-0.4), names)
-    yield Case("large", call, given(draw, scale=900.0), names)
-    float32 = given(draw)
+        yield Case("values", call, draw_blocks(draw), names)
+    yield Case("rising", call, draw_blocks(draw, slope=0.4), names)
+    yield Case("falling", call, draw_blocks(draw, slope=-0.4), names)
+    yield Case("large", call, draw_blocks(draw, scale=900.0), names)
+    float32 = draw_blocks(draw)
     yield Case("float32", call, {**float32, "scores": float32["scores"].float()}, names, 1e-3)
     many = {"scores": draw.normal(7, 40), "widths": [8] * 5}
     yield Case("whole", largest, many, ("numel",))

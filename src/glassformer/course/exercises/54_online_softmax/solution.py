@@ -11,7 +11,7 @@ def online_softmax(blocks: Iterable[Tensor]) -> tuple[Tensor, Tensor]:
     top, total = torch.tensor(-torch.inf), torch.tensor(0.0)
     for block in blocks:  # (L, n)
         new = torch.maximum(top, block.amax(dim=-1))  # (L,)
-        # What was counted against the old top is brought to the new one: one factor for all.
+        # The old sum is relative to the old top: one factor rescales all its terms.
         total = total * (top - new).exp() + (block - new[:, None]).exp().sum(dim=-1)
         top = new
     return top, total

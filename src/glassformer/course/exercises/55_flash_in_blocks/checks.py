@@ -1,4 +1,4 @@
-"""Blocks that fit and that do not; scores that would overflow; and no tensor of L × S."""
+"""Blocks that divide S and that do not; scores that would overflow; no tensor of L × S."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -38,7 +38,7 @@ def cases(draw: Draw) -> Iterator[Case]:
     large = inputs(draw)
     S, rising = large["k"].shape[1], large["k"].abs()
     rising = rising + 2000 * torch.arange(1, S + 1)[:, None]
-    for k in (rising, rising.flip(1)):  # the largest score comes last, then first
+    for k in (rising, rising.flip(1)):  # the largest score is last, then first
         yield Case("large", call, {**large, "q": large["q"].abs(), "k": k}, names)
     long = {"q": draw.normal(50, 4), "k": draw.normal(60, 4), "v": draw.normal(60, 3), "block": 8}
     yield Case("whole", largest, long, ("numel",))

@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def flash_attention(q: Tensor, k: Tensor, v: Tensor, block: int) -> tuple[Tensor, Tensor]:
-    """out = softmax(q kᵀ / √D) v and lse, with a block of keys at a time"""
+    """out = softmax(q kᵀ / √D) v and lse, one block of keys at a time"""
     top = torch.full_like(q[..., 0], -torch.inf)  # (..., L)
     total = torch.zeros_like(top)
     out = q.new_zeros(*q.shape[:-1], v.shape[-1])  # (..., L, E)

@@ -4,5 +4,5 @@ import torch
 
 
 def flash_attention(q, k, v, block):
-    """out = softmax(q kᵀ / √D) v and lse, with a block of keys at a time"""
+    """out = softmax(q kᵀ / √D) v and lse, one block of keys at a time"""
     ...

@@ -1,4 +1,4 @@
-"""Several cells of random attention, of huge scores, and of a row too long to be made."""
+"""Several cells of random attention, of huge scores, and of a row too long to compute."""
 
 import math
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from glassformer.school.practice.cases import Case, Draw
 from glassformer.school.practice.example_modules import Largest
 
 
-def drawn(draw: Draw, scale: float = 1.0, n_keys: int = 0) -> dict[str, Any]:
+def draw_inputs(draw: Draw, scale: float = 1.0, n_keys: int = 0) -> dict[str, Any]:
     B, H, L, S, D = draw.sizes(5)
     q, k = draw.normal(B, H, L, D, scale=scale), draw.normal(B, H, n_keys or S, D, scale=scale)
     lse = (q @ k.transpose(-2, -1) / math.sqrt(D)).logsumexp(-1)
@@ -39,7 +39,7 @@ def _highest(q: Tensor, k: Tensor) -> list[list[int]]:
 
 def cases(draw: Draw) -> Iterator[Case]:
     for _ in range(3):
-        yield Case("values", call, drawn(draw), ("weights",))
-    large = drawn(draw, scale=60.0)
+        yield Case("values", call, draw_inputs(draw), ("weights",))
+    large = draw_inputs(draw, scale=60.0)
     yield Case("large", call, {**large, "cells": _highest(large["q"], large["k"])}, ("weights",))
-    yield Case("small", largest, drawn(draw, n_keys=50), ("numel",))
+    yield Case("small", largest, draw_inputs(draw, n_keys=50), ("numel",))

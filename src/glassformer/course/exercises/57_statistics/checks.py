@@ -1,4 +1,4 @@
-"""Chunks that fit and that do not; weights that vanish; and no tensor of L × S."""
+"""Chunks that divide L and that do not; weights that vanish; no tensor of L × S."""
 
 from collections.abc import Iterator
 from typing import Any

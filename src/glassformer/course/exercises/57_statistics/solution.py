@@ -1,4 +1,4 @@
-"""What attention does, a chunk of queries at a time."""
+"""Statistics of attention, one chunk of queries at a time."""
 
 import math
 

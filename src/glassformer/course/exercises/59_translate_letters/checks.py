@@ -1,4 +1,4 @@
-"""Loss, writing and the first steps by value; then real training, tried on words never seen."""
+"""Loss, decoding and the first steps by value; then real training, tested on unseen words."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -47,7 +47,7 @@ class Letters(nn.Module):
         return self.head(self.across(x, context))
 
 
-def made(key: int) -> nn.Module:
+def build_model(key: int) -> nn.Module:
     model = fill(Letters().double(), key)
     with torch.no_grad():
         for name in ("source_table", "target_table"):  # every letter must make a difference
@@ -56,15 +56,15 @@ def made(key: int) -> nn.Module:
 
 
 def loss(m: Any, words: Tensor, key: int) -> Any:
-    return m.loss(made(key), words, words.flip(1), BEGIN)
+    return m.loss(build_model(key), words, words.flip(1), BEGIN)
 
 
 def write(m: Any, words: Tensor, key: int) -> Any:
-    return m.write(made(key), words, BEGIN, LENGTH)
+    return m.write(build_model(key), words, BEGIN, LENGTH)
 
 
 def steps(m: Any, words: Tensor, key: int) -> Any:
-    return m.train(made(key), words, words.flip(1), BEGIN, 5, 1e-3)
+    return m.train(build_model(key), words, words.flip(1), BEGIN, 5, 1e-3)
 
 
 def letters(m: Any, words: Tensor, unseen: Tensor) -> str:
@@ -76,11 +76,11 @@ def letters(m: Any, words: Tensor, unseen: Tensor) -> str:
 
 
 def cases(draw: Draw) -> Iterator[Case]:
-    # Three models write: one may happen to repeat itself, whatever it is given.
+    # Three models write: one alone may repeat itself, whatever its input.
     for name, call in (("loss", loss), *[("write", write)] * 3, ("steps", steps)):
         words = draw.integers(1, VOCAB, draw.size(20, 29), LENGTH)
         yield Case(name, call, {"words": words, "key": draw.key()}, (name,))
-    words = torch.cartesian_prod(*[torch.arange(1, VOCAB)] * LENGTH)  # all that there are
+    words = torch.cartesian_prod(*[torch.arange(1, VOCAB)] * LENGTH)  # every possible word
     words = words[draw.normal(len(words)).argsort()]
     known, unseen = words[:N_WORDS], words[N_WORDS : N_WORDS + 100]
     yield Case("letters", letters, {"words": known, "unseen": unseen}, ("right",))

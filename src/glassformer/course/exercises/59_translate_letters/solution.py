@@ -1,4 +1,4 @@
-"""How a Transformer learns, and how it writes."""
+"""How a Transformer is trained, and how it writes."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ Model = Callable[[Tensor, Tensor], Tensor]
 
 
 def loss(model: Model, source: Tensor, target: Tensor, begin: int) -> Tensor:
-    """Reads begin and the target without its last letter; is to say the target"""
+    """Reads begin and the target without its last letter; predicts the target"""
     inputs = torch.cat([torch.full((len(target), 1), begin), target[:, :-1]], dim=1)
     logits = model(source, inputs)  # (B, L, V)
     return F.cross_entropy(logits.flatten(0, 1), target.flatten())
@@ -24,7 +24,7 @@ def train(
     losses = []
     for _ in range(steps):
         now = loss(model, source, target, begin)
-        optimizer.zero_grad()  # else the gradients of all steps would add up
+        optimizer.zero_grad()  # otherwise the gradients of all steps add up
         now.backward()
         optimizer.step()
         losses.append(now.item())
@@ -33,7 +33,7 @@ def train(
 
 @torch.no_grad()
 def write(model: Model, source: Tensor, begin: int, length: int) -> Tensor:
-    """begin → the likeliest letter → the likeliest after that → …"""
+    """begin → the most likely letter → the most likely letter after that → …"""
     tokens = torch.full((len(source), 1), begin)
     for _ in range(length):
         token = model(source, tokens)[:, -1].argmax(dim=-1)  # (B,)

@@ -3,7 +3,7 @@ import torch.nn.functional as F
 
 
 def loss(model, source, target, begin):
-    """Reads begin and the target without its last letter; is to say the target"""
+    """Reads begin and the target without its last letter; predicts the target"""
     ...
 
 
@@ -13,5 +13,5 @@ def train(model, source, target, begin, steps, lr):
 
 
 def write(model, source, begin, length):
-    """begin → the likeliest letter → the likeliest after that → …"""
+    """begin → the most likely letter → the most likely letter after that → …"""
     ...

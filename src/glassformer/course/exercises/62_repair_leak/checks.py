@@ -50,7 +50,7 @@ def build(m: Any, dim: int, vocab_size: int) -> nn.Module:
     return m.TranslationLoss(Model(dim, vocab_size), PAD)
 
 
-def padded(draw: Draw, B: int, S: int, V: int) -> Tensor:
+def draw_padded_tokens(draw: Draw, B: int, S: int, V: int) -> Tensor:
     """Tokens, the last one or two of each row but the first being padding."""
     tokens = draw.integers(1, V, B, S)
     lengths = S - draw.integers(1, 3, B)
@@ -61,7 +61,7 @@ def padded(draw: Draw, B: int, S: int, V: int) -> Tensor:
 def inputs(draw: Draw, square: bool = False) -> dict[str, Any]:
     B, N, S, C, V = draw.sizes(5, low=4, high=9)
     S = N - 1 if square else S
-    source, target = padded(draw, B, S, V), padded(draw, B, N, V)
+    source, target = draw_padded_tokens(draw, B, S, V), draw_padded_tokens(draw, B, N, V)
     return {"source": source, "target": target, "dim": C, "vocab_size": V}
 
 
@@ -81,7 +81,7 @@ def another(model: Any, source: Tensor, target: Tensor, other: Tensor) -> Tensor
     return model.logits(source, target) - model.logits(other, target)
 
 
-def exchanged(draw: Draw) -> dict[str, Any]:
+def inputs_with_other_source(draw: Draw) -> dict[str, Any]:
     given = inputs(draw)
     return {**given, "other": given["source"].flip(0).roll(1, 1)}
 
@@ -90,7 +90,7 @@ def cases(draw: Draw) -> Iterator[Case]:
     call = lambda model, source, target: model(source, target)  # noqa: E731
     for case in battery(draw, changing, future, build=build, variants=("values",)):
         yield Case("future", case.call, case.inputs, ("difference",))
-    for case in battery(draw, exchanged, another, build=build, variants=("values",)):
+    for case in battery(draw, inputs_with_other_source, another, build=build, variants=("values",)):
         yield Case("source", case.call, case.inputs, ("difference",))
     kinds = ("values", "gradient")
     yield from battery(draw, inputs, call, names=("loss",), build=build, variants=kinds)

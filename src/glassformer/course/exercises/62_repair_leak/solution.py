@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 
 class TranslationLoss(nn.Module):
-    """−log p(next target token | source, target so far), mean over all that is no padding"""
+    """−log p(next target token | source, target so far), mean over all targets except padding"""
 
     def __init__(self, model: Any, pad: int) -> None:
         super().__init__()

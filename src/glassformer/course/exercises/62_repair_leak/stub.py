@@ -4,7 +4,7 @@ from torch import nn
 
 
 class TranslationLoss(nn.Module):
-    """−log p(next target token | source, target so far), mean over all that is no padding"""
+    """−log p(next target token | source, target so far), mean over all targets except padding"""
 
     def __init__(self, model, pad):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Narrow vectors and a large eps, so that both can be seen."""
+"""Narrow vectors and a large eps, so that both make a visible difference."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Layer norm with the variance of the numbers that are there."""
+"""Layer normalization with the population variance."""
 
 import torch
 from torch import Tensor, nn
@@ -15,5 +15,5 @@ class LayerNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         mean = x.mean(dim=-1, keepdim=True)
-        variance = x.var(dim=-1, keepdim=True, correction=0)  # divided by C, not by C − 1
+        variance = x.var(dim=-1, keepdim=True, correction=0)  # divides by C, not by C − 1
         return (x - mean) / (variance + self.eps).sqrt() * self.weight + self.bias

@@ -1,4 +1,4 @@
-"""Multiplications of one step, counted while they are made."""
+"""The multiplications of one step, counted as they run."""
 
 import torch
 from torch import Tensor, nn
@@ -8,14 +8,14 @@ dim = 32
 
 
 def step(layers: nn.ModuleList, new: Tensor, old: Tensor) -> None:
-    """Attention of the new tokens; keys and values of the old ones are there already."""
+    """Attention of the new tokens; the keys and values of the old ones are given."""
     q, k, v = (layer(new) for layer in layers)
     weights = (q @ torch.cat([old, k]).T).softmax(dim=-1)
     _ = weights @ torch.cat([old, v])
 
 
 def cost(n_new: int, n_old: int) -> int:
-    """Multiplications of a step, on tensors without numbers"""
+    """Multiplications of a step, counted on the meta device"""
     layers = nn.ModuleList(nn.Linear(dim, dim, bias=False, device="meta") for _ in range(3))
     new, old = (torch.empty(n, dim, device="meta") for n in (n_new, n_old))
     with FlopCounterMode(display=False) as counter:

@@ -1,4 +1,4 @@
-"""How much of a gradient passes softmax, by the width; without and with the scale."""
+"""How much of a gradient passes through softmax, by width; without and with scaling."""
 
 import math
 
