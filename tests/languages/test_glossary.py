@@ -1,8 +1,10 @@
 """The glossary, and every text in both languages held against it."""
 
 import json
+import re
 import tomllib
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
@@ -33,6 +35,27 @@ def experiment_texts(code):
             yield from flat(tomllib.loads(file.read_text("utf-8"))[code], (file.name,))
 
 
+def in_language(code, table, path=()):
+    """The texts under a language's code in a nested table, each with its path."""
+    pairs = table.items() if isinstance(table, dict) else enumerate(table)
+    for name, value in pairs:
+        if name == code and isinstance(value, str):
+            yield ".".join(map(str, path)), value
+        elif isinstance(value, dict | list):
+            yield from in_language(code, value, (*path, name))
+
+
+def course_texts(code):
+    """Chapters without their code, tasks, questions and what is said of known mistakes."""
+    course = Path(str(files("glassformer.course")))
+    for file in [*course.glob(f"chapters/{code}/*.md"), *course.glob(f"exercises/*/{code}.md")]:
+        prose = re.sub(r"```.*?```", "", file.read_text("utf-8"), flags=re.DOTALL)
+        yield str(file.relative_to(course)), prose
+    for file in [*course.glob("questions/*.toml"), *course.glob("exercises/*/*.toml")]:
+        for name, text in in_language(code, tomllib.loads(file.read_text("utf-8"))):
+            yield f"{file.relative_to(course)}: {name}", text
+
+
 TEXTS = {code: catalogue(code) | dict(experiment_texts(code)) for code in CODES}
 
 
@@ -60,6 +83,12 @@ def test_the_chinese_texts_use_the_translations_of_the_glossary():
 
 def test_no_text_uses_a_word_to_avoid():
     assert avoided(TEXTS) == {}
+
+
+def test_the_course_uses_no_word_to_avoid():
+    course = {code: dict(course_texts(code)) for code in CODES}
+    assert len(course["en"]) == len(course["zh"]) > 800  # so that no folder is passed over
+    assert avoided(course) == {}
 
 
 def test_another_translation_is_found():
