@@ -20,7 +20,7 @@ def one_key(draw: Draw) -> dict[str, Any]:
     return {"q": draw.normal(400, L, D), "k": draw.normal(400, 1, D), "v": draw.normal(400, 1, E)}
 
 
-def nothing_left(m: Any, q: Tensor, k: Tensor, v: Tensor) -> Any:
+def drop_everything(m: Any, q: Tensor, k: Tensor, v: Tensor) -> Any:
     return m.attention(q, k, v, dropout=nn.Dropout(CERTAIN))
 
 
@@ -36,6 +36,6 @@ def measure_dropout(m: Any, q: Tensor, k: Tensor, v: Tensor) -> Any:
 def cases(draw: Draw) -> Iterator[Case]:
     names = ("out", "weights")
     yield from battery(draw, inputs, lambda m, q, k, v: m.attention(q, k, v), names=names)
-    yield Case("everything", nothing_left, inputs(draw), names)
+    yield Case("everything", drop_everything, inputs(draw), names)
     seen = ("out / v", "0 · v", "P(0)", "weights / softmax", "eval: out / v")
     yield Case("dropout", measure_dropout, one_key(draw), seen)

@@ -14,7 +14,7 @@ def inputs(draw: Draw) -> dict[str, Any]:
     return {"q": draw.normal(B, L, D), "k": draw.normal(B, S, D), "v": draw.normal(B, S, E)}
 
 
-def future(m: Any, x: Tensor, changed: Tensor, place: int) -> Any:
+def change_future(m: Any, x: Tensor, changed: Tensor, place: int) -> Any:
     before = m.causal_attention(x, x, x)[:, :place]
     return before - m.causal_attention(changed, changed, changed)[:, :place]
 
@@ -33,4 +33,4 @@ def cases(draw: Draw) -> Iterator[Case]:
     changed = x.clone()
     changed[:, place:] = draw.normal(B, L - place, D)
     given = {"x": x, "changed": changed, "place": place}
-    yield Case("future", future, given, ("difference",))
+    yield Case("future", change_future, given, ("difference",))

@@ -13,7 +13,7 @@ def inputs(draw: Draw) -> dict[str, Any]:
     return {"scores": draw.normal(B, L, L)}
 
 
-def future(m: Any, scores: Tensor, changed: Tensor, place: int) -> Any:
+def change_future(m: Any, scores: Tensor, changed: Tensor, place: int) -> Any:
     before = m.causal_weights(scores)[:place, :place]
     return before - m.causal_weights(changed)[:place, :place]
 
@@ -27,4 +27,4 @@ def cases(draw: Draw) -> Iterator[Case]:
     changed = scores.clone()
     changed[:, place:] = draw.normal(L, L - place)
     given = {"scores": scores, "changed": changed, "place": place}
-    yield Case("future", future, given, ("difference",))
+    yield Case("future", change_future, given, ("difference",))

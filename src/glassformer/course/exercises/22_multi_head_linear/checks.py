@@ -30,7 +30,7 @@ def causal(m: Any, x: Tensor, n_heads: int, mask: Tensor, key: int) -> Any:
     return Draw(key).weights(m.MultiHead(x.shape[-1], n_heads).double()).eval()(x, mask)
 
 
-def nothing_left(m: Any, x: Tensor, n_heads: int, key: int) -> Any:
+def drop_everything(m: Any, x: Tensor, n_heads: int, key: int) -> Any:
     return Draw(key).weights(m.MultiHead(x.shape[-1], n_heads, CERTAIN).double()).train()(x)
 
 
@@ -59,7 +59,7 @@ def cases(draw: Draw) -> Iterator[Case]:
     given = {"x": draw.normal(B, L, H * D), "n_heads": H, "key": draw.key()}
     triangle = torch.ones(L, L, dtype=torch.bool).tril()
     yield Case("causal", causal, {**given, "mask": triangle}, ("out",))
-    yield Case("dropout", nothing_left, given, ("out",))
+    yield Case("dropout", drop_everything, given, ("out",))
     alone = {"x": draw.normal(400, 1, H * D), "n_heads": H}
     yield Case("dropout", measure_dropout, alone, ("out / v", "P(0)", "eval: out / v"))
     yield Case(

@@ -50,7 +50,7 @@ def build_with_weights(m: Any, x: Tensor, n_heads: int, key: int, **options: Any
     return Draw(key).weights(model.to(x.dtype)).eval()
 
 
-def future(m: Any, x: Tensor, changed: Tensor, place: int, n_heads: int, key: int) -> Any:
+def change_future(m: Any, x: Tensor, changed: Tensor, place: int, n_heads: int, key: int) -> Any:
     model = build_with_weights(m, x, n_heads, key, causal=True)
     return (model(x, x, x) - model(changed, changed, changed))[:, :place]
 
@@ -73,7 +73,7 @@ def measure_out_dropout(m: Any, x: Tensor, n_heads: int, out_weight: Tensor) -> 
     return dropped_share(with_dropout(m, x, n_heads, out_weight).train()(x, x, x))
 
 
-def precision(m: Any, x: Tensor, n_heads: int, key: int) -> Any:
+def record_softmax_dtypes(m: Any, x: Tensor, n_heads: int, key: int) -> Any:
     model = build_with_weights(m, x, n_heads, key)
     with Softmaxes() as softmaxes:
         model(x, x, x)
@@ -89,12 +89,14 @@ def cases(draw: Draw) -> Iterator[Case]:
     x, place = draw.normal(B, L, H * D), L // 2
     changed = torch.cat([x[:, :place], draw.normal(B, L - place, H * D)], dim=1)
     given = {"x": x, "n_heads": H, "key": draw.key()}
-    yield Case("future", future, {**given, "changed": changed, "place": place}, ("difference",))
+    yield Case(
+        "future", change_future, {**given, "changed": changed, "place": place}, ("difference",)
+    )
     alone = {"x": draw.normal(400, 1, H * D), "n_heads": H}
     yield Case("dropout", measure_weights_dropout, alone, ("out / v", "eval: out / v"))
     mixing = {"out_weight": draw.normal(H * D, H * D)}
     yield Case("dropout", measure_out_dropout, alone | mixing, ("P(out = 0)",))
-    yield Case("precision", precision, {**given, "x": x.bfloat16()}, ("dtype",))
+    yield Case("precision", record_softmax_dtypes, {**given, "x": x.bfloat16()}, ("dtype",))
     wrong = {"dim": H * D + 1, "n_heads": H, "max_len": L}
     refused = lambda m, **sizes: raises(lambda: m.MultiHeadAttention(**sizes))  # noqa: E731
     yield Case("error", refused, wrong, ("raises",))

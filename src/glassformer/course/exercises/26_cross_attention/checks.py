@@ -24,7 +24,7 @@ def build(m: Any, **sizes: int) -> Any:
     return m.CrossAttention(*(sizes[name] for name in SIZES))
 
 
-def whole(m: Any, x: Tensor, context: Tensor, key: int, **sizes: int) -> Any:
+def run_whole(m: Any, x: Tensor, context: Tensor, key: int, **sizes: int) -> Any:
     return Draw(key).weights(build(m, **sizes).double())(x, context)
 
 
@@ -39,4 +39,4 @@ def cases(draw: Draw) -> Iterator[Case]:
         ("same_dim", {"dim": True}),
         ("same_dim", {"dim": True, "length": True}),
     ):
-        yield Case(case, whole, {**inputs(draw, **same), "key": draw.key()}, names)
+        yield Case(case, run_whole, {**inputs(draw, **same), "key": draw.key()}, names)

@@ -13,7 +13,7 @@ def inputs(draw: Draw) -> dict[str, Any]:
     return {"x": draw.normal(B, L, C), "dim": C, "hidden_dim": draw.size(9, 13)}
 
 
-def alone(m: Any, x: Tensor, dim: int, hidden_dim: int, key: int) -> Any:
+def run_last_token(m: Any, x: Tensor, dim: int, hidden_dim: int, key: int) -> Any:
     model = Draw(key).weights(m.FeedForward(dim, hidden_dim).double())
     return model(x[:, -1:])
 
@@ -25,4 +25,4 @@ def cases(draw: Draw) -> Iterator[Case]:
         lambda model, x: model(x),
         build=lambda m, dim, hidden_dim: m.FeedForward(dim, hidden_dim),
     )
-    yield Case("alone", alone, {**inputs(draw), "key": draw.key()}, ("out",))
+    yield Case("alone", run_last_token, {**inputs(draw), "key": draw.key()}, ("out",))

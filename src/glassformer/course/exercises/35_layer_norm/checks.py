@@ -19,7 +19,7 @@ def run_with_weights(m: Any, x: Tensor, key: int) -> Any:
     return Draw(key).weights(m.LayerNorm(x.shape[-1]).double())(x)
 
 
-def fresh(m: Any, dim: int) -> Any:
+def read_initial_parameters(m: Any, dim: int) -> Any:
     model = m.LayerNorm(dim)
     return {name: p.detach() for name, p in model.named_parameters()}
 
@@ -32,7 +32,7 @@ def cases(draw: Draw) -> Iterator[Case]:
         build=lambda m, dim, eps: m.LayerNorm(dim, eps=eps),
     )
     B, L, C = draw.sizes(3, low=3)
-    yield Case("fresh", fresh, {"dim": C}, ("parameters",))
+    yield Case("fresh", read_initial_parameters, {"dim": C}, ("parameters",))
     x = draw.normal(B, L, C)
     x[:, 0] = torch.ones(C)
     yield Case("constant", run_with_weights, {"x": x, "key": draw.key()}, ("out",))

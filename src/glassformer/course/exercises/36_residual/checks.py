@@ -22,15 +22,15 @@ def inputs(draw: Draw) -> dict[str, Any]:
     return {"x": 1 + 2 * draw.normal(B, L, C)}
 
 
-def both(m: Any, x: Tensor) -> Any:
+def call_both(m: Any, x: Tensor) -> Any:
     return m.post_norm(x, sublayer, norm), m.pre_norm(x, sublayer, norm)
 
 
-def nothing(m: Any, x: Tensor) -> Any:
+def add_nothing(m: Any, x: Tensor) -> Any:
     return m.post_norm(x, lambda y: 0 * y, norm), m.pre_norm(x, lambda y: 0 * y, norm)
 
 
 def cases(draw: Draw) -> Iterator[Case]:
     names = ("post_norm", "pre_norm")
-    yield from battery(draw, inputs, both, names=names)
-    yield Case("nothing", nothing, inputs(draw), names)
+    yield from battery(draw, inputs, call_both, names=names)
+    yield Case("nothing", add_nothing, inputs(draw), names)

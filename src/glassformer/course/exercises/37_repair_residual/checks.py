@@ -14,7 +14,7 @@ def inputs(draw: Draw) -> dict[str, Any]:
     return {"x": 1 + 2 * draw.normal(B, L, C), "dim": C, "hidden_dim": draw.size(9, 13)}
 
 
-def nothing(m: Any, x: Tensor, dim: int, hidden_dim: int, key: int) -> Any:
+def add_nothing(m: Any, x: Tensor, dim: int, hidden_dim: int, key: int) -> Any:
     model = Draw(key).weights(m.Block(dim, hidden_dim).double())
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -24,7 +24,7 @@ def nothing(m: Any, x: Tensor, dim: int, hidden_dim: int, key: int) -> Any:
 
 
 def cases(draw: Draw) -> Iterator[Case]:
-    yield Case("nothing", nothing, {**inputs(draw), "key": draw.key()}, ("out",))
+    yield Case("nothing", add_nothing, {**inputs(draw), "key": draw.key()}, ("out",))
     yield from battery(
         draw,
         inputs,

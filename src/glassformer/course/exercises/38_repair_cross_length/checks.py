@@ -15,14 +15,14 @@ def inputs(draw: Draw, extra: int | None = None) -> dict[str, Any]:
     return {"x": x, "context": context, "dim": H * D, "n_heads": H}
 
 
-def whole(m: Any, x: Tensor, context: Tensor, dim: int, n_heads: int, key: int) -> Any:
+def run_whole(m: Any, x: Tensor, context: Tensor, dim: int, n_heads: int, key: int) -> Any:
     return Draw(key).weights(m.CrossAttention(dim, n_heads).double())(x, context)
 
 
 def cases(draw: Draw) -> Iterator[Case]:
-    yield Case("same_length", whole, {**inputs(draw, 0), "key": draw.key()}, ("out",))
+    yield Case("same_length", run_whole, {**inputs(draw, 0), "key": draw.key()}, ("out",))
     for extra in (3, -1):
-        yield Case("lengths", whole, {**inputs(draw, extra), "key": draw.key()}, ("out",))
+        yield Case("lengths", run_whole, {**inputs(draw, extra), "key": draw.key()}, ("out",))
     yield from battery(
         draw,
         inputs,

@@ -20,7 +20,7 @@ def inputs(draw: Draw) -> dict[str, Tensor]:
     return {**given, "mask": draw.mask(B, L, S)}
 
 
-def together(m: Any, q: Tensor, k: Tensor, v: Tensor, lengths: Tensor) -> Any:
+def attend_with_padding_mask(m: Any, q: Tensor, k: Tensor, v: Tensor, lengths: Tensor) -> Any:
     return m.attention(q, k, v, m.padding_mask(lengths, k.shape[1]))
 
 
@@ -42,5 +42,5 @@ def cases(draw: Draw) -> Iterator[Case]:
         {"lengths": lengths, "S": S},
         ("mask",),
     )
-    yield Case("together", together, {**given, "lengths": lengths}, ("out",))
+    yield Case("together", attend_with_padding_mask, {**given, "lengths": lengths}, ("out",))
     yield Case("padding", padding, {**given, "lengths": lengths}, ("difference",))

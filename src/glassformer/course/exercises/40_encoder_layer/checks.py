@@ -26,7 +26,7 @@ def inputs(draw: Draw) -> dict[str, Any]:
     return {"x": draw.normal(B, L, H * D), "mask": draw.mask(B, 1, L), **sizes}
 
 
-def nothing_left(m: Any, x: Tensor, mask: Tensor, key: int, **sizes: int) -> Any:
+def drop_everything(m: Any, x: Tensor, mask: Tensor, key: int, **sizes: int) -> Any:
     """Dropout removes the sublayers' whole output: only the residual connection is left."""
     model = layer(m, **sizes, p=CERTAIN).double()
     return Draw(key).weights(model).train()(x, mask)
@@ -36,4 +36,4 @@ def cases(draw: Draw) -> Iterator[Case]:
     call = lambda model, x, mask: model(x, mask)  # noqa: E731
     yield from battery(draw, inputs, call, build=build, skip=("bfloat16",))
     for _ in range(2):
-        yield Case("dropout", nothing_left, {**inputs(draw), "key": draw.key()}, ("out",))
+        yield Case("dropout", drop_everything, {**inputs(draw), "key": draw.key()}, ("out",))

@@ -84,12 +84,12 @@ def inputs(draw: Draw, square: bool = False) -> dict[str, Any]:
     return {"source": source, "target": target, "dim": C, "vocab_size": V}
 
 
-def future(model: Any, source: Tensor, target: Tensor, changed: Tensor) -> Tensor:
+def change_future(model: Any, source: Tensor, target: Tensor, changed: Tensor) -> Tensor:
     place = target.shape[1] // 2
     return (model(source, target) - model(source, changed))[:, :place]
 
 
-def changing(draw: Draw) -> dict[str, Any]:
+def inputs_with_changed_future(draw: Draw) -> dict[str, Any]:
     given = inputs(draw)
     target, place = given["target"], given["target"].shape[1] // 2
     changed = target.clone()
@@ -106,5 +106,7 @@ def cases(draw: Draw) -> Iterator[Case]:
     )
     for case in square:
         yield Case("square", case.call, case.inputs, case.names)
-    for case in battery(draw, changing, future, build=build, variants=("values",)):
+    for case in battery(
+        draw, inputs_with_changed_future, change_future, build=build, variants=("values",)
+    ):
         yield Case("future", case.call, case.inputs, ("difference",))

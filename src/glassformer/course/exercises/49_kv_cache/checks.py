@@ -18,7 +18,7 @@ def inputs(draw: Draw) -> dict[str, Any]:
     return {"x": draw.normal(B, L, C), "dim": C}
 
 
-def whole(model: Any, x: Tensor) -> Any:
+def run_whole(model: Any, x: Tensor) -> Any:
     return model(x)[0]
 
 
@@ -44,7 +44,7 @@ def read_cache(model: Any, x: Tensor) -> Any:
 
 def cases(draw: Draw) -> Iterator[Case]:
     kinds = ("parameters", "values", "gradient", "float32", "batch")
-    yield from battery(draw, inputs, whole, build=build, variants=kinds)
+    yield from battery(draw, inputs, run_whole, build=build, variants=kinds)
     for name, call in (("steps", steps), ("chunks", chunks)):
         for case in battery(draw, inputs, call, build=build, variants=("values",)):
             yield Case(name, case.call, case.inputs, ("out",))

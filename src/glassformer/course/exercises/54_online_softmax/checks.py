@@ -14,7 +14,7 @@ def call(m: Any, scores: Tensor, widths: list[int]) -> Any:
     return tuple(m.online_softmax(block.clone() for block in scores.split(widths, dim=1)))
 
 
-def largest(m: Any, scores: Tensor, widths: list[int]) -> str:
+def measure_largest_tensor(m: Any, scores: Tensor, widths: list[int]) -> str:
     with Largest() as mode:
         m.online_softmax(block for block in scores.split(widths, dim=1))
     # Twice a block leaves room to work in; S is five blocks.
@@ -37,4 +37,4 @@ def cases(draw: Draw) -> Iterator[Case]:
     float32 = draw_blocks(draw)
     yield Case("float32", call, {**float32, "scores": float32["scores"].float()}, names, 1e-3)
     many = {"scores": draw.normal(7, 40), "widths": [8] * 5}
-    yield Case("whole", largest, many, ("numel",))
+    yield Case("whole", measure_largest_tensor, many, ("numel",))

@@ -22,7 +22,7 @@ def call(m: Any, q: Tensor, k: Tensor, v: Tensor, block: int) -> Any:
     return tuple(m.flash_attention(q, k, v, block))
 
 
-def largest(m: Any, q: Tensor, k: Tensor, v: Tensor, block: int) -> str:
+def measure_largest_tensor(m: Any, q: Tensor, k: Tensor, v: Tensor, block: int) -> str:
     with Largest() as mode:
         m.flash_attention(q, k, v, block)
     return "< L × S" if mode.size < q.shape[0] * k.shape[0] else "≥ L × S"
@@ -41,4 +41,4 @@ def cases(draw: Draw) -> Iterator[Case]:
     for k in (rising, rising.flip(1)):  # the largest score is last, then first
         yield Case("large", call, {**large, "q": large["q"].abs(), "k": k}, names)
     long = {"q": draw.normal(50, 4), "k": draw.normal(60, 4), "v": draw.normal(60, 3), "block": 8}
-    yield Case("whole", largest, long, ("numel",))
+    yield Case("whole", measure_largest_tensor, long, ("numel",))

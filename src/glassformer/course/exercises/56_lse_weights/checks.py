@@ -24,7 +24,9 @@ def call(m: Any, q: Tensor, k: Tensor, lse: Tensor, cells: list[list[int]]) -> A
     return [m.weight(q, k, lse, *cell) for cell in cells]
 
 
-def largest(m: Any, q: Tensor, k: Tensor, lse: Tensor, cells: list[list[int]]) -> str:
+def measure_largest_tensor(
+    m: Any, q: Tensor, k: Tensor, lse: Tensor, cells: list[list[int]]
+) -> str:
     with Largest() as mode, torch.no_grad():
         call(m, q, k, lse, cells)
     return "< S" if mode.size < k.shape[2] else "≥ S"
@@ -42,4 +44,4 @@ def cases(draw: Draw) -> Iterator[Case]:
         yield Case("values", call, draw_inputs(draw), ("weights",))
     large = draw_inputs(draw, scale=60.0)
     yield Case("large", call, {**large, "cells": _highest(large["q"], large["k"])}, ("weights",))
-    yield Case("small", largest, draw_inputs(draw, n_keys=50), ("numel",))
+    yield Case("small", measure_largest_tensor, draw_inputs(draw, n_keys=50), ("numel",))

@@ -20,7 +20,7 @@ def call(m: Any, q: Tensor, k: Tensor, chunk: int) -> Any:
     return tuple(m.statistics(q, k, chunk))
 
 
-def largest(m: Any, q: Tensor, k: Tensor, chunk: int) -> str:
+def measure_largest_tensor(m: Any, q: Tensor, k: Tensor, chunk: int) -> str:
     with Largest() as mode:
         m.statistics(q, k, chunk)
     return "< L × S" if mode.size < len(q) * len(k) else "≥ L × S"
@@ -36,4 +36,4 @@ def cases(draw: Draw) -> Iterator[Case]:
     large = inputs(draw)
     yield Case("large", call, {**large, "q": large["q"] * 3000}, names)
     long = {"q": draw.normal(60, 4), "k": draw.normal(50, 4), "chunk": 8}
-    yield Case("whole", largest, long, ("numel",))
+    yield Case("whole", measure_largest_tensor, long, ("numel",))

@@ -65,19 +65,19 @@ def inputs(draw: Draw, square: bool = False) -> dict[str, Any]:
     return {"source": source, "target": target, "dim": C, "vocab_size": V}
 
 
-def future(model: Any, source: Tensor, target: Tensor, changed: Tensor) -> Tensor:
+def change_future(model: Any, source: Tensor, target: Tensor, changed: Tensor) -> Tensor:
     place = target.shape[1] // 2
     return (model.logits(source, target) - model.logits(source, changed))[:, :place]
 
 
-def changing(draw: Draw) -> dict[str, Any]:
+def inputs_with_changed_future(draw: Draw) -> dict[str, Any]:
     given = inputs(draw)
     changed, place = given["target"].clone(), given["target"].shape[1] // 2
     changed[:, place:] = changed[:, place:] % (given["vocab_size"] - 1) + 1
     return {**given, "changed": changed}
 
 
-def another(model: Any, source: Tensor, target: Tensor, other: Tensor) -> Tensor:
+def change_source(model: Any, source: Tensor, target: Tensor, other: Tensor) -> Tensor:
     return model.logits(source, target) - model.logits(other, target)
 
 
@@ -88,9 +88,13 @@ def inputs_with_other_source(draw: Draw) -> dict[str, Any]:
 
 def cases(draw: Draw) -> Iterator[Case]:
     call = lambda model, source, target: model(source, target)  # noqa: E731
-    for case in battery(draw, changing, future, build=build, variants=("values",)):
+    for case in battery(
+        draw, inputs_with_changed_future, change_future, build=build, variants=("values",)
+    ):
         yield Case("future", case.call, case.inputs, ("difference",))
-    for case in battery(draw, inputs_with_other_source, another, build=build, variants=("values",)):
+    for case in battery(
+        draw, inputs_with_other_source, change_source, build=build, variants=("values",)
+    ):
         yield Case("source", case.call, case.inputs, ("difference",))
     kinds = ("values", "gradient")
     yield from battery(draw, inputs, call, names=("loss",), build=build, variants=kinds)
