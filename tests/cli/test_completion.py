@@ -6,6 +6,9 @@ import sys
 
 import pytest
 
+from glassformer.cli.known_names import preset_names
+from glassformer.models import PRESETS
+
 CODE = (
     "import sys; sys.argv = ['glassformer']\n"
     "from glassformer.cli import main\n"
@@ -38,6 +41,12 @@ def complete(line):
         ("glassformer lab sc", ["scale"]),
         ("glassformer practice run split_", ["split_heads"]),
         ("glassformer learn we", ["weights"]),
+        ("glassformer shapes gpt-3", ["gpt-3", "gpt-3-small"]),
+        ("glassformer shapes tran", ["transformer-base", "transformer-big", "translator"]),
+        ("glassformer shapes --family e", ["encoder", "encoder_decoder"]),
+        ("glassformer train --from w", ["writer"]),
+        ("glassformer convert writer x --layout g", ["gguf", "glassformer"]),
+        ("glassformer train --set model.preset=laptop-d", ["model.preset=laptop-decoder"]),
     ],
 )
 def test_tab_offers_commands_options_and_names(line, offered):
@@ -47,3 +56,7 @@ def test_tab_offers_commands_options_and_names(line, offered):
 def test_the_options_are_explained_in_both_languages(run):
     assert "install completion of commands" in " ".join(run("--help")[1].split())
     assert "安装命令和名称的自动补全" in run("--help", "--lang", "zh")[1]
+
+
+def test_the_presets_are_those_of_the_library():
+    assert preset_names() == list(PRESETS)

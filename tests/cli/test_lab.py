@@ -13,7 +13,7 @@ import pytest
 from rich.cells import cell_len
 
 from glassformer.cli import lab
-from glassformer.school.lab import NAMES, find_experiment
+from glassformer.school.lab import NAMES, SECONDS
 
 QUICK = ("--size", "quick")
 
@@ -24,11 +24,11 @@ def test_the_list_names_every_experiment_with_its_claim_and_time(run):
     for name in NAMES:
         assert re.search(rf"^{name} ", out, re.MULTILINE)
     assert "Scores must be divided by √d_k" in out
-    assert f"(about {find_experiment('scale').seconds['full']} s)" in " ".join(out.split())
+    assert f"(about {SECONDS['scale']['full']} s)" in " ".join(out.split())
     assert max(map(cell_len, out.splitlines())) <= 80
     chinese = run("lab", "--lang", "zh")[1]
     assert "分数必须除以 √d_k" in chinese and "不要轻信" in chinese
-    assert f"（约 {find_experiment('scale').seconds['full']} 秒）" in re.sub(r"\n *", "", chinese)
+    assert f"（约 {SECONDS['scale']['full']} 秒）" in re.sub(r"\n *", "", chinese)
 
 
 def test_a_run_has_claim_prediction_figure_numbers_verdict_and_place(run):

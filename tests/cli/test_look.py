@@ -164,8 +164,8 @@ def test_a_page(run, folders, tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("look", "abc", "-m", "DIR/decoder", "--layer", "9"), "Layers are 0 … 1; got layer=9"),
-        (("look", "abc", "-m", "DIR/decoder", "--head", "9"), "has heads 0 … 1; got head=9"),
+        (("look", "abc", "-m", "DIR/decoder", "--layer", "9"), "Layers are 0 … 1; got --layer 9"),
+        (("look", "abc", "-m", "DIR/decoder", "--head", "9"), "has heads 0 … 1; got --head 9"),
         (("look", "abc", "-m", "DIR/decoder", "--site", "x"), "A site must be one of decoder.0"),
         (("look", "abc", "-m", "DIR/decoder", "--word", "z"), "--word must be one of the tokens"),
         (("look", "abc", "-m", "DIR/decoder", "--png", "a.jpg"), "must end in .png; got 'a.jpg'"),

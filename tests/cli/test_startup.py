@@ -37,14 +37,14 @@ def test_lists_and_cards(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     lines = ["learn", "learn --json", "quiz --list", "quiz --json", "practice list"]
-    lines += ["models writer"]
+    lines += ["models writer", "lab", "lab --lang zh"]
     assert run_lines(tmp_path, lines) == dict.fromkeys(lines, (0, False))
 
 
 def test_usage_errors(tmp_path):
     lines = ["nonsense", "mask", "mask causal --queries x", "models nonsense"]
     lines += ["shapes --nonsense", "look text --png picture.svg", "learn nonsense"]
-    lines += ["practice run nonsense", "--lang de"]
+    lines += ["practice run nonsense", "--lang de", "lab --size quick"]
     assert run_lines(tmp_path, lines) == dict.fromkeys(lines, (2, False))
 
 

@@ -32,6 +32,7 @@ from glassformer.cli import (
 )
 from glassformer.cli.completion import translate_completion_options
 from glassformer.cli.help import Commands
+from glassformer.cli.option_names import name_options
 from glassformer.cli.terminal import complain, write_any_character
 from glassformer.errors import ConfigError, GlassformerError
 from glassformer.languages import Language, detect
@@ -82,6 +83,9 @@ def _run(words: list[str], language: Language) -> int:
         code = command(words, prog_name="glassformer", standalone_mode=False)
     except usage.UsageError as error:
         raise ConfigError(usage.describe(error, command, words, language)) from None
+    except GlassformerError as error:
+        named, _ = usage.find_command(command, words)
+        raise GlassformerError(name_options(str(error), named.params)) from None
     return code if isinstance(code, int) else 0
 
 

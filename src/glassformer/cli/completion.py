@@ -8,6 +8,7 @@ from glassformer.cli.known_names import (
     exercise_names,
     experiment_names,
     model_names,
+    preset_names,
 )
 from glassformer.languages import Language
 
@@ -32,7 +33,14 @@ def _complete(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
     return complete
 
 
+def complete_choice(*names: str) -> Callable[[str], list[str]]:
+    """What typer calls on Tab for an option with a few values."""
+    return _complete(lambda: names)
+
+
 complete_model = _complete(model_names)
+complete_config = _complete(lambda: [*model_names(), *preset_names()])
+complete_setting = _complete(lambda: [f"model.preset={name}" for name in preset_names()])
 complete_chapter = _complete(chapter_names)
 complete_experiment = _complete(experiment_names)
 complete_exercise = _complete(exercise_names)

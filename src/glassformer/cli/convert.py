@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from glassformer.cli import model_options
+from glassformer.cli.completion import complete_choice, complete_model
 from glassformer.cli.help import Command
 from glassformer.languages import Language
 
@@ -15,10 +16,19 @@ def add(app: typer.Typer, language: Language) -> None:
 
     @app.command("convert", cls=Command, help=say("convert.help"))
     def convert(
-        source: Annotated[str, typer.Argument(metavar="MODEL", help=say("saved.model"))],
+        source: Annotated[
+            str,
+            typer.Argument(metavar="MODEL", help=say("saved.model"), autocompletion=complete_model),
+        ],
         folder: Annotated[str, typer.Argument(metavar="FOLDER", help=say("convert.folder"))],
         layout: Annotated[
-            str, typer.Option("--layout", metavar="LAYOUT", help=say("convert.layout"))
+            str,
+            typer.Option(
+                "--layout",
+                metavar="LAYOUT",
+                help=say("convert.layout"),
+                autocompletion=complete_choice("glassformer", "huggingface", "gguf"),
+            ),
         ] = "glassformer",
         dtype: Annotated[
             str | None,

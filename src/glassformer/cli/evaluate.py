@@ -46,11 +46,15 @@ def add(app: typer.Typer, language: Language) -> None:
         as_json: Annotated[bool, model_options.json_option(language)] = False,
     ) -> None:
         # Imported here: help screens and usage errors must not load torch.
+        from glassformer.generation.beam import check_beams
         from glassformer.text.corpus import read_pairs
         from glassformer.training.evaluation import evaluate_translation
+        from glassformer.training.scores import check_scoring
 
         if write is not None and write.is_file() and write.stat().st_size:
             raise ConfigError(say("evaluate.error.exists", path=write))
+        check_beams(beams)
+        check_scoring(tokenize)
         pairs, report = read_pairs(source, target)
         loaded = model_options.load_model(model, device, dtype, language)
         with progress_bar(say("translate.running")) as progress:

@@ -30,7 +30,9 @@ def add(app: typer.Typer, language: Language) -> None:
     ) -> None:
         # Imported here: help screens and usage errors must not load torch.
         from glassformer.generation import fill
+        from glassformer.generation.encoder_tasks import check_guesses
 
+        check_guesses(top)
         sentence = model_options.text_or_input(text, language)
         loaded = model_options.load_model(model, device, dtype, language, default="reader")
         gaps = fill(loaded, sentence, k=top)  # type: ignore[arg-type]  # other models are refused

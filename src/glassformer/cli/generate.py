@@ -60,7 +60,19 @@ def add(app: typer.Typer, language: Language) -> None:
     ) -> None:
         # Imported here: help screens and usage errors must not load torch.
         from glassformer.generation import stream
+        from glassformer.generation.continuation import check_stops
+        from glassformer.generation.loop import check_max_new_tokens
+        from glassformer.generation.sampling import Sampling
 
+        Sampling(  # rejects what cannot be sampled by, before the model is loaded
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            min_p=min_p,
+            repetition_penalty=repetition_penalty,
+        )
+        check_max_new_tokens(max_new)
+        check_stops(stop or ())
         text = model_options.text_or_input(prompt, language)
         if seed is None:  # drawn here, so that it can be shown and used again
             seed = secrets.randbelow(1_000_000)

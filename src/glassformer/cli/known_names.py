@@ -4,6 +4,7 @@ Importing the modules that define them would load torch, for a name that is only
 checked.
 """
 
+import ast
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
@@ -16,6 +17,23 @@ def model_names() -> list[str]:
     """
     folder = _folder("models", "pretrained")
     return sorted(each.name for each in folder.iterdir() if each.joinpath("config.json").is_file())
+
+
+def preset_names() -> list[str]:
+    """The presets, in the order of their table.
+
+    >>> preset_names()[:2]
+    ['transformer-base', 'transformer-big']
+    """
+    source = _folder("models", "presets.py").read_text("utf-8")
+    (table,) = [
+        node.value.keys
+        for node in ast.parse(source).body
+        if isinstance(node, ast.AnnAssign)
+        and ast.unparse(node.target) == "PRESETS"
+        and isinstance(node.value, ast.Dict)
+    ]
+    return [ast.literal_eval(key) for key in table if key is not None]
 
 
 def read_card(name: str) -> str:

@@ -19,7 +19,7 @@ from glassformer.render.paragraph import Paragraph
 from glassformer.render.terminal.legend import draw_legend
 
 if TYPE_CHECKING:
-    from glassformer.school.lab import ExperimentReport
+    from glassformer.school.lab.runner import ExperimentReport
 
 _STYLES = {"holds": "bold green", "partly": "bold yellow", "fails": "bold red"}
 _SIGNS = {True: "✓", False: "✗"}
@@ -61,14 +61,16 @@ def add(app: typer.Typer, language: Language) -> None:
         ] = None,
         plain: Annotated[bool, typer.Option("--json", help=say("lab.json"))] = False,
     ) -> None:
-        # Imported here: help screens and usage errors must not load torch.
-        from glassformer.school.lab import NAMES, run_experiment
-
         if name is None:
+            from glassformer.school.lab import NAMES
+
             if any(each is not None for each in (size, seed, png, svg, model)) or plain:
                 raise ConfigError(say("lab.error.list", names=", ".join(NAMES)))
             terminal().print(_list(language))
             return
+        # Imported here: help screens, the list and usage errors must not load torch.
+        from glassformer.school.lab.runner import run_experiment
+
         _check_files(png, svg, language)
         with progress_bar(say("lab.measuring")) as progress:
             report = run_experiment(
@@ -83,16 +85,13 @@ def add(app: typer.Typer, language: Language) -> None:
 
 
 def _list(language: Language) -> RenderableType:
-    from glassformer.school.lab import NAMES, ExperimentTexts, find_experiment
+    from glassformer.school.lab import SECONDS, ExperimentTexts
 
     say = language.say
     entries = []
-    for name in NAMES:
-        claim, seconds = (
-            ExperimentTexts(name, language).claim,
-            find_experiment(name).seconds["full"],
-        )
-        entries.append((name, say("lab.takes", claim=claim, seconds=seconds)))
+    for name, seconds in SECONDS.items():
+        claim = ExperimentTexts(name, language).claim
+        entries.append((name, say("lab.takes", claim=claim, seconds=seconds["full"])))
     return Group(
         Text(say("lab.title"), style="bold"),
         Paragraph(say("lab.intro")),

@@ -74,12 +74,9 @@ def add(app: typer.Typer, language: Language) -> None:
         dtype: Annotated[str | None, model_options.dtype_option(language)] = None,
         plain: Annotated[bool, model_options.json_option(language)] = False,
     ) -> None:
-        for path, suffix in ((png, ".png"), (svg, ".svg"), (pdf, ".pdf"), (html, ".html")):
-            if path is not None and Path(path).suffix != suffix:
-                raise TraceError(say("look.error.suffix", suffix=suffix, got=repr(path)))
-        for path in (png, svg, pdf, html, trace):
-            if path is not None and not user_path(path).parent.is_dir():
-                raise TraceError(say("look.error.folder", folder=user_path(path).parent))
+        files = {".png": png, ".svg": svg, ".pdf": pdf, ".html": html}
+        _check_files(files, trace, language)
+        figures = [path for path in (png, svg, pdf) if path is not None]
         request = ViewRequest(
             text=text,
             target=target,
@@ -91,6 +88,7 @@ def add(app: typer.Typer, language: Language) -> None:
             dtype=dtype,
         )
         # Imported here: help screens and usage errors must not load torch.
+        from glassformer.render.figure.drawing import check_figure, draw_figure
         from glassformer.render.focus import choose_focus, find_token
         from glassformer.render.head_cells import Drawing
         from glassformer.render.sampled_queries import sample_queries
@@ -99,6 +97,8 @@ def add(app: typer.Typer, language: Language) -> None:
 
         how: Any = {"pool": pool, "scale": scale, "first_key": not no_first_key}
         drawing = Drawing(**how)  # rejects what it does not know
+        for path in figures:
+            check_figure(Path(path), figure)
         found = open_trace(request, language, append=append)
         console = terminal()
         with progress_bar(say("look.drawing"), total=None):
@@ -107,19 +107,16 @@ def add(app: typer.Typer, language: Language) -> None:
             whole = found[chosen.name]
             row = None if word is None else find_token(word, token_names(found, whole)[0], language)
             one = number if figure == "head" else head
-            for path in (png, svg, pdf):
-                if path is not None:
-                    from glassformer.render.figure.drawing import draw_figure
-
-                    draw_figure(
-                        found,
-                        path,
-                        kind=figure,
-                        site=chosen.name,
-                        head=one,
-                        drawing=drawing,
-                        language=language,
-                    )
+            for path in figures:
+                draw_figure(
+                    found,
+                    path,
+                    kind=figure,
+                    site=chosen.name,
+                    head=one,
+                    drawing=drawing,
+                    language=language,
+                )
             if html is not None:
                 from glassformer.render.page.document import draw_page
 
@@ -141,6 +138,16 @@ def add(app: typer.Typer, language: Language) -> None:
             typer.echo(shown)
         else:
             console.print(shown)
+
+
+def _check_files(files: dict[str, str | None], trace: str | None, language: Language) -> None:
+    """Reject wrong suffixes and missing folders before anything is computed."""
+    for suffix, path in files.items():
+        if path is not None and Path(path).suffix != suffix:
+            raise TraceError(language.say("look.error.suffix", suffix=suffix, got=repr(path)))
+    for path in (*files.values(), trace):
+        if path is not None and not user_path(path).parent.is_dir():
+            raise TraceError(language.say("look.error.folder", folder=user_path(path).parent))
 
 
 def _as_dict(trace: "Trace", site: "Site", head: int) -> dict[str, Any]:

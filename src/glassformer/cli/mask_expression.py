@@ -93,7 +93,10 @@ class _Reader:
         if len(given) < mask.n_needed:
             raise self._error("mask.error.missing", name=name, example=mask.example)
         values = {key: self._value(name, key, value) for key, value in given.items()}
-        return mask.build(**values)
+        try:
+            return mask.build(**values)
+        except ConfigError as error:  # named as it was typed
+            raise ConfigError(str(error).replace(mask.build.__name__, name)) from None
 
     def _value(self, name: str, parameter: str, node: ast.expr) -> Any:
         kind = MASKS[name].takes[parameter]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.console import Console
 
-from glassformer.cli.completion import complete_model
+from glassformer.cli.completion import complete_choice, complete_model
 from glassformer.errors import ConfigError, DataError
 from glassformer.languages import Language
 
@@ -32,7 +32,12 @@ def device_option(language: Language) -> Any:
 
 def dtype_option(language: Language) -> Any:
     """--dtype, by default float32 on the CPU and as saved elsewhere."""
-    return typer.Option("--dtype", metavar="|".join(DTYPES), help=language.say("saved.dtype"))
+    return typer.Option(
+        "--dtype",
+        metavar="|".join(DTYPES),
+        help=language.say("saved.dtype"),
+        autocompletion=complete_choice(*DTYPES),
+    )
 
 
 def json_option(language: Language) -> Any:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli.completion import complete_model
+from glassformer.cli.completion import complete_choice, complete_config
 from glassformer.cli.help import Command
 from glassformer.cli.known_names import model_names
 from glassformer.cli.terminal import terminal
@@ -33,7 +33,7 @@ def add(app: typer.Typer, language: Language) -> None:
         name: Annotated[
             str | None,
             typer.Argument(
-                metavar="[MODEL]", help=say("shapes.model"), autocompletion=complete_model
+                metavar="[MODEL]", help=say("shapes.model"), autocompletion=complete_config
             ),
         ] = None,
         dim: Annotated[int | None, size("--dim", "C", say("shapes.letter.c"))] = None,
@@ -44,7 +44,12 @@ def add(app: typer.Typer, language: Language) -> None:
         vocab: Annotated[int | None, size("--vocab-size", "V", say("shapes.letter.v"))] = None,
         family: Annotated[
             str | None,
-            typer.Option("--family", metavar="|".join(_FAMILIES), help=say("shapes.family")),
+            typer.Option(
+                "--family",
+                metavar="|".join(_FAMILIES),
+                help=say("shapes.family"),
+                autocompletion=complete_choice(*_FAMILIES),
+            ),
         ] = None,
         batch: Annotated[int | None, size("--batch", "B", say("shapes.batch"))] = None,
         length: Annotated[int | None, size("--length", "L", say("shapes.length"))] = None,

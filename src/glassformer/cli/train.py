@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from glassformer.cli import model_options
+from glassformer.cli.completion import complete_model, complete_setting
 from glassformer.cli.entry import INTERRUPTED
 from glassformer.cli.help import Command
 from glassformer.cli.terminal import complain
@@ -31,7 +32,12 @@ def add(app: typer.Typer, language: Language) -> None:
         resume: Annotated[bool, typer.Option("--resume", help=say("train.resume"))] = False,
         changes: Annotated[
             list[str] | None,
-            typer.Option("--set", metavar="KEY=VALUE", help=say("train.set")),
+            typer.Option(
+                "--set",
+                metavar="KEY=VALUE",
+                help=say("train.set"),
+                autocompletion=complete_setting,
+            ),
         ] = None,
         data: Annotated[
             Path | None, typer.Option("--data", metavar="DIR", help=say("train.data"))
@@ -46,7 +52,10 @@ def add(app: typer.Typer, language: Language) -> None:
             Path | None, typer.Option("--text", metavar="FILE", help=say("train.text"))
         ] = None,
         origin: Annotated[
-            str | None, typer.Option("--from", metavar="MODEL", help=say("train.from"))
+            str | None,
+            typer.Option(
+                "--from", metavar="MODEL", help=say("train.from"), autocompletion=complete_model
+            ),
         ] = None,
         to: Annotated[
             str | None, typer.Option("--to", metavar="zh|fr", help=say("train.to"))

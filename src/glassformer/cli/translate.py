@@ -53,7 +53,11 @@ def add(app: typer.Typer, language: Language) -> None:
     ) -> None:
         # Imported here: help screens and usage errors must not load torch.
         from glassformer.generation import rank_translations
+        from glassformer.generation.beam import check_beams
+        from glassformer.generation.loop import check_max_new_tokens
 
+        check_beams(beams, n_best)
+        check_max_new_tokens(max_new)
         sources = model_options.texts_or_lines(texts, language)
         if not any(text.strip() for text in sources):
             raise ConfigError(say("saved.error.text"))

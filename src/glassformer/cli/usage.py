@@ -18,7 +18,7 @@ _NUMBERS = {"integer": "usage.whole", "float": "usage.number", "number": "usage.
 def describe(error: Any, root: Any, words: Sequence[str], language: Language) -> str:
     """What is wrong with the words, the nearest name there is, and which help to read."""
     say = language.say
-    command, path = _find_command(root, words)
+    command, path = find_command(root, words)
     key, values = _find_reason(error, command, words)
     values = {name: say(value) if name == "kind" else value for name, value in values.items()}
     sentence = say(key, command=path, **values)
@@ -28,7 +28,7 @@ def describe(error: Any, root: Any, words: Sequence[str], language: Language) ->
     return sentence + say("usage.see", command=path)
 
 
-def _find_command(root: Any, words: Sequence[str]) -> tuple[Any, str]:
+def find_command(root: Any, words: Sequence[str]) -> tuple[Any, str]:
     """The command that the words name, and its path; not every error carries it."""
     command, path = root, "glassformer"
     for word in words:

@@ -52,10 +52,7 @@ def beam_search(
     ([3, 3], True)
     """
     check_prompts(model, prompts, source, max_new_tokens)
-    if beams < 1 or not 1 <= n_best <= beams:
-        raise ConfigError(
-            f"beams must be at least 1 and n_best in 1 … beams; got beams={beams}, n_best={n_best}."
-        )
+    check_beams(beams, n_best)
     with torch.no_grad():
         search = _Search(model, prompts, source, max_new_tokens, beams, stop, length_penalty, never)
         for n in range(max_new_tokens):
@@ -63,6 +60,14 @@ def beam_search(
             if search.is_over(n_best, early):
                 break
         return [search.best(b, n_best) for b in range(len(prompts))]
+
+
+def check_beams(beams: int, n_best: int = 1) -> None:
+    """Reject a beam size below 1, or less than what is asked for."""
+    if beams < 1 or not 1 <= n_best <= beams:
+        raise ConfigError(
+            f"beams must be at least 1 and n_best in 1 … beams; got beams={beams}, n_best={n_best}."
+        )
 
 
 class _Search:

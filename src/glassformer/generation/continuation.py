@@ -117,8 +117,7 @@ def stream(
         repetition_penalty=repetition_penalty,
     )
     stops = [stop] if isinstance(stop, str) else list(stop)
-    if "" in stops:
-        raise ConfigError("A stop string must have at least one character; got ''.")
+    check_stops(stops)
     prompts = [_encode_prompt(model, each, chat=chat) for each in list_texts(text)]
     if max_new_tokens is None:
         room = model.config.max_len - max(map(len, prompts))
@@ -135,6 +134,12 @@ def stream(
     tokenizer = tokenizer_of(model)
     streams = [TextStream(tokenizer, prompt=prompt, stop=stops) for prompt in prompts]
     return (match_input(text, pieces) for pieces in _decode_steps(steps, streams))
+
+
+def check_stops(stops: Sequence[str]) -> None:
+    """Reject an empty stop string, which is everywhere."""
+    if "" in stops:
+        raise ConfigError("A stop string must have at least one character; got ''.")
 
 
 def _encode_prompt(model: Decoder | RecurrentLanguage, text: str, *, chat: bool) -> list[int]:

@@ -46,10 +46,15 @@ def fill(model: Encoder, text: str | list[str], *, k: int = 5) -> Gaps | list[Ga
     2
     """
     _check_encoder(model)
-    if k < 1:
-        raise ConfigError(f"k must be at least 1; got k={k}.")
+    check_guesses(k)
     gaps = [_fill_gaps(model, each, k) for each in list_texts(text)]
     return gaps if isinstance(text, list) else gaps[0]
+
+
+def check_guesses(k: int) -> None:
+    """Reject a number of guesses below 1."""
+    if k < 1:
+        raise ConfigError(f"k must be at least 1; got k={k}.")
 
 
 def _fill_gaps(model: Encoder, text: str, k: int) -> Gaps:

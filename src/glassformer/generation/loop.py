@@ -273,6 +273,12 @@ def _pad_left(
     return padded, missing
 
 
+def check_max_new_tokens(n: int | None) -> None:
+    """Reject a number of new tokens below 1; None is the default."""
+    if n is not None and n < 1:
+        raise ConfigError(f"max_new_tokens must be at least 1; got {n}.")
+
+
 def check_prompts(
     model: GenerativeModel,
     prompts: Sequence[Sequence[int]],
@@ -280,8 +286,7 @@ def check_prompts(
     max_new_tokens: int,
 ) -> None:
     """Reject prompts, sources and lengths that cannot be decoded."""
-    if max_new_tokens < 1:
-        raise ConfigError(f"max_new_tokens must be at least 1; got {max_new_tokens}.")
+    check_max_new_tokens(max_new_tokens)
     if not prompts or min(len(prompt) for prompt in prompts) < 1:
         raise ShapeError(
             "Every prompt needs at least one token, such as the begin token; got lengths "

@@ -69,6 +69,15 @@ def add_language_tag(model: Translator, text: str, to: str | None) -> str:
     return f"<{to}> {text}"
 
 
+def check_translator(model: object) -> None:
+    """Reject a model that does not translate, and name what it can do."""
+    if not isinstance(model, EncoderDecoder | RecurrentTranslator):
+        raise ConfigError(
+            f"Only an encoder-decoder translates; got {type(model).__name__}. Use generate for a "
+            "decoder, fill or embed for an encoder."
+        )
+
+
 def rank_translations(
     model: Translator,
     texts: Sequence[str],
@@ -84,11 +93,7 @@ def rank_translations(
 
     `progress` is called after each batch with the number of texts that are done.
     """
-    if not isinstance(model, EncoderDecoder | RecurrentTranslator):
-        raise ConfigError(
-            f"Only an encoder-decoder translates; got {type(model).__name__}. Use generate for a "
-            "decoder, fill or embed for an encoder."
-        )
+    check_translator(model)
     tokenizer, special = tokenizer_of(model), model.special
     start = list(special.start) or ([] if special.begin is None else [special.begin])
     if not start:

@@ -8,6 +8,7 @@ import torch
 
 from glassformer.errors import ConfigError
 from glassformer.generation import add_language_tag
+from glassformer.generation.translation import check_translator
 from glassformer.training.batches import Ragged, batch_by_tokens
 from glassformer.training.loss import count_hits, cross_entropy_sum
 from glassformer.training.scores import score_translations, translate_all
@@ -31,6 +32,7 @@ def evaluate_translation(
     language to write, for a model of several and texts that do not begin with it. `progress`
     receives the share of the texts that are translated.
     """
+    check_translator(model)
     if model.tokenizer is None or not pairs:
         raise ConfigError(
             f"To be scored a model must have a tokenizer and texts; got {len(pairs)} pairs."

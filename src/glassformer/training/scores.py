@@ -53,15 +53,17 @@ def score_translations(
         references = [[text.replace(remove, "") for text in texts] for texts in references]
     most = max(len(texts) for texts in references)
     columns = [[t[i] if i < len(t) else None for t in references] for i in range(most)]
-    try:
-        bleu = sacrebleu.corpus_bleu(
-            list(found), columns, tokenize=tokenize, force=tokenize == "none"
-        )
-    except KeyError:
-        known = ", ".join(sorted(sacrebleu.metrics.bleu.BLEU.TOKENIZERS))
-        raise ConfigError(f"tokenize must be one of {known}; got {tokenize!r}.") from None
+    check_scoring(tokenize)
+    bleu = sacrebleu.corpus_bleu(list(found), columns, tokenize=tokenize, force=tokenize == "none")
     chrf = sacrebleu.corpus_chrf(list(found), columns)
     return {"bleu": round(bleu.score, 4), "chrf": round(chrf.score, 4)}
+
+
+def check_scoring(tokenize: str) -> None:
+    """Reject a tokenization that sacrebleu does not know, before anything is translated."""
+    known = sorted(_import_sacrebleu().metrics.bleu.BLEU.TOKENIZERS)
+    if tokenize not in known:
+        raise ConfigError(f"tokenize must be one of {', '.join(known)}; got {tokenize!r}.")
 
 
 def has_sacrebleu() -> bool:

@@ -62,10 +62,7 @@ def draw_figure(
     Defaults to the most informative head. The file is written atomically.
     """
     path = Path(path)
-    if path.suffix not in SUFFIXES:
-        raise TraceError(f"A figure must be a .png, .svg or .pdf file; got {path.name!r}.")
-    if kind not in KINDS:
-        raise TraceError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}.")
+    check_figure(path, kind)
     trace = sample_queries(trace)
     with _style():
         spoken = language if has_chinese() else Language("en")  # instead of empty boxes
@@ -73,6 +70,16 @@ def draw_figure(
         figure = drawn.figure(kind, site, head)
         with whole_file(path, TraceError, mark=FIGURE) as unfinished:
             _save(figure, unfinished, path.suffix[1:])
+
+
+def check_figure(path: Path, kind: str) -> None:
+    """Reject what cannot be drawn, before anything is computed for it."""
+    if path.suffix not in SUFFIXES:
+        raise TraceError(f"A figure must be a .png, .svg or .pdf file; got {path.name!r}.")
+    if kind not in KINDS:
+        raise TraceError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}.")
+    with _style():
+        pass
 
 
 def _save(figure: Any, path: Path, form: str) -> None:

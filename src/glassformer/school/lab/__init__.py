@@ -3,21 +3,20 @@
 Reading order: experiment (what one is: measure, judge, draw), texts (what it says, in both
 languages), catalogue (all of them, by name), runner (from a name to a report). Experiments share
 progress, measurement (times, bytes, exponents), toy_training and panels; each claim is one file in
-experiments/. Imports render and what lies below it; never practice or learn.
+experiments/. Imports render and what lies below it; never practice or learn. The runner is imported
+from its module: what lists experiments must not load torch.
 """
 
-from glassformer.school.lab.catalogue import NAMES, find_experiment
+from glassformer.school.lab.catalogue import NAMES, SECONDS, find_experiment
 from glassformer.school.lab.experiment import Check, Experiment, Verdict
-from glassformer.school.lab.runner import ExperimentReport, run_experiment
 from glassformer.school.lab.texts import ExperimentTexts
 
 __all__ = [
     "NAMES",
+    "SECONDS",
     "Check",
     "Experiment",
-    "ExperimentReport",
     "ExperimentTexts",
     "Verdict",
     "find_experiment",
-    "run_experiment",
 ]

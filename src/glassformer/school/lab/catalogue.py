@@ -4,28 +4,30 @@ import difflib
 import importlib
 
 from glassformer.errors import ConfigError
-from glassformer.school.lab.experiment import Experiment
+from glassformer.school.lab.experiment import Experiment, Size
 
-NAMES = (
-    "linear",
-    "batched",
-    "scale",
-    "low-precision",
-    "masks",
-    "dropout",
-    "order",
-    "positions-picture",
-    "residual",
-    "warmup",
-    "smoothing",
-    "heads",
-    "grouped",
-    "lstm",
-    "complexity",
-    "fused",
-    "cache",
-    "errors",
-)
+# How many seconds each size takes on one core of an ordinary machine.
+SECONDS: dict[str, dict[Size, int]] = {
+    "linear": {"quick": 1, "full": 1},
+    "batched": {"quick": 1, "full": 1},
+    "scale": {"quick": 1, "full": 1},
+    "low-precision": {"quick": 1, "full": 1},
+    "masks": {"quick": 1, "full": 1},
+    "dropout": {"quick": 1, "full": 1},
+    "order": {"quick": 10, "full": 25},
+    "positions-picture": {"quick": 1, "full": 1},
+    "residual": {"quick": 3, "full": 30},
+    "warmup": {"quick": 15, "full": 50},
+    "smoothing": {"quick": 3, "full": 12},
+    "heads": {"quick": 3, "full": 12},
+    "grouped": {"quick": 8, "full": 30},
+    "lstm": {"quick": 8, "full": 30},
+    "complexity": {"quick": 1, "full": 5},
+    "fused": {"quick": 1, "full": 4},
+    "cache": {"quick": 1, "full": 2},
+    "errors": {"quick": 1, "full": 1},
+}
+NAMES = tuple(SECONDS)
 
 
 def find_experiment(name: str) -> Experiment:

@@ -58,12 +58,10 @@ class Verdict:
 class Experiment:
     """A claim that can be tested on this machine.
 
-    `seconds` says how long each size takes on one core of an ordinary machine. `look_at` names
-    what to read, as file:name below src/glassformer.
+    `look_at` names what to read, as file:name below src/glassformer.
     """
 
     name: str
-    seconds: dict[Size, int]
     look_at: tuple[str, ...]
     measure: Callable[..., Numbers]
     judge: Callable[[Numbers], Verdict]

@@ -124,7 +124,6 @@ def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
 
 EXPERIMENT = Experiment(
     name="batched",
-    seconds={"quick": 1, "full": 1},
     look_at=(
         "fromscratch/multi_head_parameters.py:MultiHeadParameters",
         "fromscratch/multi_head_einsum.py:MultiHeadEinsum",

@@ -114,7 +114,6 @@ def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
 
 EXPERIMENT = Experiment(
     name="cache",
-    seconds={"quick": 1, "full": 2},
     look_at=(
         "functional/cache.py:GrowingCache",
         "models/cache.py:ModelCache",

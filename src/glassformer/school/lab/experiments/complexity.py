@@ -88,7 +88,6 @@ def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
 
 EXPERIMENT = Experiment(
     name="complexity",
-    seconds={"quick": 1, "full": 5},
     look_at=(
         "functional/reference.py:attention",
         "layers/attention.py:SelfAttention",

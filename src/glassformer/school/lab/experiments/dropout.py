@@ -105,7 +105,6 @@ def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
 
 EXPERIMENT = Experiment(
     name="dropout",
-    seconds={"quick": 1, "full": 1},
     look_at=("functional/reference.py:attention", "fromscratch/function.py:attention"),
     measure=measure,
     judge=judge,

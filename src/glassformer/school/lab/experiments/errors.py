@@ -86,7 +86,6 @@ def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
 
 EXPERIMENT = Experiment(
     name="errors",
-    seconds={"quick": 1, "full": 1},
     look_at=(
         "school/lab/ten_errors.py:ERRORS",
         "fromscratch/function.py:attention",

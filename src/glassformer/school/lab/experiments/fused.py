@@ -89,7 +89,6 @@ def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
 
 EXPERIMENT = Experiment(
     name="fused",
-    seconds={"quick": 1, "full": 4},
     look_at=(
         "functional/reference.py:attention",
         "functional/backends/sdpa.py:attend",

@@ -146,7 +146,6 @@ def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
 
 EXPERIMENT = Experiment(
     name="grouped",
-    seconds={"quick": 8, "full": 30},
     look_at=(
         "functional/reference.py:attention_weights",
         "layers/attention.py:SelfAttention",

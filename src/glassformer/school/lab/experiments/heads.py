@@ -212,7 +212,6 @@ def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
 
 EXPERIMENT = Experiment(
     name="heads",
-    seconds={"quick": 3, "full": 12},
     look_at=(
         "analysis/head_roles.py:roles",
         "tracing/context.py:watch",

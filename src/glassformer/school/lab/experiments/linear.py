@@ -131,7 +131,6 @@ def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
 
 EXPERIMENT = Experiment(
     name="linear",
-    seconds={"quick": 1, "full": 1},
     look_at=(
         "fromscratch/linear_map.py:map_whole",
         "fromscratch/linear_map.py:map_flattened",

@@ -192,7 +192,6 @@ def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
 
 EXPERIMENT = Experiment(
     name="low-precision",
-    seconds={"quick": 1, "full": 1},
     look_at=(
         "functional/reference.py:attention_weights",
         "fromscratch/additive_mask.py:causal_bias",

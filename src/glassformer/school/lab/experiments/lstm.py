@@ -226,7 +226,6 @@ def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
 
 EXPERIMENT = Experiment(
     name="lstm",
-    seconds={"quick": 8, "full": 30},
     look_at=(
         "models/recurrent.py:LSTMLanguageModel",
         "models/recurrent.py:AdditiveAttention",

@@ -149,7 +149,6 @@ def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
 
 EXPERIMENT = Experiment(
     name="masks",
-    seconds={"quick": 1, "full": 1},
     look_at=(
         "fromscratch/masked_single_head.py:MaskedSingleHead",
         "fromscratch/additive_mask.py:causal_bias",

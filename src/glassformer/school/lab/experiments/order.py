@@ -165,7 +165,6 @@ def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
 
 EXPERIMENT = Experiment(
     name="order",
-    seconds={"quick": 10, "full": 25},
     look_at=(
         "functional/positions/sinusoidal.py:sinusoidal",
         "layers/embedding.py:LearnedPositions",

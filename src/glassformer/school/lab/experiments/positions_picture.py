@@ -108,7 +108,6 @@ def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
 
 EXPERIMENT = Experiment(
     name="positions-picture",
-    seconds={"quick": 1, "full": 1},
     look_at=(
         "functional/positions/sinusoidal.py:sinusoidal",
         "layers/embedding.py:SinusoidalPositions",

@@ -176,7 +176,6 @@ def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
 
 EXPERIMENT = Experiment(
     name="residual",
-    seconds={"quick": 3, "full": 30},
     look_at=(
         "fromscratch/residual.py:pre_norm",
         "fromscratch/residual.py:post_norm",

@@ -103,7 +103,6 @@ def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
 
 EXPERIMENT = Experiment(
     name="scale",
-    seconds={"quick": 1, "full": 1},
     look_at=("fromscratch/function.py:attention", "functional/reference.py:attention_weights"),
     measure=measure,
     judge=judge,

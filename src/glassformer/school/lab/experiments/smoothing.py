@@ -187,7 +187,6 @@ def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
 
 EXPERIMENT = Experiment(
     name="smoothing",
-    seconds={"quick": 3, "full": 12},
     look_at=("training/loss.py:cross_entropy_sum",),
     measure=measure,
     judge=judge,

@@ -135,7 +135,6 @@ def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
 
 EXPERIMENT = Experiment(
     name="warmup",
-    seconds={"quick": 15, "full": 50},
     look_at=("training/schedule.py:Schedule", "layers/block.py:Block"),
     measure=measure,
     judge=judge,
