@@ -33,7 +33,7 @@ LINES = {
     "quiz": ["quiz --list"],
     "generate": ["generate 'It was' --max-new 8"],
     "translate": ["translate 'The cat sat.' --to zh"],
-    "train": ["train --source a.en --target a.fr --out run --set schedule.steps=2 {extra}"],
+    "train": ["train --source a.en --target a.fr --out run --set until.steps=2 {extra}"],
     "evaluate": [
         "evaluate --model translator --to fr --source a.en --target a.fr --beams 1 {extra}"
     ],

@@ -41,7 +41,7 @@ def complete(line):
         ("glassformer lab sc", ["scale"]),
         ("glassformer practice run split_", ["split_heads"]),
         ("glassformer learn we", ["weights"]),
-        ("glassformer shapes gpt-3", ["gpt-3", "gpt-3-small"]),
+        ("glassformer shapes gpt-3-1", ["gpt-3-13b", "gpt-3-175b"]),
         ("glassformer shapes tran", ["transformer-base", "transformer-big", "translator"]),
         ("glassformer shapes --family e", ["encoder", "encoder_decoder"]),
         ("glassformer train --from w", ["writer"]),

@@ -28,6 +28,7 @@ def named(command: str, sentence: str) -> str:
         ("generate", "max_new_tokens must be 1", "--max-new must be 1"),
         ("generate", "The temperature is high", "The temperature is high"),
         ("shapes", "got n_heads=5, dim=12.", "got --heads 5, --dim 12."),
+        ("shapes", "got batch=3, context=None.", "got --batch 3, no --context."),
         ("convert", "Save with overwrite=True.", "Save with --overwrite."),
         ("convert", "save with layout='glassformer'.", "save with --layout glassformer."),
         ("look", "Layers are 0 … 4; got layer=9.", "Layers are 0 … 4; got --layer 9."),

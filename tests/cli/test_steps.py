@@ -86,7 +86,7 @@ def test_numbers_and_models_are_not_mixed(run, model):
         (("1 2", "--head", "1", "--word", "a"), "--head, --word selects from a model or a trace"),
         (("hi", "-m", model, "--hide", "0"), "all numbers are the model's own; leave out --hide"),
         (("hi", "-m", model, "--word", "z"), "--word must be one of the tokens, h, i, or an index"),
-        (("hi", "-m", model, "--layer", "7"), "Layers are 0 … 1; got layer=7"),
+        (("hi", "-m", model, "--layer", "7"), "Layers are 0 … 1; got --layer 7"),
     ):
         code, out, err = run("steps", *words)
         assert (code, out) == (2, "")

@@ -56,4 +56,6 @@ def _known_options(params: Sequence[Any]) -> dict[str, str]:
 
 
 def _assigned(option: str, value: str) -> str:
+    if value == "None":
+        return f"no {option}"
     return option if value == "True" else f"{option} {value.strip(chr(39) + chr(34))}"
