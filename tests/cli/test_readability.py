@@ -5,6 +5,8 @@ was judged wrongly while bytes were counted, and is why characters are; no numbe
 """
 
 import io
+import json
+from importlib.resources import files
 
 import pytest
 
@@ -64,6 +66,30 @@ READABLE = [
 ]
 
 
+FOREIGN = [
+    "Ich habe gestern einen alten Freund getroffen.",
+    "Wir müssen morgen früh aufstehen.",
+    "¿Dónde está la estación?",
+    "Los niños juegan en el parque todos los días.",
+    "Oggi il tempo è molto bello.",
+    "Eu não sei o que dizer agora.",
+    "Ik weet niet wat ik moet zeggen.",
+    "Jag vet inte vad jag ska säga.",
+    "Pogoda jest dzisiaj bardzo ładna.",
+    "Je ne sais pas quoi dire.",
+]
+NAMES = [
+    "Oscar de la Hoya won again.",
+    "Charles de Gaulle met Simone de Beauvoir in Los Angeles.",
+    "Ludwig Mies van der Rohe designed it.",
+    "Le Monde and El País reported it.",
+    "Die Hard is a great movie.",
+    "As shown by Vaswani et al. 2017",
+    "Kubernetes pods crashloop after upgrading containerd.",
+    "Que sera, sera",  # too short to tell
+]
+
+
 @pytest.fixture(scope="module")
 def translator():
     return gf.load("translator")
@@ -79,6 +105,23 @@ def test_english_is_readable_with_whatever_it_is_sprinkled(translator, text):
     assert is_readable(translator, text)
 
 
+@pytest.mark.parametrize("text", FOREIGN)
+def test_another_language_is_unreadable(translator, text):
+    """By its function words; how often this fails is measured in docs/decisions/0013."""
+    assert not is_readable(translator, text)
+
+
+@pytest.mark.parametrize("text", NAMES)
+def test_names_and_technical_words_are_no_other_language(translator, text):
+    assert is_readable(translator, text)
+
+
+def test_our_own_english_raises_no_alarm(translator):
+    texts = json.loads(files("glassformer.languages").joinpath("en.json").read_text("utf-8"))
+    english = [text for text in texts.values() if any("a" <= c <= "z" for c in text)]
+    assert [text for text in english if not is_readable(translator, text)] == []
+
+
 def test_a_model_of_ones_own_is_judged_by_its_vocabulary():
     """Its language is not known: letters that it has are readable in any script."""
     own = letter_model("encoder_decoder")
@@ -87,7 +130,7 @@ def test_a_model_of_ones_own_is_judged_by_its_vocabulary():
 
 @pytest.mark.plain
 @pytest.mark.parametrize("command", ["translate", "look"])
-@pytest.mark.parametrize("text", ["Привет, мир", "🎉🎉"])
+@pytest.mark.parametrize("text", ["Привет, мир", "🎉🎉", "Das ist nicht gut."])
 def test_one_sentence_instead_of_an_invention(run, command, text):
     code, out, err = run(command, text, "--to", "fr")
     assert (code, out) == (2, "")
