@@ -64,6 +64,13 @@ def test_advice_for_python_is_left_out(run, tmp_path):
 
 
 @pytest.mark.plain
+def test_a_mask_is_named_as_it_was_typed(run):
+    code, _, err = run("mask", "window(-1)")
+    assert code == 2
+    assert err == "glassformer: window(left=…) counts keys and must be at least 0; got -1.\n"
+
+
+@pytest.mark.plain
 def test_a_page_that_is_too_large_names_no_python(run, tmp_path, monkeypatch):
     from glassformer.render.page import document
 

@@ -210,6 +210,15 @@ def test_refusals(run, folders, words, sentence):
 
 
 @pytest.mark.plain
+def test_only_a_translator_is_evaluated(run, folders, tmp_path):
+    pytest.importorskip("sacrebleu")
+    (tmp_path / "a.txt").write_text("abc\n")
+    files = ("--source", tmp_path / "a.txt", "--target", tmp_path / "a.txt")
+    code, out, err = run("evaluate", *files, "-m", folders / "decoder")
+    assert (code, out) == (2, "") and "Only an encoder-decoder translates; got Decoder" in err
+
+
+@pytest.mark.plain
 @pytest.mark.parametrize("command", ["generate", "translate", "fill", "embed"])
 def test_no_text_at_all(run, folders, piped, monkeypatch, command):
     import sys
