@@ -32,7 +32,7 @@ from torch import nn
 
 from glassformer.models import Config, build
 from glassformer.models.config import Norms, Positions
-from glassformer.models.parameters import count_parameters, matched_dim
+from glassformer.models.parameters import count_parameters, match_dim
 from glassformer.models.recurrent import LSTMSeq2Seq
 from glassformer.training import Optimizer, clip_gradients, cross_entropy_sum
 from glassformer.training.batches import Batch, Ragged
@@ -71,7 +71,7 @@ def recurrent(device: str, n_parameters: int, *, attention: bool) -> nn.Module:
         n = VOCAB_SIZE[device]
         return LSTMSeq2Seq(n, n, dim, n_layers=2, attention=attention)
 
-    return of_width(matched_dim(n_parameters, of_width))
+    return of_width(match_dim(n_parameters, of_width))
 
 
 def batch_of(length: int, device: str) -> Batch:

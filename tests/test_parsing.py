@@ -24,7 +24,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         ("[" * 100_000, r"it is nested too deeply"),
         ("[" * 65 + "]" * 65, r"it is nested more than 64 levels deep"),
         ("1" * 5000, r"Exceeds the limit \(4300 digits\)"),
-        ('["\\ud800"]', r"it has half of a surrogate pair"),
+        ('["\\ud800"]', r"it has a lone surrogate"),
     ],
 )
 def test_json_that_is_refused(text: str, sentence: str) -> None:

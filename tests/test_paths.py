@@ -14,11 +14,11 @@ def test_paths_that_people_write(tmp_path: Path, monkeypatch) -> None:
 
 @pytest.mark.plain
 def test_paths_that_nobody_has(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match=r"'~nosuchuser/a' begins with the home of a user"):
+    with pytest.raises(CheckpointError, match=r"'~nosuchuser/a' starts with the home folder of a user"):
         user_path("~nosuchuser/a")
     with pytest.raises(ConfigError, match=r"'x{200}…' cannot be a path: File name too long"):
         user_path("x" * 5000, ConfigError)
-    with pytest.raises(CheckpointError, match=r"must not have null characters"):
+    with pytest.raises(CheckpointError, match=r"must not contain null characters"):
         user_path("a\0b")
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(CheckpointError, match=r"cannot be a path: Too many levels"):

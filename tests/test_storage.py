@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from glassformer.errors import CheckpointError, ConfigError
-from glassformer.storage import special_kind, whole_file, whole_folder, write_whole
+from glassformer.storage import atomic_file, atomic_folder, special_kind, write_atomically
 
 KINDS = ["a folder", "a named pipe", "a socket"]
 
@@ -34,10 +34,10 @@ def test_only_regular_files_are_replaced(tmp_path, monkeypatch, kind, through):
         named.symlink_to(path)
     before = os.lstat(path)
     refusal = rf"{named.name} could not be written: it is {kind}, not a regular file\."
-    with pytest.raises(ConfigError, match=refusal), whole_file(named, ConfigError):
+    with pytest.raises(ConfigError, match=refusal), atomic_file(named, ConfigError):
         raise AssertionError("nothing may be written")
     with pytest.raises(OSError, match=f"it is {kind}"):
-        write_whole(named, "text")
+        write_atomically(named, "text")
     after = os.lstat(path)
     assert (before.st_ino, before.st_mode) == (after.st_ino, after.st_mode)
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted({path.name, named.name})
@@ -56,7 +56,7 @@ def test_a_device_is_never_replaced(tmp_path, monkeypatch, mode):
 
     monkeypatch.setattr(Path, "stat", pretended)
     assert special_kind(path) == "a device"
-    with pytest.raises(ConfigError, match="it is a device"), whole_file(path, ConfigError):
+    with pytest.raises(ConfigError, match="it is a device"), atomic_file(path, ConfigError):
         raise AssertionError("nothing may be written")
     monkeypatch.undo()
     assert path.read_text() == "all of it"
@@ -65,7 +65,7 @@ def test_a_device_is_never_replaced(tmp_path, monkeypatch, mode):
 def test_a_link_keeps_its_place(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "file")
     for text in ("new", "newer"):
-        with whole_file(tmp_path / "link") as new:
+        with atomic_file(tmp_path / "link") as new:
             new.write_text(text)
         assert (tmp_path / "link").is_symlink() and (tmp_path / "file").read_text() == text
 
@@ -85,12 +85,12 @@ def test_a_mark_protects_what_others_wrote(tmp_path, content, is_ours):
     path = tmp_path / "file"
     path.write_bytes(content)
     if is_ours:
-        with whole_file(path, mark=b"made by us") as new:
+        with atomic_file(path, mark=b"made by us") as new:
             new.write_text("made by us, again")
         assert path.read_text() == "made by us, again"
         return
     refusal = "it exists and glassformer did not write it"
-    with pytest.raises(CheckpointError, match=refusal), whole_file(path, mark=b"made by us"):
+    with pytest.raises(CheckpointError, match=refusal), atomic_file(path, mark=b"made by us"):
         raise AssertionError("nothing may be written")
     assert path.read_bytes() == content
 
@@ -123,11 +123,11 @@ THEIRS = '{"model_type": "gpt2"}'
 def test_a_folder_with_other_things_is_not_replaced(tmp_path, config, names, said):
     folder = saved(tmp_path / "model", config, *names)
     if not said:
-        with whole_folder(folder, overwrite=True) as new:
+        with atomic_folder(folder, overwrite=True) as new:
             (new / "new").write_text("x")
         assert [p.name for p in folder.iterdir()] == ["new"]
         return
-    with pytest.raises(CheckpointError, match=said), whole_folder(folder, overwrite=True):
+    with pytest.raises(CheckpointError, match=said), atomic_folder(folder, overwrite=True):
         raise AssertionError("nothing may be written")
     assert {p.name for p in folder.iterdir()} == {"config.json", *names}
 
@@ -135,6 +135,6 @@ def test_a_folder_with_other_things_is_not_replaced(tmp_path, config, names, sai
 def test_a_file_is_no_folder_to_replace(tmp_path):
     (tmp_path / "model").write_text("mine")
     refused = pytest.raises(CheckpointError, match="is not a folder")
-    with refused, whole_folder(tmp_path / "model", overwrite=True):
+    with refused, atomic_folder(tmp_path / "model", overwrite=True):
         raise AssertionError("nothing may be written")
     assert (tmp_path / "model").read_text() == "mine"

@@ -1,8 +1,8 @@
-"""What goes wrong, by kind. A message says what must hold, what came, and what to do."""
+"""Error classes. A message says what is required, what was given, and what to do."""
 
 
 class GlassformerError(Exception):
-    """The parent of every error that glassformer raises on purpose.
+    """The base class of all errors that glassformer raises deliberately.
 
     >>> import glassformer as gf
     >>> try:
@@ -14,7 +14,7 @@ class GlassformerError(Exception):
 
 
 class ShapeError(GlassformerError, ValueError):
-    """Tensors whose ranks, widths, lengths or head counts do not fit together."""
+    """Tensors whose ranks, widths, lengths or head counts do not match."""
 
 
 class DtypeError(GlassformerError, TypeError):
@@ -22,7 +22,7 @@ class DtypeError(GlassformerError, TypeError):
 
 
 class ConfigError(GlassformerError, ValueError):
-    """A setting outside of what it may be."""
+    """A setting with an invalid value."""
 
 
 class BackendError(GlassformerError, RuntimeError):
@@ -30,23 +30,23 @@ class BackendError(GlassformerError, RuntimeError):
 
 
 class CheckpointError(GlassformerError, ValueError):
-    """Saved weights, configs or tokenizers that are missing, damaged or of an unknown kind."""
+    """Saved weights, configs or tokenizers that are missing, damaged or not supported."""
 
 
 class TraceError(GlassformerError, ValueError):
-    """A trace that cannot be made, read or looked at in the way that was asked for."""
+    """A trace that cannot be recorded, read or shown as requested."""
 
 
 class DataError(GlassformerError, ValueError):
-    """Texts or token files that are missing, damaged, or wrong in too many places."""
+    """Texts or token files that are missing, damaged, or have too many bad lines."""
 
 
 class TrainingError(GlassformerError, RuntimeError):
-    """A run that cannot go on as it is."""
+    """A training run that cannot continue."""
 
 
 class RecordingWarning(UserWarning):
-    """Something of a run could not be recorded; what the model computed is not affected.
+    """Part of a run could not be recorded; the model's output is not affected.
 
     >>> import warnings
     >>> with warnings.catch_warnings(record=True) as seen:

@@ -9,7 +9,7 @@ from urllib.request import url2pathname
 
 
 def install_command(extra: str) -> str:
-    """The pip command for an extra: from the clone where it was installed from one, else by name.
+    """The pip command for an extra: from the clone for an editable install, else by name.
 
     >>> "[figures]" in install_command("figures")
     True
@@ -26,7 +26,7 @@ def editable_clone() -> Path | None:
     """The folder of an editable installation (PEP 610, direct_url.json); None for a wheel."""
     try:
         recorded = distribution("glassformer").read_text("direct_url.json")
-    except PackageNotFoundError:  # on the path without an installation: a clone's src/
+    except PackageNotFoundError:  # not installed: src/ of a clone is on the path
         return Path(__file__).parents[2]
     origin = json.loads(recorded or "{}")
     if not origin.get("dir_info", {}).get("editable", False):

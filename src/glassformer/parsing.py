@@ -1,7 +1,7 @@
-"""JSON and TOML written by others: parsed within limits, or refused in one sentence.
+"""Untrusted JSON and TOML: parsed within limits, or rejected with a one-sentence error.
 
-A file is refused that is larger than its kind ever is, nested more deeply than anything reads, has
-a key twice, or holds half of a surrogate pair, which no text file can be written with.
+Rejected are files larger than their kind ever is, deep nesting, duplicate keys, and lone
+surrogates, which cannot be encoded as UTF-8.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Any
 
 from glassformer.errors import CheckpointError, ConfigError, GlassformerError
 
-MOST_BYTES = 16 << 20  # of settings; vocabularies are larger
+MOST_BYTES = 16 << 20  # for settings; vocabularies may be larger
 MOST_DEPTH = 64
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -21,10 +21,10 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 def read_text(
     path: Path, error: type[GlassformerError] = CheckpointError, *, most: int = MOST_BYTES
 ) -> str:
-    """A small UTF-8 file; anything else is an `error` that names it."""
+    """Read a small UTF-8 file; anything else raises `error` with its path."""
     try:
-        if not path.is_file():  # a pipe would wait for ever, a device never ends
-            raise error(f"{path} cannot be read: {_absence(path)}.")
+        if not path.is_file():  # a pipe would block, and a device may never end
+            raise error(f"{path} cannot be read: {_explain_absence(path)}.")
         with path.open("rb") as file:
             raw = file.read(most + 1)
     except OSError as wrong:
@@ -40,46 +40,46 @@ def read_text(
 def read_json(
     path: Path, error: type[GlassformerError] = CheckpointError, *, most: int = MOST_BYTES
 ) -> dict[str, Any]:
-    """The JSON object in a file."""
+    """Read a file that holds a JSON object."""
     plain = parse_json(read_text(path, error, most=most), str(path), error)
     if not isinstance(plain, dict):
-        raise error(f"{path} must hold a JSON object; it holds {_kind(plain)}.")
+        raise error(f"{path} must hold a JSON object; it holds {_name_kind(plain)}.")
     return plain
 
 
 def parse_json(text: str, where: str, error: type[GlassformerError] = CheckpointError) -> Any:
-    """The value of a JSON text; `where` names it in the sentence of a refusal."""
+    """Parse a JSON text; `where` names it in error messages."""
 
     def load() -> Any:
-        plain = json.loads(text, object_pairs_hook=_object)
+        plain = json.loads(text, object_pairs_hook=_reject_duplicate_keys)
         if _SURROGATE.search(text):
             json.dumps(plain, ensure_ascii=False).encode()
         return plain
 
-    return _parsed(load, f"{where} is not readable JSON", error)
+    return _parse(load, f"{where} is not readable JSON", error)
 
 
 def read_toml(path: Path, error: type[GlassformerError] = ConfigError) -> dict[str, Any]:
-    """The tables of a TOML file."""
+    """Read the tables of a TOML file."""
     text = read_text(path, error, most=1 << 20)
-    return _parsed(lambda: tomllib.loads(text), f"{path} is not TOML", error)
+    return _parse(lambda: tomllib.loads(text), f"{path} is not TOML", error)
 
 
-def _parsed(load: Callable[[], Any], problem: str, error: type[GlassformerError]) -> Any:
+def _parse(load: Callable[[], Any], problem: str, error: type[GlassformerError]) -> Any:
     try:
         plain = load()
     except RecursionError:
         raise error(f"{problem}: it is nested too deeply.") from None
     except UnicodeEncodeError:
-        raise error(f"{problem}: it has half of a surrogate pair.") from None
-    except (ValueError, OverflowError) as wrong:  # a number of 5,000 digits is a ValueError, too
+        raise error(f"{problem}: it has a lone surrogate.") from None
+    except (ValueError, OverflowError) as wrong:  # also numbers of 5,000 digits
         raise error(f"{problem}: {str(wrong).split(';')[0].rstrip('.')}.") from None
     if _is_deep(plain):
         raise error(f"{problem}: it is nested more than {MOST_DEPTH} levels deep.")
     return plain
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         seen: set[str] = set()
@@ -98,10 +98,10 @@ def _is_deep(plain: Any) -> bool:
     return True
 
 
-def _absence(path: Path) -> str:
+def _explain_absence(path: Path) -> str:
     return "it is not a regular file" if path.exists() else "No such file or directory"
 
 
-def _kind(plain: Any) -> str:
+def _name_kind(plain: Any) -> str:
     names = {list: "a list", str: "a text", bool: "true or false", type(None): "null"}
     return names.get(type(plain), "a number")

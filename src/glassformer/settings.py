@@ -1,6 +1,6 @@
 """The reader of all settings: plain values from JSON or TOML become frozen dataclasses.
 
-Strict in both directions: every mistake is one sentence that names the setting.
+Strict in both directions; every error is one sentence that names the setting.
 
     @dataclass(frozen=True, kw_only=True, slots=True)
     class Shape:
@@ -32,7 +32,7 @@ T = TypeVar("T")
 Number = float | int
 
 _NAMES = {int: "a whole number", float: "a number", str: "a string", bool: "true or false"}
-_MOST = 2**31 - 1  # of any size or count: more is a slip or an attack
+_MOST = 2**31 - 1  # for any size or count: more is a slip or an attack
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Bounds:
             "at most": self.most,
             "less than": self.below,
         }
-        if self.most >= _MOST:  # a limit that nobody meets by chance
+        if self.most >= _MOST:  # a limit that nobody reaches by accident
             limits.pop("at most")
         return " and ".join(f"{words} {n:g}" for words, n in limits.items() if math.isfinite(n))
 
@@ -74,7 +74,7 @@ NonNegative = Annotated[float, Bounds(least=0)]
 
 
 def read_settings(kind: type[T], values: Any, what: str = "The config", where: str = "") -> T:
-    """Build the dataclass from these values; errors name `what` holds them, and `where`."""
+    """Build the dataclass from these values; errors name their source `what` and key `where`."""
     if not isinstance(values, Mapping):
         name = where.removesuffix(".") or what
         raise ConfigError(f"{name} must be a table of settings; got {quote(values)}.")
@@ -225,7 +225,7 @@ def _check(bounds: Bounds, value: Number, where: str) -> None:
 
 
 def _find_note(hint: Any, kind: type[T]) -> T | None:
-    """The bounds, or the tags, of a field's type, also if it may be None."""
+    """The bounds or tags of a field's type, even if the field may be None."""
     if get_origin(hint) in (Union, UnionType):
         inside = (_find_note(part, kind) for part in get_args(hint))
         return next((note for note in inside if note is not None), None)

@@ -1,4 +1,4 @@
-"""Files and folders that are written whole or not at all."""
+"""Atomic writes: a file or folder is written completely or not at all."""
 
 import contextlib
 import errno
@@ -17,8 +17,8 @@ from safetensors import SafetensorError
 
 from glassformer.errors import CheckpointError, GlassformerError
 
-UNFINISHED = ".unfinished"  # ends the name of what is being written: a killed process leaves it
-_HEAD = 1 << 16  # bytes in which a file says who wrote it
+UNFINISHED = ".unfinished"  # suffix of files being written; a killed process leaves them behind
+_HEAD = 1 << 16  # bytes at each end that are searched for a mark
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a named pipe"),
@@ -28,7 +28,7 @@ _KINDS = (
 )
 
 
-# The files of a model as transformers saves it.
+# The files of a model saved by transformers.
 _FOREIGN = re.compile(
     r"(generation_)?config\.json|model.*\.safetensors(\.index\.json)?|(source|target)\.spm"
     r"|(tokenizer|vocab|merges|special_tokens_map|added_tokens|chat_template|spiece)\b.*"
@@ -37,18 +37,18 @@ _FOREIGN = re.compile(
 
 
 @contextlib.contextmanager
-def whole_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
-    """A new folder beside `folder` to write into; it takes that name once all is on the disk.
+def atomic_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
+    """Write a new folder beside `folder`, renamed to it once everything is on disk.
 
-    A folder that is there already is replaced only if `overwrite`, and only by a finished one:
-    until then it stays as it is.
+    An existing folder is replaced only with `overwrite`, and stays untouched until the new one is
+    complete.
     """
     folder = folder.absolute()
     check_free(folder, overwrite=overwrite)
-    stranger = _not_saved_by_us(folder) if os.path.lexists(folder) else ""
+    stranger = _explain_foreign(folder) if os.path.lexists(folder) else ""
     if stranger:
         raise CheckpointError(
-            f"overwrite=True replaces a saved model and nothing else; {folder} {stranger}. "
+            f"overwrite=True replaces only saved models; {folder} {stranger}. "
             "Save under another name."
         )
     unfinished: Path | None = None
@@ -57,14 +57,14 @@ def whole_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
         unfinished = Path(
             tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=UNFINISHED, dir=folder.parent)
         )
-        unfinished.chmod(0o755)  # mkdtemp makes it private
+        unfinished.chmod(0o755)  # mkdtemp creates it private
         yield unfinished
         for path in unfinished.rglob("*"):
-            path.chmod(0o644)  # some writers make their files private
-            to_disk(path)
-        to_disk(unfinished)
+            path.chmod(0o644)  # some writers create private files
+            sync_to_disk(path)
+        sync_to_disk(unfinished)
         _replace(unfinished, folder)
-        to_disk(folder.parent)
+        sync_to_disk(folder.parent)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{folder} could not be written: {error}.") from None
     finally:
@@ -81,34 +81,34 @@ def check_free(path: Path, *, overwrite: bool) -> None:
 
 
 @contextlib.contextmanager
-def whole_file(
+def atomic_file(
     path: Path, error: type[GlassformerError] = CheckpointError, *, mark: bytes = b""
 ) -> Iterator[Path]:
-    """A file beside `path` to write into; it takes that name once all is on the disk.
+    """Write a new file beside `path`, renamed to it once everything is on disk.
 
-    Only a regular file is ever replaced, and with a `mark` only one that carries it near its
-    beginning or end: what somebody else wrote stays. Whatever goes wrong is raised as an `error`.
+    Only regular files are replaced, and with a `mark` only files that have it near their beginning
+    or end, so that files of other programs are safe. Every failure is raised as an `error`.
     """
     try:
         path.absolute().parent.mkdir(parents=True, exist_ok=True)
-        with _beside(path, mark) as unfinished:
+        with _open_beside(path, mark) as unfinished:
             yield unfinished
     except (OSError, SafetensorError) as wrong:
         why = (wrong.strerror or wrong) if isinstance(wrong, OSError) else wrong
         raise error(f"{path.absolute()} could not be written: {why}.") from None
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a small text beside its place and put it there: a crash leaves all of it, or nothing.
+def write_atomically(path: Path, text: str) -> None:
+    """Write a small text file; a crash leaves the old content or the new, never a part.
 
-    An OSError is passed on, for callers that report it in the reader's language.
+    Raises OSError, for callers that report it in the user's language.
     """
-    with _beside(path) as unfinished:
+    with _open_beside(path) as unfinished:
         unfinished.write_text(text, "utf-8")
 
 
 def special_kind(path: Path) -> str | None:
-    """What a path leads to, where that is neither a regular file nor free; links are followed.
+    """The kind of a path that is neither a regular file nor free, else None; follows links.
 
     >>> special_kind(Path("/")), special_kind(Path("/no such file"))
     ('a folder', None)
@@ -123,13 +123,13 @@ def special_kind(path: Path) -> str | None:
 
 
 @contextlib.contextmanager
-def _beside(path: Path, mark: bytes = b"") -> Iterator[Path]:
-    # A link stays a link: what it leads to is written.
+def _open_beside(path: Path, mark: bytes = b"") -> Iterator[Path]:
+    # A link stays a link; its target is replaced.
     path = Path(os.path.realpath(path)) if path.is_symlink() else path.absolute()
     kind = special_kind(path)
     if kind is not None:
         raise OSError(errno.EEXIST, f"it is {kind}, not a regular file")
-    if mark and not _carries(path, mark):
+    if mark and not _has_mark(path, mark):
         raise OSError(
             errno.EEXIST,
             "it exists and glassformer did not write it; choose another name, or move it away",
@@ -140,28 +140,28 @@ def _beside(path: Path, mark: bytes = b"") -> Iterator[Path]:
         os.close(handle)
         unfinished = Path(name)
         yield unfinished
-        unfinished.chmod(0o644)  # mkstemp makes it private
-        to_disk(unfinished)
+        unfinished.chmod(0o644)  # mkstemp creates it private
+        sync_to_disk(unfinished)
         unfinished.replace(path)
-        to_disk(path.parent)
+        sync_to_disk(path.parent)
     finally:
         if unfinished is not None:
             unfinished.unlink(missing_ok=True)
 
 
-def _carries(path: Path, mark: bytes) -> bool:
+def _has_mark(path: Path, mark: bytes) -> bool:
     try:
         with open_regular(path) as file:
             head = file.read(_HEAD)
             file.seek(max(0, file.seek(0, os.SEEK_END) - _HEAD))
-            tail = file.read()  # a PDF says it at its end
+            tail = file.read()  # PDF metadata is at the end
     except (FileNotFoundError, NotADirectoryError):
         return True
     return not head or mark in head or mark in tail
 
 
-def rename_free(path: Path, reason: str) -> Path:
-    """Give a file or folder the first name like it that nothing has yet."""
+def move_aside(path: Path, reason: str) -> Path:
+    """Rename a file or folder to NAME.REASON-1, or the next free number."""
     n = 1
     while os.path.lexists(free := path.with_name(f"{path.name}.{reason}-{n}")):
         n += 1
@@ -169,7 +169,7 @@ def rename_free(path: Path, reason: str) -> Path:
 
 
 def open_regular(path: Path) -> io.BufferedReader:
-    """Open a regular file to read: a named pipe would block for ever, a device never ends."""
+    """Open a regular file for reading: a named pipe would block, and a device may never end."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
@@ -179,13 +179,13 @@ def open_regular(path: Path) -> io.BufferedReader:
 
 
 def read_regular(path: Path) -> bytes:
-    """All bytes of a regular file."""
+    """Read all bytes of a regular file."""
     with open_regular(path) as file:
         return file.read()
 
 
 def sha256(path: Path) -> str:
-    """The hash of a file, as hexadecimal digits."""
+    """The SHA-256 hash of a file, in hexadecimal."""
     try:
         with open_regular(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -193,8 +193,8 @@ def sha256(path: Path) -> str:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def _not_saved_by_us(folder: Path) -> str:
-    """Why a folder is no saved model: the words that follow its name; "" where it is one."""
+def _explain_foreign(folder: Path) -> str:
+    """Why a folder is not a saved model, to follow its name in a sentence; "" if it is one."""
     if not folder.is_dir():
         return "is not a folder"
     try:
@@ -231,9 +231,9 @@ def _replace(new: Path, folder: Path) -> None:
         shutil.rmtree(old.parent, ignore_errors=True)
 
 
-def to_disk(path: Path) -> None:
-    """Wait until a file or a folder is on the disk, not on its way there."""
-    if os.name == "nt" and path.is_dir():  # Windows opens no folders
+def sync_to_disk(path: Path) -> None:
+    """Flush a file or a folder to disk (fsync)."""
+    if os.name == "nt" and path.is_dir():  # Windows cannot open folders
         return
     handle = os.open(path, os.O_RDONLY)
     try:

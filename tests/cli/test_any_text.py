@@ -146,12 +146,12 @@ def test_a_token_of_ten_megabytes_is_shown_by_its_beginning(run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("look", "--trace", "~nosuchuser/a"), "home of a user that does not exist"),
-        (("generate", "a", "--model", "~nosuchuser/a"), "home of a user that does not exist"),
+        (("look", "--trace", "~nosuchuser/a"), "home folder of a user who does not exist"),
+        (("generate", "a", "--model", "~nosuchuser/a"), "home folder of a user who does not exist"),
         (("generate", "a", "--model", "x" * 5000), "cannot be a path: File name too long"),
         (("shapes", "x" * 5000), "cannot be a path: File name too long"),
         (("look", "--trace", "x" * 5000), "File name too long"),
-        (("train", "~nosuchuser/r.toml"), "home of a user that does not exist"),
+        (("train", "~nosuchuser/r.toml"), "home folder of a user who does not exist"),
         (("train", "x" * 5000), "cannot be a path: File name too long"),
         (("train", "--text", "x" * 5000, "--out", "run"), "File name too long"),
     ],

@@ -32,7 +32,7 @@ EN = Language("en")
 def test_it_reads_what_is_meant(expression, mask):
     found = read_mask(expression, EN)
     assert repr(found) == repr(mask)
-    batch = mask.own_extent().B
+    batch = mask.data_extent().B
     assert torch.equal(found.dense(6, 6, batch=batch), mask.dense(6, 6, batch=batch))
 
 

@@ -157,7 +157,7 @@ def test_unequal_files_are_told(run, tmp_path):
     out = tmp_path / "run"
     code, _, told = run("train", "--source", source, "--target", target, "--out", out, *SHORT)
     assert code == 2
-    assert "must have equally many lines" in told and "50" in told and "47" in told
+    assert "must have the same number of lines" in told and "50" in told and "47" in told
 
 
 def test_a_saved_model_learns_more(run, tmp_path):

@@ -18,7 +18,7 @@ CPU = torch.device("cpu")
 
 def whole(bias: gf.Bias, B: int, H: int, L: int, S: int) -> torch.Tensor:
     extent = Extent(B, H, L, S)
-    return bias.fitted(extent, CPU).tile(Tile.whole(extent, CPU)).expand(B, H, L, S)
+    return bias.fit_to(extent, CPU).tile(Tile.whole(extent, CPU)).expand(B, H, L, S)
 
 
 def test_alibi_slopes_of_the_paper() -> None:

@@ -373,7 +373,7 @@ def test_crop_must_shorten(kind, length):
 def test_overflow():
     cache, (_, k, v) = new_cache("static"), operands(5)
     cache.append(k, v)
-    with pytest.raises(ShapeError, match=r"max_len=23, length=5, and 19 more came\."):
+    with pytest.raises(ShapeError, match=r"max_len=23, length=5, 19 more were appended\."):
         cache.append(*operands(19)[1:])
     unchanged(cache, k, v)
 

@@ -62,7 +62,7 @@ def test_dtypes_and_devices() -> None:
         ({"mask": torch.zeros(3, 4).bool()}, ShapeError, r"\(1, 1, 3, 3\); got \(3, 4\)"),
         ({"mask": [[True]]}, DtypeError, r"got list"),
         ({"mask": gf.Padding([4])}, ShapeError, r"0 … 3, the length of the keys; got 4 to 4"),
-        ({"bias": torch.zeros(3, 3).bool()}, DtypeError, r"bool tensor goes into mask="),
+        ({"bias": torch.zeros(3, 3).bool()}, DtypeError, r"Pass a bool tensor as mask="),
         ({"bias": torch.zeros(4, 3)}, ShapeError, r"\(1, 1, 3, 3\); got \(4, 3\)"),
     ],
 )

@@ -71,7 +71,7 @@ def test_a_failing_compiler_is_a_refusal_with_its_words(monkeypatch: pytest.Monk
         raise TorchDynamoException("CppCompileError\nkernel.cpp:7: error: ‘x3’ was not declared")
 
     monkeypatch.setattr(flex, "has_avx2", lambda: True)
-    monkeypatch.setattr(flex, "_compiled", lambda: failing)
+    monkeypatch.setattr(flex, "_compile_flex", lambda: failing)
     with pytest.raises(BackendError, match=r"float32 on cpu \(‘x3’ was not declared\).*streaming"):
         gf.attention(*operands(9, 9), backend="flex")
 

@@ -33,7 +33,7 @@ def test_streaming_can_be_differentiated_twice(
 
 
 def test_rows_with_nothing_allowed_have_second_derivatives_of_zero() -> None:
-    mask = gf.Explicit.drawn("■ · ■ · / · · · · / ■ ■ ■ ■")
+    mask = gf.Explicit.from_drawing("■ · ■ · / · · · · / ■ ■ ■ ■")
 
     def run(q, k, v) -> torch.Tensor:
         return gf.attention(q, k, v, mask=mask, backend="streaming")

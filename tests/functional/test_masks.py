@@ -16,7 +16,7 @@ from glassformer.functional.masks import simplify
 
 
 def drawn(text: str) -> torch.Tensor:
-    return gf.Explicit.drawn(text).tensor
+    return gf.Explicit.from_drawing(text).tensor
 
 
 def dense(mask: gf.Mask, L: int, S: int, batch: int = 1) -> torch.Tensor:
@@ -138,7 +138,7 @@ def test_algebra(data: st.DataObject, L: int, S: int) -> None:
 def test_bounds_are_never_wrong(data: st.DataObject, L: int, S: int, rows: int, cols: int) -> None:
     B = 3
     device = torch.device("cpu")
-    mask = data.draw(masks(B, L, S))().fitted(Extent(B, 1, L, S), device)
+    mask = data.draw(masks(B, L, S))().fit_to(Extent(B, 1, L, S), device)
     blocks = Blocks(L, S, rows, cols, device)
     possible, certain = blocks.spread(mask.bounds(blocks))
     cells = mask.dense(L, S, batch=B).expand(B, 1, L, S)
@@ -154,10 +154,10 @@ def test_formula_and_tile_agree(data: st.DataObject, L: int, S: int) -> None:
     """What a kernel sees cell by cell is what the tile shows."""
     B, H = 3, 2
     extent = Extent(B, H, L, S)
-    mask = data.draw(masks(B, L, S))().fitted(extent, torch.device("cpu"))
+    mask = data.draw(masks(B, L, S))().fit_to(extent, torch.device("cpu"))
     rows, cols = (torch.tensor(data.draw(st.permutations(range(n))))[: n // 2 + 1] for n in (L, S))
     grid = torch.cartesian_prod(torch.arange(B), torch.arange(H), rows, cols).unbind(-1)
-    traced = mask.traced(torch.device("cpu"))
+    traced = mask.to_tensors(torch.device("cpu"))
     one_by_one = traced.allows(Cells(*grid, torch.tensor(L), torch.tensor(S)))
     tile = mask.tile(Tile(extent, rows, cols, rows.device)).expand(B, H, len(rows), len(cols))
     assert_same(one_by_one.expand(len(grid[0])), tile.flatten())
@@ -217,7 +217,7 @@ def test_large_masks_are_pooled_in_the_drawing() -> None:
 @given(st.lists(st.lists(st.booleans(), min_size=4, max_size=4), min_size=1, max_size=6))
 def test_drawing_reads_back(rows: list[list[bool]]) -> None:
     mask = gf.Explicit(torch.tensor(rows))
-    assert_same(gf.Explicit.drawn(mask.draw()).tensor, mask.tensor)
+    assert_same(gf.Explicit.from_drawing(mask.draw()).tensor, mask.tensor)
 
 
 def test_to_moves_every_tensor() -> None:
@@ -270,8 +270,8 @@ def test_torch_mha_refusals() -> None:
         (lambda: gf.Explicit(torch.ones(2, 3, 3).bool()), ShapeError, r"rank 2.*\(2, 3, 3\)"),
         (lambda: gf.Causal() & "x", DtypeError, r"mask value such as.*got str"),
         (lambda: bool(gf.Causal()), ConfigError, r"no truth value.*Causal\(\).*& \| ~"),
-        (lambda: gf.Explicit.drawn("x. / x"), ConfigError, r"rows of \[2, 1\] marks"),
-        (lambda: gf.Explicit.drawn("x?"), ConfigError, r"with \['\?'\]"),
+        (lambda: gf.Explicit.from_drawing("x. / x"), ConfigError, r"rows of \[2, 1\] marks"),
+        (lambda: gf.Explicit.from_drawing("x?"), ConfigError, r"with \['\?'\]"),
     ],
 )
 def test_construction_refusals(
@@ -330,14 +330,14 @@ def test_other_device_is_named() -> None:
     with pytest.raises(
         DtypeError, match=r"lengths of Padding.* on meta and q on cpu.*mask.to\('cpu'\)"
     ):
-        gf.Padding(torch.ones(2, dtype=torch.long, device="meta")).fitted(
+        gf.Padding(torch.ones(2, dtype=torch.long, device="meta")).fit_to(
             Extent(2, 1, 3, 3), torch.device("cpu")
         )
 
 
 def test_lists_follow_the_device() -> None:
     extent, meta = Extent(2, 1, 3, 3), torch.device("cpu")
-    assert isinstance(gf.Padding([1, 2]).fitted(extent, meta).lengths, torch.Tensor)
+    assert isinstance(gf.Padding([1, 2]).fit_to(extent, meta).lengths, torch.Tensor)
 
 
 @pytest.mark.plain

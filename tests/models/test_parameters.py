@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from glassformer.errors import ConfigError
-from glassformer.models.parameters import count_parameters, matched_dim
+from glassformer.models.parameters import count_parameters, match_dim
 from glassformer.models.recurrent import LSTMLanguageModel, LSTMSeq2Seq
 
 V, C, N = 13, 5, 2
@@ -26,7 +26,7 @@ def test_tied_parameters_count_once():
     ids=["language", "seq2seq"],
 )
 def test_matched_dim_is_the_closest(target, build):
-    dim = matched_dim(target, build)
+    dim = match_dim(target, build)
 
     def off(dim):
         with torch.device("meta"):
@@ -37,20 +37,20 @@ def test_matched_dim_is_the_closest(target, build):
 
 
 def test_matched_dim_of_less_than_the_smallest_is_the_smallest():
-    assert matched_dim(1, lambda dim: nn.Linear(dim, 100)) == 1
+    assert match_dim(1, lambda dim: nn.Linear(dim, 100)) == 1
 
 
 def test_matched_dim_finds_an_exact_match():
     for dim in range(1, 40):
-        assert matched_dim(dim * 7, lambda d: nn.Linear(d, 7, bias=False)) == dim
+        assert match_dim(dim * 7, lambda d: nn.Linear(d, 7, bias=False)) == dim
 
 
 @pytest.mark.parametrize("target", [0, -5])
 def test_there_must_be_parameters_to_match(target):
     with pytest.raises(ConfigError, match=rf"at least 1; got target_parameters={target}\."):
-        matched_dim(target, lambda dim: nn.Linear(dim, dim))
+        match_dim(target, lambda dim: nn.Linear(dim, dim))
 
 
 def test_what_is_matched_must_grow():
     with pytest.raises(ConfigError, match=r"got 12 at dim=1 and 12 at dim=2\."):
-        matched_dim(1000, lambda dim: nn.Linear(3, 3))
+        match_dim(1000, lambda dim: nn.Linear(3, 3))

@@ -5,17 +5,17 @@ import torch
 
 import glassformer as gf
 from glassformer.errors import CheckpointError, ConfigError
-from glassformer.models.pretrained import card, shipped
+from glassformer.models.pretrained import card, list_pretrained
 
 MOST = 45_000_000  # bytes, all together
 
 
 def test_together_they_are_small():
-    sizes = [p.stat().st_size for folder in shipped().values() for p in folder.rglob("*")]
+    sizes = [p.stat().st_size for folder in list_pretrained().values() for p in folder.rglob("*")]
     assert sum(sizes) <= MOST
 
 
-@pytest.mark.parametrize("name", sorted(shipped()))
+@pytest.mark.parametrize("name", sorted(list_pretrained()))
 def test_each_has_a_card_with_all_that_must_be_told(name):
     text = card(name)
     assert text.startswith(f"# {name}\n")
@@ -24,14 +24,14 @@ def test_each_has_a_card_with_all_that_must_be_told(name):
     assert "licence" in text and f"recipes/{name}.toml" in text
 
 
-@pytest.mark.parametrize("name", sorted(shipped()))
+@pytest.mark.parametrize("name", sorted(list_pretrained()))
 def test_stored_in_half_and_loaded_in_full(name):
     model = gf.load(name)
     assert {p.dtype for p in model.parameters()} == {torch.float32}
     halves = gf.load(name, dtype=torch.float16).state_dict()
     for key, tensor in model.state_dict().items():
         assert torch.equal(tensor, halves[key].float()), key
-    stored = gf.load(shipped()[name]).state_dict()
+    stored = gf.load(list_pretrained()[name]).state_dict()
     assert {tensor.dtype for tensor in stored.values()} == {torch.float16}
 
 
@@ -60,7 +60,7 @@ def test_the_writer_writes_like_its_books():
 
 
 def test_those_who_wrote_the_sentences_are_named():
-    names = (shipped()["translator"] / "CONTRIBUTORS.tsv").read_text("utf-8")
+    names = (list_pretrained()["translator"] / "CONTRIBUTORS.tsv").read_text("utf-8")
     assert "CC-BY 2.0 FR" in names.splitlines()[0] and len(names.splitlines()) > 2000
 
 

@@ -110,4 +110,4 @@ def test_shipped_models_open_on_words(models, sentence, case):
         share = float(site.weights(head=head, rows=[row], cols=[col]))
         assert share > 1.5 / int(site.visible(head)[row])  # more than an even share
     if len(keys) > 6 and not crossing:
-        assert col not in (0, int(site.stands[row]))
+        assert col not in (0, int(site.query_positions[row]))

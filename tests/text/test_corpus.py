@@ -181,7 +181,7 @@ def test_a_corpus_with_too_many_problems(tmp_path: Path) -> None:
     path = tmp_path / "t"
     path.write_bytes(b"good\n" * 17 + b"\xff\xfe\n" * 2 + b"x" * 50 + b"\n")
     sentence = (
-        r"At most 5% of the lines may be wrong; 3 of 20 are: 2 bad UTF-8 \(.*t lines 18, 19\); "
+        r"At most 5% of the lines may be bad; 3 of 20 are: 2 bad UTF-8 \(.*t lines 18, 19\); "
         r"1 too long \(.*t line 20\)"
     )
     with pytest.raises(DataError, match=sentence):
@@ -197,7 +197,7 @@ def test_a_corpus_with_too_many_problems(tmp_path: Path) -> None:
 def test_files_that_do_not_keep_step(a: int, b: int, line: int, tmp_path: Path) -> None:
     (tmp_path / "a").write_text("x\n" * a)
     (tmp_path / "b").write_text("y\n" * b)
-    sentence = rf"a has {a}, .*b has {b}, so they part at line {line} at the latest"
+    sentence = rf"a has {a}, .*b has {b}, so they diverge at line {line} or before"
     with pytest.raises(DataError, match=sentence):
         read_pairs(tmp_path / "a", tmp_path / "b")
 
@@ -221,9 +221,12 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
         ({"format": "csv"}, r"format must be one of lines, documents.*got 'csv'"),
         ({"files": ()}, r"at least one file; got none"),
         ({"columns": (1,)}, r"Plain text has no columns; got \(1,\) for 'lines'"),
-        ({"format": "tsv"}, r"columns of a 'tsv' corpus must be named; got none. Try columns=\(1"),
-        ({"format": "jsonl"}, r"columns of a 'jsonl' corpus must be named.*columns=\('text',\)"),
-        ({"format": "tsv", "columns": ("en",)}, r"without a header are numbers.*got 'en'"),
+        ({"format": "tsv"}, r"'tsv' corpus needs columns; got none. Try columns=\(1"),
+        ({"format": "jsonl"}, r"'jsonl' corpus needs columns.*columns=\('text',\)"),
+        (
+            {"format": "tsv", "columns": ("en",)},
+            r"Without a header, columns are numbers from 1; got 'en'",
+        ),
         ({"format": "tsv", "columns": (0,)}, r"numbered from 1; got 0"),
         ({"format": "aligned", "columns": (1, 3)}, r"numbered from 1 to 2; got 3"),
         ({"max_chars": 0}, r"max_chars must be at least 1.*max_chars=0"),
@@ -254,12 +257,12 @@ def test_text_of_another_width_is_refused(encoding: str, name: str, tmp_path: Pa
 @pytest.mark.plain
 def test_what_is_no_text(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(64)) * 40 + bytes(200))
-    with pytest.raises(DataError, match=r"a.png must be UTF-8 text; it has null characters"):
+    with pytest.raises(DataError, match=r"a.png must be UTF-8 text; it contains null characters"):
         read_lines(tmp_path / "a.png")
     os.mkfifo(tmp_path / "pipe.txt")
     with pytest.raises(DataError, match=r"pipe.txt cannot be read: it is not a regular file"):
         read_lines(tmp_path / "pipe.txt")
-    with pytest.raises(DataError, match=r"must not have null characters"):
+    with pytest.raises(DataError, match=r"must not contain null characters"):
         read_lines("a\0b")
 
 

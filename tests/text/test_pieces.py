@@ -4,7 +4,7 @@ import pytest
 from tokenizers import AddedToken, decoders, models, pre_tokenizers
 from tokenizers import Tokenizer as Backend
 
-from glassformer.text.pieces import labels, visible
+from glassformer.text.pieces import labels, make_visible
 from glassformer.text.tokenizer import JsonTokenizer
 
 
@@ -49,5 +49,5 @@ def test_other_vocabularies_read_as_they_are() -> None:
 
 
 def test_what_turns_lines_around_is_escaped() -> None:
-    assert visible("a\u202eb\u200b") == "a\\u202eb\\u200b"
-    assert visible("<script>") == "<script>"  # escaping for pages is the page's matter
+    assert make_visible("a\u202eb\u200b") == "a\\u202eb\\u200b"
+    assert make_visible("<script>") == "<script>"  # escaping for pages is the page's matter

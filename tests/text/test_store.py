@@ -140,12 +140,12 @@ def test_files_that_are_refused(tmp_path: Path) -> None:
     raw = bytearray((tmp_path / "a").read_bytes())
     raw[-1] ^= 1
     (tmp_path / "a").write_bytes(raw)
-    with pytest.raises(DataError, match=r"a is damaged: its content is not what was written"):
+    with pytest.raises(DataError, match=r"a is damaged: its content does not match its hash"):
         TokenStore.open(tmp_path / "a")
     assert len(TokenStore.open(tmp_path / "a", verify=False)) == 2
     raw[-16] = 200  # the second offset, before four ids of two bytes
     (tmp_path / "a").write_bytes(raw)
-    with pytest.raises(DataError, match=r"the offsets of 'tokens' do not fit"):
+    with pytest.raises(DataError, match=r"the offsets of 'tokens' are inconsistent"):
         TokenStore.open(tmp_path / "a", verify=False)
     with pytest.raises(DataError, match=r"none cannot be read: No such file"):
         TokenStore.open(tmp_path / "none")

@@ -53,7 +53,7 @@ def test_built_once(pairs: Corpus, words: Tokenizer, tmp_path: Path) -> None:
     first = build(tmp_path, pairs, words)
     again = build(tmp_path, pairs, words)
     assert (first.reused, again.reused) == (False, True)
-    assert "was not there" in first.why and "from the same files" in again.why
+    assert "did not exist" in first.why and "from the same files" in again.why
     assert again.report == first.report
     assert (again.table.lengths == first.table.lengths).all()
 
@@ -152,9 +152,11 @@ def test_memory_does_not_grow_with_the_text(tmp_path: Path) -> None:
 @pytest.mark.plain
 def test_corpora_that_are_refused(words: Tokenizer, tmp_path: Path, pairs: Corpus) -> None:
     encoding = Encoding(tokenizer=words)
-    with pytest.raises(ConfigError, match=r"column for each of the 2 texts.*got text"):
+    with pytest.raises(
+        ConfigError, match=r"Each of the 2 texts of an example needs a column.*got text"
+    ):
         build_table(tmp_path / "t", pairs, {"text": encoding})
-    with pytest.raises(ConfigError, match=r"none called label; got text, label"):
+    with pytest.raises(ConfigError, match=r"none may be called label; got text, label"):
         build_table(tmp_path / "t", pairs, {"text": encoding, "label": encoding})
     with pytest.raises(DataError, match=r"46 of 50 are: 46 too long"):
         build(tmp_path, pairs, words, max_tokens=2)

@@ -199,7 +199,7 @@ MASKS = {
 @pytest.mark.parametrize("name", MASKS)
 def test_masks_of_some_heads_and_rows(name: str, rows: list[int]) -> None:
     extent = Extent(B, H, L, S)
-    mask = MASKS[name].fitted(extent, torch.device("cpu"))
+    mask = MASKS[name].fit_to(extent, torch.device("cpu"))
     whole = mask.dense(L, S, batch=B, n_heads=H).expand(B, H, L, S)
     part = select_heads(select_rows(mask, torch.tensor(rows), extent), (0, 3))
     dense = part.dense(len(rows), S, batch=B, n_heads=2).expand(B, 2, len(rows), S)

@@ -203,7 +203,7 @@ def test_without_a_whole_checkpoint_nothing_is_touched(run):
     for path in (run / "checkpoints").iterdir():
         flip(path / "model-0.safetensors")
     before = snapshot(run / "checkpoints")
-    with pytest.raises(CheckpointError, match=r"No checkpoint in .* is whole \(00000020: model-0"):
+    with pytest.raises(CheckpointError, match=r"No checkpoint in .* is intact \(00000020: model-0"):
         resumed(run)
     assert snapshot(run / "checkpoints") == before
 

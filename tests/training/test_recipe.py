@@ -90,7 +90,7 @@ def test_what_decides_about_the_weights():
         (["compute.compile=1"], "compute.compile must be true or false; got 1"),
         (["task=poetry"], "task must be one of language, masked, .*; got 'poetry'"),
         (["data.train=[]"], "at least one corpus in data.train; got none"),
-        (["data.train.3.files=x"], "named by a number below 1; got 'data.train.3.files=x'"),
+        (["data.train.3.files=x"], "addressed by an index below 1; got 'data.train.3.files=x'"),
         (["schedule=3"], "schedule must be a table of settings; got 3"),
         (["until"], "form section.key=value; got 'until'"),
         (["task.x=1"], "task is not a section; got 'task.x=1'"),
@@ -113,9 +113,9 @@ def test_what_decides_about_the_weights():
         (["seed=99999999999999999999"], "seed must be a whole number of 64 bits"),
         (["schedule.lr=nan"], "schedule.lr must be a finite number; got nan"),
         (["schedule.kind=cosin"], "got 'cosin'. Did you mean 'cosine'?"),
-        (["data.folder=~nosuchuser/x"], "home of a user that does not exist"),
+        (["data.folder=~nosuchuser/x"], "home folder of a user who does not exist"),
         ([f"data.folder={'x' * 5000}"], "cannot be a path: File name too long"),
-        (['data.train.0.files="a\\u0000b"'], "must not have null characters"),
+        (['data.train.0.files="a\\u0000b"'], "must not contain null characters"),
     ],
 )
 def test_refusals(changes, sentence):
@@ -164,7 +164,7 @@ def test_a_path_that_no_recipe_can_have(tmp_path):
     os.mkfifo(tmp_path / "pipe.toml")  # nobody writes into it
     with pytest.raises(ConfigError, match="it is not a regular file"):
         Recipe.from_toml(tmp_path / "pipe.toml")
-    with pytest.raises(ConfigError, match="home of a user that does not exist"):
+    with pytest.raises(ConfigError, match="home folder of a user who does not exist"):
         Recipe.from_toml("~nosuchuser/r.toml")
     with pytest.raises(ConfigError, match="cannot be a path: File name too long"):
         Recipe.from_toml("x" * 5000)

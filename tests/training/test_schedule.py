@@ -55,7 +55,7 @@ def test_constant_after_its_way_up():
         ({"kind": "line"}, "must be one of inverse-sqrt, noam, .*; got 'line'"),
         ({"kind": "constant", "lr": 0.0}, "greater than 0; got 0.0"),
         ({"kind": "constant", "warmup": -1}, "at least 0; got -1"),
-        ({"kind": "noam", "warmup": 0}, "must have warm-up steps; got warmup=0"),
+        ({"kind": "noam", "warmup": 0}, "'noam' schedule needs warm-up steps; got warmup=0"),
         ({"kind": "cosine", "lr": 0.1, "least": 0.2}, "0 … lr; got least=0.2, lr=0.1"),
     ],
 )
@@ -65,7 +65,7 @@ def test_refusals(settings, sentence):
 
 
 def test_what_must_be_known_in_time():
-    with pytest.raises(ConfigError, match="'cosine' must know when it ends"):
+    with pytest.raises(ConfigError, match="'cosine' schedule needs a last step"):
         Schedule(kind="cosine", warmup=0).rate(1)
-    with pytest.raises(ConfigError, match="must know the model's width"):
+    with pytest.raises(ConfigError, match="needs the model's width"):
         Schedule(kind="noam", warmup=1).rate(1)

@@ -181,5 +181,5 @@ def test_a_masked_model_must_have_a_mask(tmp_path):
     recipe = small_runs.masked(tmp_path)
     plain_text = small_runs.language(tmp_path)
     prepare_data(plain_text, tmp_path / "run")
-    with pytest.raises(gf.GlassformerError, match="must have a token for what is hidden"):
+    with pytest.raises(gf.GlassformerError, match="needs a mask token"):
         TASKS["masked"](recipe, open_data(tmp_path / "run"))

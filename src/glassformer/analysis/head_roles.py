@@ -71,8 +71,8 @@ def roles(
     rows = torch.linspace(first, L - 1, n_rows).round().long().unique()
     weights = site.weights(rows=rows.tolist(), sequence=sequence).float().cpu()  # H R S
     allowed = site.allowed(rows=rows, sequence=sequence).cpu()
-    stands = site.stands.cpu()[rows]
-    marks = _mark_targets(stands, S, tokens, delimiters)
+    positions = site.query_positions.cpu()[rows]
+    marks = _mark_targets(positions, S, tokens, delimiters)
     sink = weights[..., 0].mean(-1)
     rest, open_ = weights.clone(), allowed.clone()
     rest[..., 0], open_[..., 0] = 0.0, False
@@ -81,7 +81,7 @@ def roles(
     counted = (total[..., 0] > 1e-6) & (open_.sum(-1) > 1)  # rows in which there is something left
     even = open_ / open_.sum(-1, keepdim=True).clamp(min=1)
     found = {name: _score_beyond_chance(rest, even, mark, counted) for name, mark in marks.items()}
-    found["positional"] = _score_positional(rest, stands, counted)
+    found["positional"] = _score_positional(rest, positions, counted)
     found["broad"] = _score_broad(rest, open_, counted)
     return [
         _choose_role(site.name, number, float(sink[h]), {n: float(s[h]) for n, s in found.items()})
@@ -90,10 +90,10 @@ def roles(
 
 
 def _mark_targets(
-    stands: Int[Tensor, " R"], S: int, tokens: Tensor | None, delimiters: Collection[int]
+    positions: Int[Tensor, " R"], S: int, tokens: Tensor | None, delimiters: Collection[int]
 ) -> dict[str, Bool[Tensor, "R S"]]:
     """The keys to which each role would attend."""
-    ahead = torch.arange(S) - stands[:, None]
+    ahead = torch.arange(S) - positions[:, None]
     marks = {
         "previous": ahead == -1,
         "next": ahead == 1,
@@ -102,11 +102,11 @@ def _mark_targets(
     }
     if tokens is None or len(tokens) != S:
         return marks
-    own = tokens.cpu()[stands.clamp(0, S - 1)]
+    own = tokens.cpu()[positions.clamp(0, S - 1)]
     same = tokens.cpu()[None] == own[:, None]
     marks["duplicate"] = same & (ahead != 0)
     after = torch.zeros_like(same)
-    after[:, 1:] = same[:, :-1]  # behind an earlier copy of the query's own token
+    after[:, 1:] = same[:, :-1]  # after an earlier copy of the query's own token
     marks["induction"] = after & (ahead <= 0)
     if delimiters:
         marks["delimiter"] = torch.isin(tokens.cpu(), torch.tensor(sorted(delimiters))).expand_as(
@@ -128,11 +128,11 @@ def _score_beyond_chance(
 
 
 def _score_positional(
-    rest: Float[Tensor, "H R S"], stands: Int[Tensor, " R"], counted: Bool[Tensor, "H R"]
+    rest: Float[Tensor, "H R S"], positions: Int[Tensor, " R"], counted: Bool[Tensor, "H R"]
 ) -> Float[Tensor, " H"]:
     """The share of the weights that the mean pattern around the query explains."""
     S = rest.shape[-1]
-    places = stands[:, None] + torch.arange(-_NEAR, _NEAR + 1)
+    places = positions[:, None] + torch.arange(-_NEAR, _NEAR + 1)
     inside = (places >= 0) & (places < S)
     near = rest.gather(-1, places.clamp(0, S - 1).expand(len(rest), -1, -1)) * inside
     mean = _mean(near.transpose(1, 2), counted[:, None]).square().sum(-1)
@@ -161,7 +161,7 @@ def _choose_role(site: str, head: int, sink: float, scores: dict[str, float]) ->
     weighed["broad"] = 0.0 if scores["broad"] < 0.85 else scores["broad"] * 0.6
     best = max(weighed, key=weighed.__getitem__)
     named = best if weighed[best] >= _LEAST else "mixed"
-    if sink >= 0.9:  # there is hardly anything left to look at
+    if sink >= 0.9:  # hardly any attention is left
         named = "sink"
     return Role(
         layer_head=(site, head),

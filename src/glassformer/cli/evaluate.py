@@ -11,7 +11,7 @@ from glassformer.cli.help import Command
 from glassformer.cli.progress import progress_bar
 from glassformer.errors import ConfigError
 from glassformer.languages import Language
-from glassformer.storage import whole_file
+from glassformer.storage import atomic_file
 
 
 def add(app: typer.Typer, language: Language) -> None:
@@ -69,7 +69,7 @@ def add(app: typer.Typer, language: Language) -> None:
                 progress=progress,
             )
         if write is not None:
-            with whole_file(write, ConfigError) as file:
+            with atomic_file(write, ConfigError) as file:
                 file.write_text("".join(f"{text}\n" for text in found), encoding="utf-8")
         if as_json:
             typer.echo(json.dumps({**scores, "texts": len(pairs), "left_out": report.n_bad}))

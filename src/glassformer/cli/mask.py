@@ -42,7 +42,7 @@ def add(app: typer.Typer, language: Language) -> None:
         from glassformer.cli.mask_expression import read_mask
 
         drawn = read_mask(expression, language)
-        B, _, L, S = drawn.drawn_extent(queries, keys)
+        B, _, L, S = drawn.drawing_extent(queries, keys)
         if B * L * S > _MOST_CELLS:
             raise ConfigError(
                 say("mask.error.cells", most=f"{_MOST_CELLS:,}", got=f"{B} × {L} × {S}")

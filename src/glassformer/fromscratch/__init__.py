@@ -1,20 +1,20 @@
-"""Attention in its plainest forms: one idea written many ways, each proved equal to the others.
+"""Attention from scratch: one idea written in many ways, each tested to equal the others.
 
-Open any file: it stands alone and imports torch (and jaxtyping, for the shapes in the signatures)
-and nothing else, so a few lines repeat from one to the next. Every form of attention returns
-`(out, weights)`, and every mask is True where a query may attend.
+Every file is self-contained: it imports only torch (and jaxtyping, for the shapes in signatures),
+so a few lines are repeated. Every form of attention returns `(out, weights)`, and every mask is
+True where a query may attend.
 
     linear_map                 what a linear layer does to a sequence
     function                   attention as a function
     single_head                self-attention: parameters; linear layers
-    masked_single_head         nobody looks ahead, nobody looks at padding
-    additive_mask              the same by adding −∞
+    masked_single_head         causal and padding masks
+    additive_mask              the same, by adding −∞ to the scores
     multi_head_parameters      several heads, four matrices
     multi_head_linear          linear layers, dropout, mask, self and cross
     multi_head_einsum          the formulas, letter by letter
-    multi_head_einops          names for every change of shape (needs einops: import it by its file)
-    multi_head_causal_buffer   as language models carry it
-    layer_norm, residual       what stands around attention in a block
+    multi_head_einops          named dimensions (needs einops; import the file itself)
+    multi_head_causal_buffer   as in language models
+    layer_norm, residual       the rest of a block
 """
 
 from glassformer.fromscratch.additive_mask import (

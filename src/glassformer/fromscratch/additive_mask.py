@@ -5,12 +5,12 @@
     爱    9 12 11   +   0   0  −∞        →        0.047  0.953  0
     你    4  7  9       0   0   0                 0.006  0.118  0.876
 
-Why −∞ and not a large number such as −1e9? float16 ends at −65504, so there it is refused. Where it
-fits, it is only a low score: add it to a whole row and softmax sees a row of nearly equal scores,
-which looks at everything alike instead of at nothing.
+Why −∞ and not a large number such as −1e9? The lowest number in float16 is −65504. And where −1e9
+fits, it is only a low score: added to a whole row, it leaves nearly equal scores, and softmax
+attends to everything equally instead of to nothing.
 
-Why then booleans elsewhere? x − ∞ forgets x, but its gradient does not: on a row that is −∞
-throughout, NaN reaches the parameters. Here no row is, because every token sees itself.
+Why then booleans elsewhere? x − ∞ does not depend on x, but in a row of −∞ the gradient of softmax
+is NaN, which reaches the parameters. Here no row is fully masked: every token sees itself.
 """
 
 import math
@@ -26,7 +26,7 @@ def causal_bias(length: int) -> Float[Tensor, "L L"]:
     >>> causal_bias(3).tolist()
     [[0.0, -inf, -inf], [0.0, 0.0, -inf], [0.0, 0.0, 0.0]]
     """
-    # The other way round, a triangle of ones times −∞, makes NaN: 0 · ∞ is not a number.
+    # A triangle of ones times −∞ would give NaN: 0 · ∞ is not a number.
     return torch.full((length, length), -math.inf).triu(diagonal=1)
 
 

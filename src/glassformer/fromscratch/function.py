@@ -12,16 +12,15 @@ def attention(
     v: Float[Tensor, "... S E"],
     dropout: nn.Dropout | None = None,
 ) -> tuple[Float[Tensor, "... L E"], Float[Tensor, "... L S"]]:
-    """Every query takes a weighted mean of the values, weighted by how well the keys match it.
+    """A weighted mean of the values for each query, weighted by how well the keys match it.
 
         out = softmax(q kᵀ / √D) v
 
-    q and k meet in a dot product, so they share the width D; each key carries one value, so k and v
-    share the length S. Nothing ties L to S, or the width E of the values to D. All dimensions
-    before the last two (batch, heads) are only carried along.
+    q and k form dot products, so they share the width D; each key has one value, so k and v share
+    the length S. L and S are independent, and so are D and the width E of the values. All
+    dimensions before the last two (batch, heads) are batch dimensions.
 
-    The weights come back as softmax made them, so each row sums to 1; `dropout` acts on the copy
-    that meets the values.
+    The returned weights are those before `dropout`, so each row sums to 1.
 
     >>> import torch
     >>> q = torch.tensor([[2.0, 0.0]])  # one query
@@ -44,8 +43,8 @@ def attention(
             "Make both from one context."
         )
     scores = q @ k.transpose(-2, -1)  # (..., L, D) × (..., D, S) → (..., L, S)
-    # A dot product of D independent terms of variance 1 has variance D; dividing by √D brings it
-    # back to 1, where softmax is neither flat nor saturated (Vaswani et al. 2017, §3.2.1).
+    # A dot product of D independent terms of variance 1 has variance D; dividing by √D restores
+    # variance 1, where softmax is neither flat nor saturated (Vaswani et al. 2017, §3.2.1).
     weights = (scores / math.sqrt(q.shape[-1])).softmax(dim=-1)
     kept = weights if dropout is None else dropout(weights)
     return kept @ v, weights  # (..., L, S) × (..., S, E) → (..., L, E)

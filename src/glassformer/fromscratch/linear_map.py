@@ -1,9 +1,9 @@
-"""A linear layer on a sequence: the last dimension is mapped, all others are carried along.
+"""A linear layer on a sequence: it maps the last dimension and leaves the others alone.
 
     y[b, l, f] = Σ_c x[b, l, c] · weight[f, c] + bias[f]
 
-Only c is summed over, so no token sees another: mixing tokens is what attention is for. The three
-functions below are three ways to read the formula, and give the same numbers.
+The sum runs only over c, so no token sees another: mixing tokens is the job of attention. The three
+functions below are three readings of the formula, with the same result.
 """
 
 from jaxtyping import Float
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 
 def map_whole(layer: nn.Linear, x: Float[Tensor, "B L C"]) -> Float[Tensor, "B L F"]:
-    """Hand the layer everything at once: this is how one writes it.
+    """Apply the layer to everything at once, as usual.
 
     >>> import torch
     >>> layer = nn.Linear(4, 2, bias=False)
@@ -24,7 +24,7 @@ def map_whole(layer: nn.Linear, x: Float[Tensor, "B L C"]) -> Float[Tensor, "B L
 
 
 def map_flattened(layer: nn.Linear, x: Float[Tensor, "B L C"]) -> Float[Tensor, "B L F"]:
-    """Forget which sequence a token belongs to, map one long list of tokens, sort them back.
+    """Flatten all sequences into one list of tokens, map it, and restore the shape.
 
     >>> import torch
     >>> layer, x = nn.Linear(4, 2), torch.rand(1, 3, 4)
@@ -36,7 +36,7 @@ def map_flattened(layer: nn.Linear, x: Float[Tensor, "B L C"]) -> Float[Tensor, 
 
 
 def map_each_token(layer: nn.Linear, x: Float[Tensor, "B L C"]) -> Float[Tensor, "B L F"]:
-    """Map one token after the other: slow, and the plainest statement of what happens.
+    """Map one token at a time: slow, but the plainest statement of what happens.
 
     >>> import torch
     >>> layer, x = nn.Linear(4, 2), torch.rand(1, 3, 4)

@@ -1,4 +1,4 @@
-"""Masked self-attention with one head: nobody looks ahead, nobody looks at padding.
+"""Masked self-attention with one head: causal mask and padding mask.
 
 A mask is a tensor of booleans, True where a query may attend to a key. Rules combine with `&`:
 
@@ -26,7 +26,7 @@ def look_ahead_mask(length: int) -> Bool[Tensor, "L L"]:
 
 
 def padding_mask(lengths: Int[Tensor, " B"], length: int) -> Bool[Tensor, "B 1 L"]:
-    """Every query may attend to the real tokens of its own sequence, and not to the filling.
+    """Every query may attend to the real tokens of its sequence, but not to padding.
 
     >>> padding_mask(torch.tensor([2, 3]), 3).int().tolist()
     [[[1, 1, 0]], [[1, 1, 1]]]
@@ -36,7 +36,7 @@ def padding_mask(lengths: Int[Tensor, " B"], length: int) -> Bool[Tensor, "B 1 L
 
 
 class MaskedSingleHead(nn.Module):
-    """Self-attention in which a mask decides who may look where.
+    """Self-attention with a mask of who may attend to whom.
 
         weights = softmax(q kᵀ / √D  where the mask is True, −∞ elsewhere)
 
@@ -65,9 +65,9 @@ class MaskedSingleHead(nn.Module):
                 f"got {mask.dtype} of shape {tuple(mask.shape)}. "
                 "Compare it with something, or drop its head dimension."
             )
-        # 1. Mask. The code below hides, so it needs the opposite of "may attend".
+        # 1. Mask. masked_fill needs the opposite of "may attend".
         hidden = ~mask
-        # 2. Scores. All of them, hidden ones too: one product is faster than picking.
+        # 2. Scores, including hidden ones: one product is faster than selecting.
         q, k, v = self.q_proj(x), self.k_proj(x), self.v_proj(x)  # (B, L, C) → (B, L, D)
         scores = q @ k.transpose(1, 2) / math.sqrt(self.head_dim)  # (B, L, D) × (B, D, L)
         # 3. −∞, before softmax and not a zero after it: exp(−∞) = 0, so a hidden key is missing
@@ -75,7 +75,7 @@ class MaskedSingleHead(nn.Module):
         scores = scores.masked_fill(hidden, -math.inf)
         # 4. Softmax. A row that is −∞ throughout becomes 0 / 0 = NaN.
         weights = scores.softmax(dim=-1)
-        # 5. Zeros. They put that row right: with nothing to look at, nothing is taken. Backwards,
-        #    a filled place passes no gradient, so the NaN stays between the two fills and dies.
+        # 5. Zeros repair that row: with nothing to attend to, the output is zero. In the backward
+        #    pass a filled cell passes no gradient, so the NaN never leaves the two fills.
         weights = weights.masked_fill(hidden, 0.0)
         return weights @ v, weights  # (B, L, L) × (B, L, D) → (B, L, D)

@@ -1,4 +1,4 @@
-"""Multi-head attention as language models carry it: no biases, a causal mask kept in a buffer."""
+"""Multi-head attention as in language models: no biases, and a causal mask in a buffer."""
 
 import math
 
@@ -9,20 +9,20 @@ from torch import Tensor, nn
 
 
 class MultiHeadCausalBuffer(nn.Module):
-    """Separate inputs for q, k and v; the mask for max_len tokens is built once, and then cut.
+    """Separate inputs for q, k and v; the mask for max_len tokens is built once, then sliced.
 
         out = dropout(out_proj([head_1 … head_H]))
         head_h = dropout(softmax(q_h k_hᵀ / √D + causal_bias)) v_h
 
-    Queries are the last L places of the S that the keys fill, so the triangle is cut from the
-    bottom right; a query that stands before the first key takes nothing (0 · = hidden):
+    Queries are the last L of the S positions of the keys, so the triangle is aligned at the bottom
+    right; a query before the first key attends to nothing (0 = allowed, · = hidden):
 
         L = 2, S = 4   0 0 0 ·        L = 4, S = 2   · ·
                        0 0 0 0                       · ·
                                                      0 ·
                                                      0 0
 
-    The heads need not share out `dim`: with another head_dim they are narrower or wider than it.
+    The heads need not divide `dim`: head_dim can make them narrower or wider together.
 
     >>> attend = MultiHeadCausalBuffer(dim=6, n_heads=2, max_len=16)
     >>> x = torch.rand(3, 5, 6)
@@ -61,8 +61,8 @@ class MultiHeadCausalBuffer(nn.Module):
         self.out_proj = nn.Linear(inner, dim, bias=False)
         self.weights_dropout = nn.Dropout(dropout)
         self.residual_dropout = nn.Dropout(dropout)
-        # A buffer moves with the module and is not trained; not persistent, because a checkpoint
-        # should not carry max_len² numbers that two lines can make.
+        # A buffer moves with the module and is not trained. It is not persistent: a checkpoint
+        # should not store max_len² numbers that two lines can compute.
         bias = torch.full((max_len, max_len), -math.inf).triu(diagonal=1) if causal else None
         self.register_buffer("causal_bias", bias, persistent=False)
 
@@ -86,13 +86,13 @@ class MultiHeadCausalBuffer(nn.Module):
         scores = q @ k.transpose(-2, -1) / math.sqrt(self.head_dim)  # (B, H, L, D) → (B, H, L, S)
         blind = 0
         if self.causal_bias is not None:
-            # A row of −∞ would become NaN, so the queries before the first key sit softmax out.
+            # A row of −∞ would become NaN, so queries before the first key skip softmax.
             blind = max(L - S, 0)
             scores = scores[:, :, blind:] + self.causal_bias[max(S - L, 0) : S, :S]
         # The 8 or 11 significant bits of bfloat16 and float16 are too few for a long sum of exp.
         exact = torch.promote_types(scores.dtype, torch.float32)
         weights = scores.softmax(dim=-1, dtype=exact).to(v.dtype)
-        weights = F.pad(weights, (0, 0, blind, 0))  # their rows come back as zeros
+        weights = F.pad(weights, (0, 0, blind, 0))  # their rows are zeros
 
         out = self.weights_dropout(weights) @ v  # (B, H, L, S) × (B, H, S, D) → (B, H, L, D)
         merged = out.transpose(1, 2).flatten(2)  # (B, H, L, D) → (B, L, H·D)

@@ -1,6 +1,6 @@
-"""Multi-head attention with einops: each change of shape says what it does.
+"""Multi-head attention with einops: each change of shape names its dimensions.
 
-The one file here that needs more than torch: `pip install einops`.
+The only file here that needs more than torch: `pip install einops`.
 """
 
 import math
@@ -11,11 +11,11 @@ from torch import Tensor, nn
 
 
 class MultiHeadEinops(nn.Module):
-    """Linear layers, with split, merge and products spelled out in names of dimensions.
+    """Linear layers, with split, merge and products in named dimensions.
 
         split   "b l (h d) -> b h l d"        merge   "b h l d -> b l (h d)"
 
-    The parentheses state the order, heads outside and width inside, which `view` leaves to memory.
+    The parentheses state the order, heads outside and width inside, which `view` leaves implicit.
 
     >>> import torch
     >>> attend = MultiHeadEinops(dim=6, n_heads=2)

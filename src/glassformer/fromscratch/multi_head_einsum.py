@@ -1,4 +1,4 @@
-"""Multi-head attention in einsum: every line is the formula, and no dimension is ever moved."""
+"""Multi-head attention with einsum: every line is a formula, without transposes."""
 
 import math
 
@@ -10,7 +10,7 @@ from torch import Tensor, einsum, nn
 class MultiHeadEinsum(nn.Module):
     """Each head has its own matrices, so there is nothing to split, transpose or merge.
 
-        q[b,h,l,d]       = Σ_c   x[b,l,c] · W_q[h,c,d]          k, v alike, from the context
+        q[b,h,l,d]       = Σ_c   x[b,l,c] · W_q[h,c,d]          likewise k, v from the context
         weights[b,h,l,s] = softmax_s( Σ_d q[b,h,l,d] · k[b,h,s,d] / √D )
         out[b,l,c]       = Σ_h,d (Σ_s weights[b,h,l,s] · v[b,h,s,d]) · W_o[h,d,c]
 
@@ -35,8 +35,8 @@ class MultiHeadEinsum(nn.Module):
         self.k_weight = nn.Parameter(torch.empty(n_heads, dim, self.head_dim))
         self.v_weight = nn.Parameter(torch.empty(n_heads, dim, self.head_dim))
         self.out_weight = nn.Parameter(torch.empty(n_heads, self.head_dim, dim))
-        # Xavier's bound for the (C, C) matrix that the heads form together. xavier_uniform_ itself
-        # would take three dimensions for a convolution, and count the wrong fans.
+        # Xavier's bound for the (C, C) matrix that the heads form together. xavier_uniform_ would
+        # take a 3-D weight for a convolution and compute the wrong fans.
         bound = math.sqrt(6 / (dim + dim))
         for weight in (self.q_weight, self.k_weight, self.v_weight, self.out_weight):
             nn.init.uniform_(weight, -bound, bound)

@@ -1,4 +1,4 @@
-"""Multi-head attention as it is usually written: linear layers, dropout, a mask, self and cross."""
+"""Multi-head attention as usually written: linear layers, dropout, a mask, self and cross."""
 
 import math
 
@@ -16,9 +16,9 @@ class MultiHeadLinear(nn.Module):
                     ├─ k                   context ─┬─ k
                     └─ v                            └─ v
 
-    The mask is True where a query may attend: (L, S) for all alike, or anything that broadcasts to
-    (B, H, L, S). A query with nothing to attend to takes nothing: its weights are zero, and
-    out_proj sees a row of zeros. The weights returned are those before dropout.
+    The mask is True where a query may attend: (L, S) for all, or anything that broadcasts to
+    (B, H, L, S). A query with nothing to attend to has zero weights, and out_proj receives a row of
+    zeros. The returned weights are those before dropout.
 
     >>> attend = MultiHeadLinear(dim=6, n_heads=2)
     >>> x, context = torch.rand(3, 5, 6), torch.rand(3, 7, 6)
@@ -46,7 +46,7 @@ class MultiHeadLinear(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def split(self, x: Float[Tensor, "B L C"]) -> Float[Tensor, "B H L D"]:
-        # The length is never named, so queries and keys may have different ones.
+        # The length is not fixed here, so queries and keys may have different lengths.
         return x.unflatten(-1, (self.n_heads, self.head_dim)).transpose(1, 2)
 
     def forward(
@@ -65,7 +65,7 @@ class MultiHeadLinear(nn.Module):
         if mask is None:
             weights = scores.softmax(dim=-1)
         else:
-            # (B, L, S) would broadcast too, with its batch laid on the heads: wrong, and silent.
+            # (B, L, S) would broadcast too, with its batch as heads: silently wrong.
             if mask.dtype != torch.bool or mask.dim() not in (2, 4):
                 raise ValueError(
                     "mask must be boolean, (L, S) or (B, H, L, S), and True where a query may "

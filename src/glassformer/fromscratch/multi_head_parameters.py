@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 
 class MultiHeadParameters(nn.Module):
-    """Several attentions side by side, each on its own slice of the width, then mixed by W_o.
+    """Several attention heads in parallel, each on its slice of the width, mixed by W_o.
 
         head_h = softmax(q_h k_hᵀ / √D) v_h        out = [head_1 … head_H] W_o
 
@@ -38,16 +38,16 @@ class MultiHeadParameters(nn.Module):
         self.v_weight = nn.Parameter(torch.empty(dim, dim))
         self.out_weight = nn.Parameter(torch.empty(dim, dim))
         for weight in (self.q_weight, self.k_weight, self.v_weight, self.out_weight):
-            # Xavier keeps the variance of x through each product, and is the same for x @ weight
-            # and x @ weightᵀ (Glorot & Bengio 2010). nn.Linear would start narrower, at U(±1/√C).
+            # Xavier preserves the variance of x in each product, and is the same for x @ weight
+            # and x @ weightᵀ (Glorot & Bengio 2010). nn.Linear starts smaller, with U(±1/√C).
             nn.init.xavier_uniform_(weight)
 
     def forward(
         self, x: Float[Tensor, "B L C"]
     ) -> tuple[Float[Tensor, "B L C"], Float[Tensor, "B H L L"]]:
         heads = (self.n_heads, self.head_dim)
-        # transpose before any product: matmul multiplies the last two dimensions and carries the
-        # others along, so the heads must stand to the left of length and width.
+        # Transpose before any product: matmul multiplies the last two dimensions and treats the
+        # others as batch dimensions, so heads must precede length and width.
         q = (x @ self.q_weight).unflatten(-1, heads).transpose(1, 2)  # (B, L, C) → (B, H, L, D)
         k = (x @ self.k_weight).unflatten(-1, heads).transpose(1, 2)
         v = (x @ self.v_weight).unflatten(-1, heads).transpose(1, 2)

@@ -1,10 +1,11 @@
-"""The residual connection and the norm: two right orders.
+"""The residual connection and the norm: the two correct orders.
 
     post-norm   x ──┬── sublayer ── + ── norm ──      pre-norm   x ──┬── norm ── sublayer ── + ──
                     └───────────────┘                                └───────────────────────┘
 
-What is added is always x as it came in. To normalise first and add the normalised x is neither of
-the two: the shortcut then no longer carries x, and its length is lost at every layer.
+The sublayer's output is always added to the unnormalized x. Adding it to the normalized x is
+neither of the two: the residual stream then no longer carries x, and its norm is lost at every
+layer.
 """
 
 from collections.abc import Callable
@@ -31,7 +32,7 @@ def pre_norm(
 ) -> Float[Tensor, "B L C"]:
     """x + sublayer(norm(x)), which trains deep stacks without warm-up (Xiong et al. 2020).
 
-    A sublayer that adds nothing changes nothing:
+    A sublayer that returns zeros changes nothing:
 
     >>> import torch
     >>> norm = nn.LayerNorm(2, eps=0.0, elementwise_affine=False)

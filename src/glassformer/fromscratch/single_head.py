@@ -1,6 +1,6 @@
-"""Self-attention with one head, twice: parameters and products written out, and linear layers.
+"""Self-attention with one head, twice: with explicit parameters, and with linear layers.
 
-The two compute the same. They differ in how the matrices are stored and how they start:
+Both compute the same. They differ in how the matrices are stored and initialized:
 
     parameters   x @ weight     weight (C, D)   Xavier-uniform, because we choose it below
     nn.Linear    x @ weightᵀ    weight (D, C)   Kaiming-uniform with a = √5, that is U(±1/√C)
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 
 class SingleHeadParameters(nn.Module):
-    """Self-attention in which every matrix and every product can be read off.
+    """Self-attention with every matrix and every product written out.
 
         q, k, v = x W_q, x W_k, x W_v        out = softmax(q kᵀ / √D) v
 
@@ -31,8 +31,8 @@ class SingleHeadParameters(nn.Module):
         self.k_weight = nn.Parameter(torch.empty(dim, head_dim))
         self.v_weight = nn.Parameter(torch.empty(dim, head_dim))
         for weight in (self.q_weight, self.k_weight, self.v_weight):
-            # Xavier treats fan-in and fan-out alike, so it may be used on (in, out). Kaiming reads
-            # fan-in from the second dimension, as nn.Linear stores it: here that is the fan-out.
+            # Xavier treats fan-in and fan-out alike, so it works for (in, out). Kaiming takes
+            # fan-in from the second dimension, as in nn.Linear: here that is the fan-out.
             nn.init.xavier_uniform_(weight)
 
     def forward(
@@ -42,12 +42,12 @@ class SingleHeadParameters(nn.Module):
         k = x @ self.k_weight
         v = x @ self.v_weight
         scores = q @ k.transpose(1, 2) / math.sqrt(self.head_dim)  # (B, L, D) × (B, D, L)
-        weights = scores.softmax(dim=-1)  # over the keys: what each query takes sums to 1
+        weights = scores.softmax(dim=-1)  # over the keys: the weights of each query sum to 1
         return weights @ v, weights  # (B, L, L) × (B, L, D) → (B, L, D)
 
 
 class SingleHeadLinear(nn.Module):
-    """The same self-attention with linear layers: how one writes it after having seen the above.
+    """The same self-attention with linear layers, as it is usually written.
 
         q, k, v = q_proj(x), k_proj(x), v_proj(x)        out = softmax(q kᵀ / √D) v
 

@@ -1,8 +1,8 @@
 """Attention as pure functions on tensors: (B, H, L, D) in, (B, H, L, E) out.
 
-Reading order: reference (the definition), masks, biases, dispatch and backends (the same, fast),
-tiles and statistics (looking without the matrix), arithmetic (one cell on paper), and positions:
-sinusoidal, rotary with its scalings; cache. Imports nothing of glassformer but its errors.
+Reading order: reference (the definition), masks, biases, dispatch and backends (the fast paths),
+tiles and statistics (statistics without the matrix), arithmetic (one cell step by step), positions
+(sinusoidal, rotary and its scalings), cache. Imports only errors and installation.
 """
 
 from glassformer.functional.arithmetic import (

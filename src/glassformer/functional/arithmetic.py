@@ -1,6 +1,6 @@
-"""Attention as on paper: one row of the matrix, or one cell of it, with every operand.
+"""Attention step by step: one row or one cell of the matrix, with every operand.
 
-Everything is computed in float64 from the operands and kept as data; renderers show it.
+Computed in float64 from the operands and returned as data, which renderers display.
 """
 
 from dataclasses import dataclass, fields
@@ -29,7 +29,7 @@ class RowArithmetic:
     bias: Float[Tensor, " S"]  # zeros where there is none
     allowed: Bool[Tensor, " S"]
     scores: Float[Tensor, " S"]  # capped + bias, −∞ where not allowed
-    largest: float  # the largest score, taken off before exp so that nothing overflows
+    largest: float  # the largest score, subtracted before exp to avoid overflow
     exps: Float[Tensor, " S"]  # exp(scores − largest)
     total: float  # Σ exps
     weights: Float[Tensor, " S"]  # exps / total, zeros if nothing is allowed
@@ -49,7 +49,7 @@ class RowArithmetic:
         allowed: Bool[Tensor, " S"] | None = None,
         v: Float[Tensor, "S E"] | None = None,
     ) -> "RowArithmetic":
-        """The steps from given dot products on.
+        """The steps from the dot products to the weights.
 
         >>> row = RowArithmetic.of_dots(torch.tensor([12.5, 30.8, 25.1]), scale=1 / 8)
         >>> row.weights
@@ -63,7 +63,7 @@ class RowArithmetic:
         scores = (capped + bias).masked_fill(~allowed, -torch.inf)
         largest = float(scores.max()) if len(scores) else -torch.inf
         exps = torch.exp(scores - largest) if largest > -torch.inf else torch.zeros_like(scores)
-        if scores.isnan().any():  # not a number stays visible
+        if scores.isnan().any():  # NaN stays visible
             exps = torch.full_like(scores, torch.nan)
         total = float(exps.sum())
         weights = exps / total if total else exps
@@ -88,12 +88,12 @@ class RowArithmetic:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, for JSON."""
-        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        return {field.name: _as_plain(getattr(self, field.name)) for field in fields(self)}
 
 
 @dataclass(frozen=True, eq=False)
 class CellArithmetic:
-    """One query and one key: term by term to the weight, and what it adds to the output."""
+    """One query and one key: each term of the weight, and its contribution to the output."""
 
     batch: int
     head: int
@@ -140,8 +140,8 @@ class CellArithmetic:
         lines += [
             f"exp       = exp({self.score:.6g} − {self.largest:.6g}) = {self.exp:.6g}",
             f"weight    = {self.exp:.6g} / {self.total:.6g} = {self.weight:.6g}",
-            f"weight · v = {_brackets(self.contribution)}",
-            f"row's out  = {_brackets(self.out)}",
+            f"weight · v = {_format_vector(self.contribution)}",
+            f"row's out  = {_format_vector(self.out)}",
         ]
         return "\n".join(lines)
 
@@ -159,7 +159,7 @@ def row_arithmetic(
     scale: float | None = None,
     softcap: float | None = None,
 ) -> RowArithmetic:
-    """One row of attention, every step of it, from the operands.
+    """Every step of one row of attention, from the operands.
 
     >>> q, k, v = torch.zeros(1, 1, 2, 4), torch.zeros(1, 1, 3, 4), torch.ones(1, 1, 3, 2)
     >>> row_arithmetic(q, k, v, query=1).weights
@@ -202,7 +202,7 @@ def cell_arithmetic(
     scale: float | None = None,
     softcap: float | None = None,
 ) -> CellArithmetic:
-    """One cell of attention, operand by operand; printing it writes it out.
+    """One cell of attention, operand by operand; printing it shows the arithmetic.
 
     >>> q = k = v = torch.eye(2).view(1, 1, 2, 2)
     >>> print(cell_arithmetic(q, k, v, query=0, key=0, scale=1.0))
@@ -261,10 +261,10 @@ def _check_place(name: str, place: int, length: int) -> None:
         raise ShapeError(f"{name} must lie in 0 … {length - 1}; got {place}.")
 
 
-def _plain(value: Any) -> Any:
+def _as_plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, Tensor) else value
 
 
-def _brackets(numbers: list[float]) -> str:
+def _format_vector(numbers: list[float]) -> str:
     shown = [f"{x:.4g}" for x in numbers[:8]] + (["…"] if len(numbers) > 8 else [])
     return f"[{', '.join(shown)}]"

@@ -1,8 +1,8 @@
 """One rule for `torch.autocast`, whichever backend runs.
 
 Under autocast, q, k, v and the tensors of a bias are cast as `F.scaled_dot_product_attention`
-casts them, and what follows computes in the dtype it is given. float64 stays float64. A bias that
-is a formula (ALiBi) is not rounded, and a finite number never becomes infinite.
+casts them; the computation then uses these dtypes. float64 stays float64. A bias that is a formula
+(ALiBi) is not rounded, and a finite number never becomes infinite.
 """
 
 from contextlib import AbstractContextManager, nullcontext
@@ -15,7 +15,7 @@ from glassformer.functional.biases import Bias, as_bias
 
 
 def autocast_dtype(tensor: Tensor) -> torch.dtype | None:
-    """The dtype that autocast asks for on this tensor's device; None where it is off."""
+    """The autocast dtype on this tensor's device; None if autocast is off."""
     device = tensor.device.type
     if device == "meta" or not torch.is_autocast_enabled(device):
         return None
@@ -23,7 +23,7 @@ def autocast_dtype(tensor: Tensor) -> torch.dtype | None:
 
 
 def without_autocast(tensor: Tensor) -> AbstractContextManager[Any]:
-    """What runs inside computes in the dtypes it is given."""
+    """Disable autocast on this tensor's device."""
     if autocast_dtype(tensor) is None:
         return nullcontext()
     return torch.autocast(tensor.device.type, enabled=False)
@@ -32,7 +32,7 @@ def without_autocast(tensor: Tensor) -> AbstractContextManager[Any]:
 def cast_operands(
     q: Tensor, k: Tensor, v: Tensor, bias: Bias | Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor, Bias | None]:
-    """The operands as autocast casts them; unchanged where it is off."""
+    """Cast the operands as autocast would; unchanged if it is off."""
     bias, dtype = None if bias is None else as_bias(bias), autocast_dtype(q)
     if dtype is None:
         return q, k, v, bias
@@ -47,7 +47,7 @@ def _is_eligible(x: Tensor) -> bool:
 
 
 def _cast_finite(x: Tensor, dtype: torch.dtype) -> Tensor:
-    # −3.4e38, the usual "hidden" of float32, would become −∞, which means masked.
+    # −3.4e38, the usual mask value in float32, would become −∞, which means masked.
     if not _is_eligible(x):
         return x
     ends = torch.finfo(dtype)

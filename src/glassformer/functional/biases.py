@@ -1,6 +1,6 @@
-"""What is added to the scores: formulas over cells, like masks, but with real values and gradients.
+"""Biases on the scores: formulas over cells, like masks, but with real values and gradients.
 
-Biases add up with `+`. They are added in float32 or better, after scaling and soft-capping.
+Combine biases with `+`. They are added in float32 or better, after scaling and soft-capping.
 """
 
 import math
@@ -34,33 +34,33 @@ class Bias(ABC):
 
     @abstractmethod
     def accumulate(self, sums: tuple[Tensor, ...], grad: Tensor, tile: Tile) -> None:
-        """Add the gradient that comes back to a tile, (B, H, R, C), to one sum per `tensors()`."""
+        """Add the gradient of a tile, (B, H, R, C), to one sum for each of `tensors()`."""
 
     def tensors(self) -> tuple[Tensor, ...]:
-        """What can be learned: the tensors that gradients flow to."""
+        """The learnable tensors, which receive gradients."""
         values = (getattr(self, field.name) for field in fields(self))
         return tuple(v for v in values if _is_floating(v))
 
     def with_tensors(self, tensors: tuple[Tensor, ...]) -> "Bias":
-        """The same bias with others in the place of `tensors()`."""
+        """The same bias with other tensors instead of `tensors()`."""
         learned = [f.name for f in fields(self) if _is_floating(getattr(self, f.name))]
         return replace(self, **dict(zip(learned, tensors, strict=True)))
 
     @property
     def is_data(self) -> bool:
-        """True if the values are numbers out of `tensors()`, False if a formula computes them."""
+        """True if the values are entries of `tensors()`, False if a formula computes them."""
         return True
 
     def is_exact_in(self, dtype: torch.dtype) -> bool:
-        """Whether every value can be written in this dtype without rounding."""
+        """Whether this dtype represents every value without rounding."""
         return all(torch.promote_types(t.dtype, dtype) == dtype for t in self.tensors())
 
     def tile(self, tile: Tile) -> Float[Tensor, "..."]:
         """The bias inside a rectangle, broadcastable to (B, H, R, C)."""
         return self.values(tile.cells())
 
-    def fitted(self, extent: Extent, device: torch.device) -> "Bias":
-        """This bias checked against the tensors it is used with."""
+    def fit_to(self, extent: Extent, device: torch.device) -> "Bias":
+        """Check this bias against the shapes and the device it is used with."""
         del extent
         for tensor in self.tensors():
             if tensor.device != device:
@@ -85,7 +85,7 @@ class Bias(ABC):
 
 @dataclass(frozen=True, eq=False)
 class ALiBi(Bias):
-    """Far keys count less: `−slope_h · |distance|` (Press et al. 2022, Train Short, Test Long).
+    """Distant keys score lower: `−slope_h · |distance|` (Press et al. 2022).
 
     >>> ALiBi.of_heads(8).slopes[:3].tolist()
     [0.5, 0.25, 0.125]
@@ -96,8 +96,10 @@ class ALiBi(Bias):
 
     @classmethod
     def of_heads(cls, n_heads: int, device: torch.device | str = "cpu") -> "ALiBi":
-        """The paper's slopes: a geometric series from 2^(−8/n), with every other one of the next
-        power of two filling up where n_heads is none."""
+        """The paper's slopes: a geometric series from 2^(−8/n).
+
+        If n_heads is not a power of two, every other slope of the next power of two fills up.
+        """
         if n_heads < 1:
             raise ConfigError(f"ALiBi needs at least one head; got n_heads={n_heads}.")
         whole = 2 ** int(math.log2(n_heads))
@@ -107,12 +109,12 @@ class ALiBi(Bias):
         return cls(slopes)
 
     def values(self, cells: Cells) -> Float[Tensor, "..."]:
-        distance = (cells.k - cells.stand(self.offset)).abs()
+        distance = (cells.k - cells.query_positions(self.offset)).abs()
         return -_at_least_float32(self.slopes)[cells.h] * distance
 
     def accumulate(self, sums: tuple[Tensor, ...], grad: Tensor, tile: Tile) -> None:
         cells = tile.cells()
-        distance = (cells.k - cells.stand(self.offset)).abs()
+        distance = (cells.k - cells.query_positions(self.offset)).abs()
         sums[0].sub_((grad * distance).sum((0, 2, 3)))
 
     @property
@@ -122,10 +124,10 @@ class ALiBi(Bias):
     def is_exact_in(self, dtype: torch.dtype) -> bool:
         return dtype in (torch.float32, torch.float64)  # slope · distance needs many bits
 
-    def fitted(self, extent: Extent, device: torch.device) -> Bias:
+    def fit_to(self, extent: Extent, device: torch.device) -> Bias:
         check_offset(self.offset, extent)
         _check_heads("ALiBi slopes", self.slopes.shape, (extent.H,))
-        return super().fitted(extent, device)
+        return super().fit_to(extent, device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +165,7 @@ class RelativeBuckets(Bias):
             )
 
     def buckets(self, ahead: Int[Tensor, "..."]) -> Int[Tensor, "..."]:
-        """The bucket of a distance: how far the key lies ahead of the query (negative: behind)."""
+        """The bucket of a distance from query to key, positive if the key is ahead."""
         n_buckets = self.table.shape[0]
         base = torch.zeros_like(ahead)
         if self.bidirectional:
@@ -180,19 +182,19 @@ class RelativeBuckets(Bias):
         return base + torch.where(distance < exact, distance, far.clamp(max=n_buckets - 1))
 
     def values(self, cells: Cells) -> Float[Tensor, "..."]:
-        buckets = self.buckets(cells.k - cells.stand(self.offset))
+        buckets = self.buckets(cells.k - cells.query_positions(self.offset))
         return _at_least_float32(self.table)[buckets, cells.h]
 
     def accumulate(self, sums: tuple[Tensor, ...], grad: Tensor, tile: Tile) -> None:
         cells = tile.cells()
-        buckets = self.buckets(cells.k - cells.stand(self.offset))
+        buckets = self.buckets(cells.k - cells.query_positions(self.offset))
         buckets = buckets.expand(len(grad), 1, *grad.shape[2:]).flatten()
         sums[0].index_add_(0, buckets, grad.movedim(1, -1).flatten(0, 2))  # (B·R·C, H)
 
-    def fitted(self, extent: Extent, device: torch.device) -> Bias:
+    def fit_to(self, extent: Extent, device: torch.device) -> Bias:
         check_offset(self.offset, extent)
         _check_heads("RelativeBuckets(table)", self.table.shape[1:], (extent.H,))
-        return super().fitted(extent, device)
+        return super().fit_to(extent, device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +215,7 @@ class ExplicitBias(Bias):
         if not self.tensor.is_floating_point():
             raise DtypeError(
                 f"bias is added to the scores and must be floating; got {self.tensor.dtype}. "
-                "A bool tensor goes into mask=."
+                "Pass a bool tensor as mask=."
             )
         if self.tensor.ndim not in (2, 4):
             raise ShapeError(
@@ -234,18 +236,18 @@ class ExplicitBias(Bias):
         grad = grad.sum(shared, keepdim=True) if shared else grad
         cut_tile(total, tile).add_(grad)  # a view: the tiles of a plan are slices
 
-    def fitted(self, extent: Extent, device: torch.device) -> Bias:
+    def fit_to(self, extent: Extent, device: torch.device) -> Bias:
         if any(n not in (1, m) for n, m in zip(as_4d(self.tensor).shape, extent, strict=True)):
             raise ShapeError(
                 f"bias must broadcast to (B, H, L, S) = {tuple(extent)}; got "
                 f"{tuple(self.tensor.shape)}."
             )
-        return super().fitted(extent, device)
+        return super().fit_to(extent, device)
 
 
 @dataclass(frozen=True, eq=False)
 class BiasSum(Bias):
-    """Two biases added up."""
+    """The sum of two biases."""
 
     a: Bias
     b: Bias
@@ -275,12 +277,12 @@ class BiasSum(Bias):
     def is_exact_in(self, dtype: torch.dtype) -> bool:
         return dtype in (torch.float32, torch.float64)
 
-    def fitted(self, extent: Extent, device: torch.device) -> Bias:
-        return BiasSum(self.a.fitted(extent, device), self.b.fitted(extent, device))
+    def fit_to(self, extent: Extent, device: torch.device) -> Bias:
+        return BiasSum(self.a.fit_to(extent, device), self.b.fit_to(extent, device))
 
 
 def as_bias(bias: Any) -> Bias:
-    """A bias value as it is, a floating tensor as `ExplicitBias`; anything else is an error."""
+    """A bias unchanged, a floating-point tensor as `ExplicitBias`; anything else is an error."""
     if isinstance(bias, Bias):
         return bias
     if isinstance(bias, Tensor):

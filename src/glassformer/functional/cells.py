@@ -1,8 +1,8 @@
-"""Where things lie in the attention matrix: single cells for formulas, blocks for skipping work.
+"""Coordinates in the attention matrix: cells for formulas, blocks for skipping work.
 
-L queries            query i stands at key S − L + i: the last query
-  ┌ ─ ─ ─ ┬──────┐   stands at the last key ("bottom-right"), so that
-          │ ╲    │   new queries continue the keys of a cache
+L queries            query i has the position of key S − L + i: the last
+  ┌ ─ ─ ─ ┬──────┐   query and the last key are aligned ("bottom-right"),
+          │ ╲    │   so that new queries continue the keys of a cache
   └ ─ ─ ─ ┴───╲──┘
         S keys
 """
@@ -20,7 +20,7 @@ Indices = slice | range | Sequence[int] | Int[Tensor, " n"]
 
 
 class Extent(NamedTuple):
-    """How large the attention matrix is: batch, query heads, queries, keys."""
+    """The size of the attention matrix: batch, query heads, queries, keys."""
 
     B: int
     H: int
@@ -29,7 +29,7 @@ class Extent(NamedTuple):
 
 
 class Cells(NamedTuple):
-    """Coordinates of cells, integer tensors that broadcast: masks are functions of them."""
+    """Coordinates of cells as broadcastable integer tensors; masks are functions of them."""
 
     b: Tensor
     h: Tensor
@@ -38,8 +38,8 @@ class Cells(NamedTuple):
     L: int | Tensor
     S: int | Tensor
 
-    def stand(self, offset: int | Tensor | None) -> Tensor:
-        """The key at which each query stands: bottom-right, or by an offset (one per batch row)."""
+    def query_positions(self, offset: int | Tensor | None) -> Tensor:
+        """The key position of each query: bottom-right, or by an offset (also one per sequence)."""
         if offset is None:
             return self.q + (self.S - self.L)
         if isinstance(offset, Tensor) and offset.ndim == 1:
@@ -48,7 +48,7 @@ class Cells(NamedTuple):
 
 
 class Tile(NamedTuple):
-    """A rectangle of the attention matrix: its rows and columns, as slices or lists of places."""
+    """A rectangle of the attention matrix: its rows and columns, as slices or index tensors."""
 
     extent: Extent
     rows: slice | Tensor
@@ -84,7 +84,7 @@ class Tile(NamedTuple):
 
 
 def as_indices(which: Indices, length: int, name: str, device: torch.device) -> Int[Tensor, " n"]:
-    """A slice, range, list or tensor of places in 0 … length−1, as an index tensor."""
+    """A slice, range, list or tensor of indices in 0 … length−1, as an index tensor."""
     if isinstance(which, slice):
         return torch.arange(*which.indices(length), device=device)
     index = torch.as_tensor(which if isinstance(which, Tensor) else list(which), device=device)
@@ -105,18 +105,18 @@ def as_indices(which: Indices, length: int, name: str, device: torch.device) -> 
 
 
 def as_4d(tensor: Tensor) -> Tensor:
-    """A matrix (L, S) as (1, 1, L, S); what has four dimensions stays."""
+    """A matrix (L, S) as (1, 1, L, S); a tensor of rank 4 unchanged."""
     return tensor if tensor.ndim == 4 else tensor[None, None]
 
 
 def pick_cells(tensor: Tensor, cells: Cells) -> Tensor:
-    """A (B, H, L, S) tensor, any of these 1, at cells."""
+    """The entries of a (B, H, L, S) tensor at some cells; any dimension may be 1."""
     places = zip(tensor.shape, (cells.b, cells.h, cells.q, cells.k), strict=True)
     return tensor[tuple(place if n > 1 else place * 0 for n, place in places)]
 
 
 def cut_tile(tensor: Tensor, tile: Tile) -> Tensor:
-    """A (B, H, L, S) tensor, any of these 1, inside a tile."""
+    """The part of a (B, H, L, S) tensor inside a tile; any dimension may be 1."""
     if tensor.shape[2] > 1:
         tensor = tensor[:, :, tile.rows]
     if tensor.shape[3] > 1:
@@ -125,14 +125,14 @@ def cut_tile(tensor: Tensor, tile: Tile) -> Tensor:
 
 
 class Bounds(NamedTuple):
-    """What is known of a mask block by block: each (B or 1, H or 1, n_rows, n_cols)."""
+    """Bounds on a mask for each block, each (B or 1, H or 1, n_rows, n_cols)."""
 
     possible: Bool[Tensor, "..."]  # False: no cell of the block is allowed
     certain: Bool[Tensor, "..."]  # True: every cell of the block is allowed
 
 
 class Blocks(NamedTuple):
-    """The attention matrix cut into blocks of rows × cols cells, the last ones possibly shorter."""
+    """The attention matrix in blocks of rows × cols cells; the last ones may be smaller."""
 
     L: int
     S: int
@@ -151,13 +151,13 @@ class Blocks(NamedTuple):
         return first, (first + self.cols - 1).clamp(max=self.S - 1)
 
     def spread(self, bounds: Bounds) -> Bounds:
-        """Bounds with all four dimensions written out: (B or 1, H or 1, n_rows, n_cols)."""
+        """Bounds expanded to four dimensions: (B or 1, H or 1, n_rows, n_cols)."""
         grid = -(-self.L // self.rows), -(-self.S // self.cols)
         each = (b.view((1,) * (4 - b.ndim) + b.shape) for b in bounds)
         return Bounds(*(b.expand(*b.shape[:2], *grid) for b in each))
 
     def q_offset(self, offset: int | Tensor | None) -> int | Tensor:
-        """What to add to a query to get the key where it stands, shaped for (B, H, rows, cols)."""
+        """The offset from a query's index to its key position, shaped for (B, H, rows, cols)."""
         if offset is None:
             return self.S - self.L
         if isinstance(offset, Tensor):
@@ -166,7 +166,7 @@ class Blocks(NamedTuple):
 
 
 class Whole(Blocks):
-    """The attention matrix as a single block, its ends plain numbers: for masks without tensors."""
+    """The attention matrix as one block with plain numbers as ends: for masks without tensors."""
 
     @classmethod
     def of(cls, extent: Extent) -> "Whole":

@@ -1,4 +1,4 @@
-"""What must hold of the inputs of attention, checked once, before any backend sees them."""
+"""Checks of the inputs of attention, done once, before any backend sees them."""
 
 import math
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ _DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 
 
 class Scoring(NamedTuple):
-    """How scores come from q and k: all but the tensors, checked, defaults filled in."""
+    """How scores are computed from q and k: checked settings, with defaults filled in."""
 
     extent: Extent
     mask: Mask | None
@@ -24,7 +24,7 @@ class Scoring(NamedTuple):
     softcap: float | None
 
     def options(self) -> dict[str, Any]:
-        """The same as keyword arguments of the functions on q and k."""
+        """The settings as keyword arguments of the functions on q and k."""
         return {
             "mask": self.mask,
             "bias": self.bias,
@@ -42,7 +42,7 @@ def check_scoring(
     scale: float | None,
     softcap: float | None,
 ) -> Scoring:
-    """The parts of attention up to the weights; an error names what does not fit."""
+    """Check everything that determines the weights."""
     extent = _check_pair(q, k, "k")
     if scale is not None and not -math.inf < scale < math.inf:
         raise ConfigError(
@@ -51,16 +51,16 @@ def check_scoring(
     if softcap is not None and not 0 < softcap < math.inf:
         raise ConfigError(f"softcap must be greater than 0; got {softcap}. Leave it out for none.")
     if mask is not None:
-        mask = as_mask(mask).fitted(extent, q.device)
+        mask = as_mask(mask).fit_to(extent, q.device)
     if bias is not None:
-        bias = as_bias(bias).fitted(extent, q.device)
+        bias = as_bias(bias).fit_to(extent, q.device)
     # 1/√head_dim keeps the variance of the scores at 1 (Vaswani et al. 2017, §3.2.1).
     factor = q.shape[-1] ** -0.5 if scale is None else scale
     return Scoring(extent, mask, bias, factor, softcap)
 
 
 def check_values(q: Tensor, k: Tensor, v: Tensor, dropout: float) -> None:
-    """What v must be beside q and k, and how much dropout there may be."""
+    """Check v against q and k, and the dropout probability."""
     _check_pair(q, v, "v", width=False)
     if k.shape[1:3] != v.shape[1:3]:
         raise ShapeError(

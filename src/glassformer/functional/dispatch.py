@@ -1,4 +1,4 @@
-"""`attention`, and the choice of a backend behind it, which `explain` tells with its reasons."""
+"""`attention`, and the choice of its backend, which `explain` reports with reasons."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ from glassformer.functional.tiles import Plan
 
 Name = Literal["sdpa", "flex", "streaming", "reference"]
 
-_SMALL = 1 << 20  # cells: below this a dense mask costs less than anything clever
-_LARGE = 1 << 28  # cells: above this a dense mask does not fit beside the work
-_SPARSE = 0.5  # share of tiles: below this skipping the others beats a fused kernel on the CPU
+_SMALL = 1 << 20  # cells: below this, a dense mask is cheapest
+_LARGE = 1 << 28  # cells: above this, a dense mask takes too much memory
+_SPARSE = 0.5  # share of tiles: below this, skipping the others beats a fused kernel on the CPU
 
 
 class Backend(NamedTuple):
-    """One way to compute attention: `refusal` says why it cannot, `attend` does it."""
+    """One way to compute attention: `refusal` says why it cannot, `attend` computes it."""
 
     refusal: Callable[[Tensor, Tensor, Tensor, Scoring, float], str | None]
     attend: Callable[[Tensor, Tensor, Tensor, Scoring, float], Tensor]
@@ -76,7 +76,7 @@ def attention(
     check_values(q, k, v, dropout)
     name = _choose(q, k, v, scoring, dropout).backend if backend is None else backend
     if backend is not None:
-        _insist(name, q, k, v, scoring, dropout)
+        _require_backend(name, q, k, v, scoring, dropout)
     return BACKENDS[name].attend(q, k, v, scoring, dropout)
 
 
@@ -91,7 +91,7 @@ def explain(
     softcap: float | None = None,
     dropout: float = 0.0,
 ) -> "Explanation":
-    """Which backend `attention` would take for these inputs, and why; nothing is computed.
+    """Which backend `attention` would use for these inputs, and why; computes nothing.
 
     >>> import torch
     >>> from glassformer.functional import Causal
@@ -111,7 +111,7 @@ def explain(
 
 @dataclass(frozen=True)
 class Explanation:
-    """The choice of a backend. `refusals` holds what each backend cannot do, None if it can."""
+    """The chosen backend. `refusals` says why a backend cannot compute the call, or None."""
 
     backend: str
     reason: str
@@ -149,7 +149,7 @@ def _choose(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -
         if form != "dense":
             return _Choice("sdpa", _FORMS[form])
     if is_traced(q):
-        # The others look at tensors while they plan, and have no forward-mode derivatives.
+        # The others read tensors while they plan, and have no forward-mode derivatives.
         inside = "inside a graph or a transform, where no value may be read"
         return _Choice("reference", refused) if refused else _Choice("sdpa", inside)
     on_cpu, cells = q.device.type == "cpu", L * S
@@ -170,7 +170,9 @@ def _choose(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -
     return _Choice("sdpa", f"a dense mask or bias of {L} × {S}, by the fused kernel")
 
 
-def _insist(name: str, q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -> None:
+def _require_backend(
+    name: str, q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float
+) -> None:
     if name not in BACKENDS:
         raise ConfigError(f"backend must be one of {', '.join(BACKENDS)}; got {name!r}.")
     refusal = BACKENDS[name].refusal(q, k, v, scoring, dropout)

@@ -1,4 +1,4 @@
-"""Boolean matrices as text and back, in marks that share one width in any font."""
+"""Boolean matrices as text and back, with marks of equal width in any font."""
 
 import torch
 from jaxtyping import Bool
@@ -10,11 +10,11 @@ ALLOWED, SOME, HIDDEN = "■", "▣", "·"
 
 
 def draw_cells(cells: Bool[Tensor, "L S"], *, most: int = 48) -> str:
-    """Rows of ■ and ·; beyond `most` of them each mark stands for a patch, ▣ where it is mixed."""
+    """Rows of ■ and ·; beyond `most` rows, each mark covers a patch, ▣ if it is mixed."""
     L, S = cells.shape
     if not cells.numel():
         return f"({L} queries × {S} keys: nothing to draw)"
-    share = _pooled(_pooled(cells.float(), most).T, most).T
+    share = _pool_rows(_pool_rows(cells.float(), most).T, most).T
     marks = [
         " ".join(ALLOWED if s == 1 else HIDDEN if s == 0 else SOME for s in row)
         for row in share.tolist()
@@ -26,7 +26,7 @@ def draw_cells(cells: Bool[Tensor, "L S"], *, most: int = 48) -> str:
 
 
 def read_cells(drawing: str) -> Bool[Tensor, "L S"]:
-    """The matrix that a drawing shows: rows in lines or between slashes."""
+    """Parse a drawing: rows are lines, or separated by slashes."""
     known = {ALLOWED: True, "x": True, "1": True, HIDDEN: False, ".": False, "0": False}
     lines = ["".join(line.split()) for line in drawing.replace("/", "\n").splitlines()]
     lines = [line for line in lines if line]
@@ -39,7 +39,7 @@ def read_cells(drawing: str) -> Bool[Tensor, "L S"]:
     return torch.tensor([[known[mark] for mark in line] for line in lines], dtype=torch.bool)
 
 
-def _pooled(share: Tensor, most: int) -> Tensor:
+def _pool_rows(share: Tensor, most: int) -> Tensor:
     # Means of nearly equal groups of rows; a mean is 0 or 1 only if every cell in it is.
     if len(share) <= most:
         return share

@@ -1,8 +1,8 @@
-"""What may be asked of tensors while PyTorch traces or transforms the code.
+"""What can be known about tensors while PyTorch traces or transforms the code.
 
 Inside `torch.compile`, `torch.export`, `torch.func` and on fake tensors there are no values to
-read, sizes may be symbols, and a gradient may be differentiated again. Everything here is decided
-without looking into a tensor.
+read, sizes may be symbolic, and a gradient may be differentiated again. No function here reads the
+values of a tensor.
 """
 
 import torch
@@ -13,7 +13,7 @@ from torch.autograd import forward_ad
 
 
 def is_traced(tensor: Tensor) -> bool:
-    """Whether the code runs as a graph or under a transform, so that no value may be read."""
+    """Whether the code is being traced or transformed, so that no value can be read."""
     return (
         torch.compiler.is_compiling()
         or torch._C._are_functorch_transforms_active()
@@ -31,9 +31,9 @@ def is_readable(tensor: Tensor) -> bool:
 
 
 def needs_more_derivatives() -> bool:
-    """Whether forward-mode or second derivatives are being taken, as far as can be known ahead.
+    """Whether forward-mode or second derivatives are being computed, as far as can be known.
 
-    Of a second `torch.autograd.grad` nobody knows before it is called.
+    A second `torch.autograd.grad` cannot be foreseen.
     """
     if torch.compiler.is_compiling():
         return False
@@ -45,10 +45,10 @@ def needs_more_derivatives() -> bool:
     return sum(level.key() == _functorch.TransformType.Grad for level in levels) > 1
 
 
-def sure(condition: bool | torch.SymBool) -> bool:
-    """A condition on sizes; in an export with dynamic lengths, whether it holds for all of them.
+def is_known_true(condition: bool | torch.SymBool) -> bool:
+    """Whether a condition on sizes is true; in an export, whether it is true for all lengths.
 
-    A plain `if` would tie the exported program to one side of the condition.
+    A plain `if` would restrict the exported program to one side of the condition.
     """
     if torch.compiler.is_exporting():
         from torch.fx.experimental.symbolic_shapes import statically_known_true

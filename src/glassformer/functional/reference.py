@@ -1,7 +1,7 @@
-"""Attention as the definition says it: the oracle for every backend, and what we teach.
+"""Attention by its definition: the test oracle for every backend, and what we teach.
 
 scores  = (q · scale) kᵀ          scale = 1/√head_dim (Vaswani et al. 2017, §3.2.1)
-scores  = softcap · tanh(scores / softcap)                          where asked for
+scores  = softcap · tanh(scores / softcap)                          if requested
 scores  = scores + bias           −∞ where the mask does not allow
 weights = softmax(scores)         zeros in a row where nothing is allowed
 out     = dropout(weights) v
@@ -28,17 +28,17 @@ def attention_weights(
     scale: float | None = None,
     softcap: float | None = None,
 ) -> Float[Tensor, "B H L S"]:
-    """How much each query attends to each key; the whole matrix, so for small inputs.
+    """How much each query attends to each key: the whole matrix, so only for small inputs.
 
     >>> q = k = torch.eye(2).view(1, 1, 2, 2)
     >>> attention_weights(q, k, scale=1.0).squeeze()
     tensor([[0.7311, 0.2689],
             [0.2689, 0.7311]])
     """
-    q, k, _, bias = cast_operands(q, k, k, bias)  # where torch.autocast is on
+    q, k, _, bias = cast_operands(q, k, k, bias)  # under torch.autocast
     scoring = check_scoring(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
     k = k.repeat_interleave(q.shape[1] // k.shape[1], dim=1)  # head h reads k of h // (H // K)
-    # q is scaled before the product: in float16 the product could overflow where scores fit.
+    # q is scaled before the product, which could overflow in float16.
     scores = (q * scoring.scale) @ k.transpose(-1, -2)
     scores = scores.to(torch.promote_types(q.dtype, torch.float32))
     if softcap is not None:
@@ -48,7 +48,7 @@ def attention_weights(
         scores = scores + scoring.bias.tile(whole)
     if scoring.mask is not None:
         scores = scores.masked_fill(~scoring.mask.tile(whole), -torch.inf)
-    # softmax of nothing but −∞ is 0/0: such a row is computed from zeros and then emptied, which
+    # The softmax of a row of −∞ is 0/0. Such a row is computed from zeros and then zeroed, which
     # also keeps NaN out of its gradient.
     empty = scores.isneginf().all(-1, keepdim=True)
     weights = scores.masked_fill(empty, 0.0).softmax(-1).masked_fill(empty, 0.0)

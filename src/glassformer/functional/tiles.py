@@ -1,6 +1,6 @@
-"""The attention matrix tile by tile: its scores, and a plan that keeps to a memory budget.
+"""The attention matrix tile by tile: its scores, and a plan within a memory budget.
 
-No function here, nor any that builds on it, ever holds L × S numbers at once.
+No function here, nor any built on it, ever stores L × S numbers at once.
 """
 
 from collections.abc import Iterator
@@ -18,17 +18,17 @@ from glassformer.functional.checks import Scoring
 from glassformer.functional.masks import Mask
 
 MIB = 1 << 20
-_COPIES = 6  # scores, their exponentials, the mask, and what matrix products need beside them
-_LEAST_ROWS = 16  # below this, full-width tiles would read all keys for too little work
+_COPIES = 6  # scores, their exponentials, the mask, and temporaries of matrix products
+_LEAST_ROWS = 16  # below this, full-width tiles read all keys for too little work
 _MOST_ROWS = 1024
-_FINE = 256  # rows and columns: how closely tiles follow a mask where that saves work
+_FINE = 256  # rows and columns: how closely tiles follow a mask to save work
 _CELLS_PER_START = 40_000  # measured: a tile costs about 0.1 ms before its first cell
 _budget: ContextVar[int] = ContextVar("memory_budget", default=64 * MIB)
 
 
 @contextmanager
 def memory_budget(n_bytes: int) -> Iterator[None]:
-    """How much memory tiles may take, beyond inputs and results; 64 MiB unless changed.
+    """Limit the memory of tiles, beyond inputs and results; 64 MiB by default.
 
     >>> with memory_budget(8 * MIB):
     ...     plan = Plan.of(Extent(1, 1, 4096, 4096), None, torch.device("cpu"))
@@ -45,14 +45,14 @@ def memory_budget(n_bytes: int) -> Iterator[None]:
 
 
 def working_dtype(dtype: torch.dtype) -> torch.dtype:
-    """What scores and sums are computed in: float32 or better."""
+    """The dtype of scores and sums: float32 or better."""
     return torch.promote_types(dtype, torch.float32)
 
 
 def tile_scores(
     q: Float[Tensor, "B H L D"], k: Float[Tensor, "B K S D"], scoring: Scoring, tile: Tile
 ) -> Float[Tensor, "B H R C"]:
-    """The scores of one tile: scaled, soft-capped, biased, and −∞ where the mask does not allow."""
+    """The scores of one tile: scaled, soft-capped, biased, and −∞ where masked."""
     dtype = working_dtype(q.dtype)
     q_rows = split_groups(q, k.shape[1])[:, :, :, tile.rows].to(dtype) * scoring.scale  # B K G R D
     k_cols = k[:, :, tile.cols].to(dtype)
@@ -61,7 +61,7 @@ def tile_scores(
     if scoring.softcap is not None:
         scores = (
             scores.div_(scoring.softcap).tanh_() * scoring.softcap
-        )  # autograd keeps what tanh_ gave
+        )  # autograd keeps the result of tanh_
     if scoring.bias is not None:
         scores = scores + scoring.bias.tile(tile)
     if scoring.mask is not None and tile.mixed:
@@ -70,13 +70,13 @@ def tile_scores(
 
 
 def split_groups(x: Float[Tensor, "B H L D"], n_kv_heads: int) -> Float[Tensor, "B K G L D"]:
-    """Query heads by the key-value head they read: head h reads h // (H // K)."""
+    """Group query heads by the key-value head they read: head h reads h // (H // K)."""
     return x.unflatten(1, (n_kv_heads, -1))
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How the matrix is cut into tiles: chunks of rows, and for each the columns that matter."""
+    """How the matrix is divided into tiles: chunks of rows, each with its relevant columns."""
 
     extent: Extent
     device: torch.device
@@ -87,15 +87,15 @@ class Plan:
     def of(
         cls, extent: Extent, mask: Mask | None, device: torch.device, *, wide: bool = False
     ) -> "Plan":
-        """Tiles within the memory budget: near square, or one per row chunk where that fits."""
+        """Tiles within the memory budget: nearly square, or one per row chunk if that fits."""
         rows, cols = _tile_shape(extent, wide)
         wide = wide and cols == extent.S
         if mask is None or not (extent.B and extent.L and extent.S):
             spans = [(slice(j, min(j + cols, extent.S)), False) for j in range(0, extent.S, cols)]
             return cls(extent, device, rows, [spans] * -(-extent.L // rows))
-        if wide:  # one tile from the first block of columns that matters to the last
+        if wide:  # one tile from the first relevant block of columns to the last
             spans = _spans(mask, Blocks(extent.L, extent.S, rows, min(cols, _FINE), device))
-            return cls(extent, device, rows, [_merged(row) for row in spans])
+            return cls(extent, device, rows, [_merge_spans(row) for row in spans])
         sizes = {(rows, cols), (min(rows, _FINE), min(cols, _FINE))}
         plans = (
             cls(extent, device, r, _spans(mask, Blocks(extent.L, extent.S, r, c, device)))
@@ -105,19 +105,19 @@ class Plan:
 
     @property
     def cost(self) -> float:
-        """Cells to compute, and for every tile what starting on it costs, in cells."""
+        """The cells to compute, plus the overhead of each tile in cells."""
         n_tiles = sum(len(row) for row in self.spans)
         heads = self.extent.B * self.extent.H
         return self.share * self.extent.L * self.extent.S + n_tiles * _CELLS_PER_START / heads
 
     @property
     def share(self) -> float:
-        """Which part of the matrix the tiles cover."""
+        """The share of the matrix that the tiles cover."""
         covered = sum(s.stop - s.start for row in self.spans for s, _ in row)
         return covered / max(len(self.spans) * self.extent.S, 1)
 
     def chunks(self) -> Iterator[tuple[slice, list[Tile]]]:
-        """Every chunk of rows with its tiles, left to right; none where nothing is allowed."""
+        """Every chunk of rows with its tiles, left to right; no tiles if nothing is allowed."""
         for i, spans in enumerate(self.spans):
             rows = slice(i * self.rows, min((i + 1) * self.rows, self.extent.L))
             yield rows, [Tile(self.extent, rows, c, self.device, mixed) for c, mixed in spans]
@@ -134,7 +134,7 @@ def _spans(mask: Mask, blocks: Blocks) -> list[list[tuple[slice, bool]]]:
     ]
 
 
-def _merged(spans: list[tuple[slice, bool]]) -> list[tuple[slice, bool]]:
+def _merge_spans(spans: list[tuple[slice, bool]]) -> list[tuple[slice, bool]]:
     if not spans:
         return []
     first, last = spans[0][0].start, spans[-1][0].stop
@@ -145,10 +145,10 @@ def _merged(spans: list[tuple[slice, bool]]) -> list[tuple[slice, bool]]:
 def _tile_shape(extent: Extent, wide: bool) -> tuple[int, int]:
     cells = max(_budget.get() // (4 * _COPIES * max(extent.B * extent.H, 1)), 1)
     if wide and cells // max(extent.S, 1) >= _LEAST_ROWS:
-        return _within(cells // max(extent.S, 1), extent.L), max(extent.S, 1)
-    rows = _within(int(cells**0.5), min(extent.L, _MOST_ROWS))
-    return rows, _within(cells // rows, extent.S)
+        return _clamp(cells // max(extent.S, 1), extent.L), max(extent.S, 1)
+    rows = _clamp(int(cells**0.5), min(extent.L, _MOST_ROWS))
+    return rows, _clamp(cells // rows, extent.S)
 
 
-def _within(n: int, most: int) -> int:
+def _clamp(n: int, most: int) -> int:
     return max(min(n, most), 1)

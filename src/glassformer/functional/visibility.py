@@ -1,6 +1,6 @@
-"""How many keys each query may see: what a mask allows and no bias of −∞ takes away.
+"""The number of keys each query may see: allowed by the mask, and not hidden by a bias of −∞.
 
-Whole blocks are counted from the mask's bounds; only blocks that a mask divides are looked into.
+Uniform blocks are counted from the mask's bounds; only mixed blocks are evaluated.
 """
 
 import torch
@@ -13,14 +13,14 @@ from glassformer.functional.masks import Mask
 
 _BLOCK = 256  # rows and columns
 _MOST_BLOCKS = 1024  # along a side
-# Additive masks also use the lowest finite number; next to any score such a key's weight is 0.
+# Additive masks also use the lowest finite number; next to other scores its weight is 0.
 _HIDING = -1e30
 
 
 def visible_keys(
     extent: Extent, device: torch.device, *, mask: Mask | None = None, bias: Bias | None = None
 ) -> Int[Tensor, "B H L"]:
-    """The number of keys that each query may see, exact, without L × S cells at once.
+    """The exact number of keys that each query may see, without L × S cells in memory.
 
     >>> from glassformer.functional import Causal, Window
     >>> visible_keys(Extent(1, 1, 4, 4), torch.device("cpu"), mask=Causal()).tolist()
@@ -30,8 +30,8 @@ def visible_keys(
     counts = torch.zeros(B, H, L, dtype=torch.long, device=device)
     if not counts.numel() or not S:
         return counts
-    mask = None if mask is None else mask.fitted(extent, device)
-    bias = bias.fitted(extent, device) if bias is not None and _may_hide(bias) else None
+    mask = None if mask is None else mask.fit_to(extent, device)
+    bias = bias.fit_to(extent, device) if bias is not None and _may_hide(bias) else None
     if mask is None and bias is None:
         return counts + S
     rows, cols = (max(_BLOCK, -(-n // _MOST_BLOCKS)) for n in (L, S))
@@ -53,7 +53,9 @@ def visible_keys(
 
 
 def visible_cells(tile: Tile, mask: Mask | None, bias: Bias | None) -> Bool[Tensor, "..."]:
-    """Which cells of a rectangle may be seen, broadcastable to (B, H, R, C); mask and bias fitted.
+    """Which cells of a rectangle are visible, broadcastable to (B, H, R, C).
+
+    Mask and bias must be checked already (`fit_to`).
 
     >>> visible_cells(Tile.whole(Extent(1, 1, 1, 2), torch.device("cpu")), None, None).tolist()
     True
@@ -67,7 +69,7 @@ def visible_cells(tile: Tile, mask: Mask | None, bias: Bias | None) -> Bool[Tens
 
 
 def _spread(cells: Tensor, tile: Tile) -> Tensor:
-    """Cells with rows and columns written out, so that they can be counted."""
+    """Cells with rows and columns expanded, so that they can be counted."""
     rows, cols = (len(which) for which in tile.indices())
     cells = cells.view((1,) * (4 - cells.ndim) + cells.shape)
     return cells.expand(*cells.shape[:2], rows, cols)
@@ -75,4 +77,4 @@ def _spread(cells: Tensor, tile: Tile) -> Tensor:
 
 def _may_hide(bias: Bias) -> bool:
     lowest = (float(tensor.amin()) for tensor in bias.tensors() if tensor.numel())
-    return any(low < _HIDING / 2 for low in lowest)  # two halves may add up
+    return any(low < _HIDING / 2 for low in lowest)  # two halves may be added

@@ -195,7 +195,7 @@ class DecodingSession:
         columns = torch.arange(self.length, self.length + n, device=self.fresh.device)
         self.length += n
         self.cache.next_tokens = None
-        read = _compiled_read() if self.compiled and n == 1 else _read
+        read = _compile_read() if self.compiled and n == 1 else _read
         return read(
             self.model,
             self.fresh,
@@ -244,7 +244,7 @@ def _read(
 
 
 @functools.cache
-def _compiled_read() -> Callable[..., Tensor]:
+def _compile_read() -> Callable[..., Tensor]:
     # Not fullgraph: past PyTorch's recompilation limit it falls back to eager mode.
     return torch.compile(_read, dynamic=False)
 

@@ -4,7 +4,7 @@ from typing import Any, TypeVar
 
 from glassformer.errors import ConfigError
 
-Texts = TypeVar("Texts", str, list[str])  # what goes in has the type of what comes out
+Texts = TypeVar("Texts", str, list[str])  # input and output have the same type
 
 
 def list_texts(text: Any) -> list[str]:

@@ -78,7 +78,7 @@ def _pattern(word: str) -> re.Pattern[str]:
 
 @cache
 def read_glossary() -> Glossary:
-    """The glossary that comes with the catalogues."""
+    """Read the glossary of the catalogues."""
     content = files("glassformer.languages").joinpath("glossary.toml").read_text("utf-8")
     read = tomllib.loads(content)
     groups = {

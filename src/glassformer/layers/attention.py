@@ -99,7 +99,7 @@ class SelfAttention(nn.Module):
             q, k = (rotate(t, *tables, layout=self.rotary_layout) for t in (q, k))
         if cache is not None:
             k, v = cache.append(k, v)
-        return self.out(_merged(_attend(self, q, k, v, mask, bias)))
+        return self.out(_merge_heads(_attend(self, q, k, v, mask, bias)))
 
 
 class CrossAttention(nn.Module):
@@ -155,7 +155,7 @@ class CrossAttention(nn.Module):
             return heads.split([self.n_kv_heads, self.n_kv_heads], dim=1)  # each B K S D
 
         k, v = keys_and_values() if cache is None else cache.keep(keys_and_values)
-        return self.out(_merged(_attend(self, q, k, v, mask, bias)))
+        return self.out(_merge_heads(_attend(self, q, k, v, mask, bias)))
 
 
 def _attend(
@@ -178,7 +178,7 @@ def _attend(
     )
 
 
-def _merged(heads: Float[Tensor, "B H L D"]) -> Float[Tensor, "B L HD"]:
+def _merge_heads(heads: Float[Tensor, "B H L D"]) -> Float[Tensor, "B L HD"]:
     return heads.transpose(1, 2).flatten(2)
 
 

@@ -15,7 +15,7 @@ NormKind = Literal["layer", "rms"]
 class RMSNorm(nn.Module):
     """x / √(mean(x²) + eps) · weight (Zhang and Sennrich 2019): LayerNorm without the centring.
 
-    The mean is taken in float32, and rounded to the dtype of x before the weight is applied.
+    The mean is computed in float32, and rounded to the dtype of x before the weight is applied.
 
     >>> RMSNorm(2)(torch.tensor([[3.0, 4.0]])) * 12.5**0.5
     tensor([[3.0000, 4.0000]], grad_fn=<MulBackward0>)

@@ -2,7 +2,7 @@
 
 Reading order: config, stack, heads, decoder, encoder, encoder_decoder, cache, presets, parameters
 and describe (counting), recording and shapes (every shape of a run), checkpoints (saved models),
-pretrained (those that come with the package); recurrent stands by itself. Imports layers,
+pretrained (the models of the package); recurrent is independent. Imports layers,
 attention and text; knows nothing of training, generation or drawing.
 """
 

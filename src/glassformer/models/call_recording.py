@@ -1,7 +1,7 @@
 """One run of a model, call by call, with the shape of everything that passes.
 
 Hooks follow the modules; a TorchFunctionMode sees what happens between them (heads are split,
-residuals added). A call counts if it works on what came from the tokens, and several calls that
+residuals added). A call counts if its input depends on the tokens, and several calls that
 make one idea, such as a rotation, count as one. Attention runs by its definition, so that scores
 and weights exist, and nothing looks into a tensor: the whole run fits on the "meta" device.
 """
@@ -38,7 +38,7 @@ _FUNCTIONS = {"embedding": "lookup", "chunk": "halve", "getitem": "pick", "mul":
 _CORE_FUNCTIONS = {"tanh": "softcap", "add": "bias", "softmax": "softmax"}
 _VIEWS = {"unflatten", "transpose", "split", "flatten"}  # between a row and its heads
 _GROUPED = {"split", "rotate", "merge"}
-_RESULTS = {  # what comes out, where it has a name
+_RESULTS = {  # names of results
     "halve": ("gate", "up"),
     "scores": ("scores",),
     "softcap": ("scores",),
@@ -110,8 +110,8 @@ class CallRecorder(TorchFunctionMode):
         self._kept.append(tensor)
         return value
 
-    def finished(self) -> list[Call]:
-        """All calls of the run."""
+    def finish(self) -> list[Call]:
+        """Complete the sites of all calls, and return the calls."""
         for call in self.calls:
             call.site = call.site or call.module.partition(".")[0]
         return self.calls
@@ -130,7 +130,7 @@ class CallRecorder(TorchFunctionMode):
             return
         self._frames.append(_Frame(path, module, kwargs))
         if isinstance(module, Stack):
-            for call in self.calls:  # what came before made the stack's input
+            for call in self.calls:  # earlier calls computed the stack's input
                 call.site = call.site or f"{path}.embedding"
         elif isinstance(module, Block):
             self._see_tables(kwargs.get("tables"))
@@ -176,7 +176,7 @@ class CallRecorder(TorchFunctionMode):
     def _meaning(
         self, name: str, args: Any, given: list[Tensor], known: list[Value]
     ) -> tuple[str, str]:
-        """The operation that a function stands for here, and a note; "" where it passes on."""
+        """The operation that a function represents, and a note; "" if it changes nothing."""
         frame = self._frames[-1] if self._frames else _Frame("", nn.Identity(), {})
         makers = [self.calls[v.call].operation for v in known if v.call is not None]
         if isinstance(frame.module, Core):

@@ -198,7 +198,7 @@ class Config:
         return Rotary(self.head_dim, base=p.base, layout=p.layout, scaling=p.scaling)
 
     def replace(self, **changes: Any) -> "Config":
-        """A copy with these fields changed; sizes at their defaults are derived anew.
+        """A copy with these fields changed; sizes at their defaults are derived again.
 
         >>> config = Config(family="decoder", vocab_size=5, dim=8, n_layers=2, n_heads=2, max_len=4)
         >>> config.replace(dim=12).head_dim

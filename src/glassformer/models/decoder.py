@@ -10,7 +10,7 @@ from glassformer.layers import TokenEmbedding
 from glassformer.models.cache import ModelCache
 from glassformer.models.config import Config
 from glassformer.models.output_heads import NextTokenHead
-from glassformer.models.stack import Stack, places
+from glassformer.models.stack import Stack, token_positions
 from glassformer.text import SpecialTokens, Tokenizer
 
 
@@ -48,7 +48,7 @@ class Decoder(nn.Module):
     ) -> Float[Tensor, "B L V"]:
         """`mask` hides more than the future does: padding, other documents."""
         if positions is None:
-            positions = places(tokens, self.config, cache)
+            positions = token_positions(tokens, self.config, cache)
         x = self.decoder(
             self.embedding(tokens),
             positions=positions,
@@ -65,7 +65,7 @@ class Decoder(nn.Module):
 def causal_mask(mask: Mask | None, cache: ModelCache | None, window: int | None = None) -> Mask:
     """Nothing ahead, nothing that `mask` hides, nothing further back than the window.
 
-    A cache of fixed size says where its first query stands.
+    A cache of fixed size gives the position of its first query.
     """
     static = cache is not None and isinstance(cache.layers[0], StaticCache)
     offset = cache.length if static else None  # type: ignore[union-attr]

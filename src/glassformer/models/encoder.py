@@ -10,7 +10,7 @@ from glassformer.functional import Mask, Padding
 from glassformer.layers import TokenEmbedding
 from glassformer.models.config import Config
 from glassformer.models.output_heads import ClassificationHead, MaskedTokenHead
-from glassformer.models.stack import Stack, places
+from glassformer.models.stack import Stack, token_positions
 from glassformer.text import SpecialTokens, Tokenizer
 
 
@@ -54,7 +54,7 @@ class Encoder(nn.Module):
     ) -> Float[Tensor, "B L C"]:
         """`mask` hides padding; `token_types` tells first from second text, all 0 unless given."""
         if positions is None:
-            positions = places(tokens, self.config, None)
+            positions = token_positions(tokens, self.config, None)
         x = self.embedding(tokens)
         if self.config.n_token_types:
             types = torch.zeros_like(tokens) if token_types is None else token_types

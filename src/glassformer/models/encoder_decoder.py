@@ -10,7 +10,7 @@ from glassformer.models.cache import ModelCache
 from glassformer.models.config import Config
 from glassformer.models.decoder import causal_mask, new_cache
 from glassformer.models.output_heads import NextTokenHead
-from glassformer.models.stack import Stack, places
+from glassformer.models.stack import Stack, token_positions
 from glassformer.text import SpecialTokens, Tokenizer
 
 
@@ -57,9 +57,9 @@ class EncoderDecoder(nn.Module):
     def encode(
         self, source: Int[Tensor, "B S"], *, mask: Mask | None = None
     ) -> Float[Tensor, "B S C"]:
-        """What the decoder will look at; `mask` hides padding."""
+        """The context for the decoder; `mask` hides padding."""
         return self.encoder(
-            self.embedding(source), positions=places(source, self.config, None), mask=mask
+            self.embedding(source), positions=token_positions(source, self.config, None), mask=mask
         )
 
     def decode(
@@ -74,7 +74,7 @@ class EncoderDecoder(nn.Module):
     ) -> Float[Tensor, "B L V"]:
         """Scores for the next token; with a cache, the context's keys are computed once."""
         if positions is None:
-            positions = places(tokens, self.config, cache)
+            positions = token_positions(tokens, self.config, cache)
         x = self.decoder(
             self.embedding(tokens),
             positions=positions,

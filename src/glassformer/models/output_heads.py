@@ -1,4 +1,4 @@
-"""What stands on top of a stack: from hidden states to scores for tokens or for classes."""
+"""Output heads: from hidden states to logits for tokens or classes."""
 
 import torch
 import torch.nn.functional as F

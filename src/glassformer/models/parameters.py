@@ -18,13 +18,13 @@ def count_parameters(module: nn.Module) -> int:
     return sum(parameter.numel() for parameter in module.parameters())
 
 
-def matched_dim(target_parameters: int, build: Callable[[int], nn.Module]) -> int:
-    """The width at which `build(dim)` comes closest to a number of parameters, for a fair race.
+def match_dim(target_parameters: int, build: Callable[[int], nn.Module]) -> int:
+    """The width at which `build(dim)` is closest to a number of parameters, for fair comparisons.
 
-    By bisection, hence for modules that grow with dim; on the meta device, hence without memory.
+    By bisection, so the module must grow with dim; on the meta device, without memory.
 
     >>> from glassformer.models.recurrent import LSTMLanguageModel
-    >>> matched_dim(1_000_000, lambda dim: LSTMLanguageModel(1000, dim, n_layers=2))
+    >>> match_dim(1_000_000, lambda dim: LSTMLanguageModel(1000, dim, n_layers=2))
     220
     """
     if target_parameters < 1:

@@ -31,7 +31,7 @@ class LSTMLanguageModel(nn.Module):
 
         h_t, c_t = LSTM(embed(token_t), h_{t−1}, c_{t−1})        logits_t = W h_t
 
-    The state that comes out goes back in to continue, token by token or piece by piece. When tied,
+    Pass the returned state back in to continue, token by token or piece by piece. When tied,
     W is the embedding.
 
     >>> model = LSTMLanguageModel(vocab_size=11, dim=6, n_layers=2)
@@ -130,10 +130,10 @@ class LSTMSeq2Seq(nn.Module):
         self.attention = AdditiveAttention(dim, 2 * dim) if attention else None
         self.mix = nn.Linear(3 * dim, dim) if attention else None
         self.dropout = nn.Dropout(dropout)
-        n_targets = self._written().num_embeddings
+        n_targets = self._output_embedding().num_embeddings
         self.out_proj = None if tied else nn.Linear(dim, n_targets, bias=False)
 
-    def _written(self) -> "_Embedding":
+    def _output_embedding(self) -> "_Embedding":
         return self.source_embedding if self.target_embedding is None else self.target_embedding
 
     def encode(self, source: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]) -> Memory:
@@ -149,8 +149,8 @@ class LSTMSeq2Seq(nn.Module):
         places = torch.arange(source.shape[1], device=source.device)
         mask = places < lengths.to(source.device)[:, None]  # (S,) → (B, S)
         # tanh as the LSTM itself has it: h lies between −1 and 1, c is not bounded.
-        hidden = self.hidden_bridge(_side_by_side(hidden)).tanh()
-        return Memory((hidden, self.cell_bridge(_side_by_side(cell))), context, mask)
+        hidden = self.hidden_bridge(_concatenate_directions(hidden)).tanh()
+        return Memory((hidden, self.cell_bridge(_concatenate_directions(cell))), context, mask)
 
     def decode(
         self, tokens: Int[Tensor, "B L"], memory: Memory, state: State | None = None
@@ -160,7 +160,7 @@ class LSTMSeq2Seq(nn.Module):
         if self.attention is not None and self.mix is not None:
             looked = self.attention(hidden, memory.context, mask=memory.mask)  # (B, L, E)
             hidden = self.mix(torch.cat((hidden, looked), dim=-1)).tanh()  # (B, L, C + E) → C
-        return _to_logits(self.dropout(hidden), self.out_proj, self._written()), state
+        return _to_logits(self.dropout(hidden), self.out_proj, self._output_embedding()), state
 
     def forward(
         self,
@@ -185,14 +185,16 @@ class LSTMSeq2Seq(nn.Module):
     def _advance(
         self, tokens: Int[Tensor, "B L"], memory: Memory, state: State | None
     ) -> tuple[Float[Tensor, "B L C"], State]:
-        _check_tokens("tokens", tokens, self._written().num_embeddings)
+        _check_tokens("tokens", tokens, self._output_embedding().num_embeddings)
         if len(tokens) != len(memory.mask):
             raise ShapeError(
                 "tokens and memory must have the same batch; got "
                 f"{len(tokens)} targets for {len(memory.mask)} sources."
             )
         _check_state(state, self.decoder, len(tokens))
-        return self.decoder(self._written()(tokens), memory.state if state is None else state)
+        return self.decoder(
+            self._output_embedding()(tokens), memory.state if state is None else state
+        )
 
 
 class AdditiveAttention(nn.Module):
@@ -311,7 +313,7 @@ def _lstm(dim: int, n_layers: int, *, dropout: float, bidirectional: bool = Fals
     return lstm
 
 
-def _side_by_side(states: Float[Tensor, "twice B C"]) -> Float[Tensor, "n_layers B E"]:
+def _concatenate_directions(states: Float[Tensor, "twice B C"]) -> Float[Tensor, "n_layers B E"]:
     # torch stacks layer by layer, and in each layer forward before backward.
     return torch.cat((states[0::2], states[1::2]), dim=-1)
 

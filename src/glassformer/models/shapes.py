@@ -95,7 +95,7 @@ class ShapeTrace:
         """The steps in parts, a block in full only where no earlier one is like it."""
         parts: dict[tuple[str, str, int], list[ShapeStep]] = {}
         for step in self.steps:
-            parts.setdefault(_place(step.site), []).append(step)
+            parts.setdefault(_parse_site(step.site), []).append(step)
         alike: dict[Any, list[tuple[str, str, int]]] = {}
         for place, steps in parts.items():
             alike.setdefault((*place[:2], *map(_without_numbers, steps)), []).append(place)
@@ -193,7 +193,7 @@ def _run(config: Config, batch: int, length: int, context: int | None) -> list[C
                 hidden = model(tokens)
                 if isinstance(model, Encoder):
                     _run_heads(model, hidden)
-    return recorder.finished()
+    return recorder.finish()
 
 
 def _run_heads(model: Encoder, hidden: torch.Tensor) -> None:
@@ -237,7 +237,7 @@ def _sizes(steps: tuple[ShapeStep, ...]) -> dict[str, int]:
     return {letter: found[letter] for letter in LETTERS if letter in found}
 
 
-def _place(site: str) -> tuple[str, str, int]:
+def _parse_site(site: str) -> tuple[str, str, int]:
     """The stack, the part of it, and the number of the block."""
     stack, _, rest = site.rpartition(".")
     block = re.fullmatch(r"(.+)\.(\d+)", stack)

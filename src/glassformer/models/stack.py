@@ -126,10 +126,10 @@ def _block(config: Config, make_norm, *, cross: bool) -> Block:  # type: ignore[
     )
 
 
-def places(
+def token_positions(
     tokens: Int[Tensor, "B L"], config: Config, cache: ModelCache | None
 ) -> Int[Tensor, " L"]:
-    """Where these tokens stand: behind what a cache holds; beyond max_len is an error."""
+    """The positions of these tokens, after those in the cache; beyond max_len is an error."""
     L = tokens.shape[1]
     start = 0 if cache is None else cache.length
     known = isinstance(start, int)

@@ -76,7 +76,7 @@ class _SampledSite:
         S = site.shape[3]
         counts = (self.col_worth > 0).expand(len(self.rows), S).clone()
         if not is_cross(site):
-            away = (torch.arange(S) - site.stands.cpu()[self.rows][:, None]).abs()
+            away = (torch.arange(S) - site.query_positions.cpu()[self.rows][:, None]).abs()
             counts &= away > _NEAR
             if S > 2 * _NEAR + 2:
                 counts[:, 0] = False  # an attention sink of many heads

@@ -18,13 +18,13 @@ def format_numbers(values: Sequence[float], *, most: int = 2) -> list[str]:
     finite = [abs(x) for x in values if math.isfinite(x)]
     largest = max(finite, default=0.0)
     if largest >= 1e6 or 0 < largest < 1e-3:
-        return [_one(x, ".2e") for x in values]
+        return [_format_one(x, ".2e") for x in values]
     if 0 < largest < 0.1:
         most = 1 - math.floor(math.log10(largest))
     near = 1e-3 * 10**-most  # float32 stores 30.8 as 30.799999
     enough = (d for d in range(most) if all(abs(x - round(x, d)) < near for x in finite))
     digits = next(enough, most)
-    return [_one(x, f".{digits}f") for x in values]
+    return [_format_one(x, f".{digits}f") for x in values]
 
 
 def format_number(value: float) -> str:
@@ -47,7 +47,11 @@ def format_weights(weights: Sequence[float]) -> list[str]:
     digits = 3 if any(0 < w < 0.01 for w in weights) else 2
     least = 0.5 * 10**-digits
     return [
-        f"<{10**-digits:.{digits}f}" if 0 < w < least else _one(w, f".{digits}f") if w else "0"
+        f"<{10**-digits:.{digits}f}"
+        if 0 < w < least
+        else _format_one(w, f".{digits}f")
+        if w
+        else "0"
         for w in weights
     ]
 
@@ -60,20 +64,20 @@ def format_brief(value: float | int) -> str:
     """
     value = float(value)
     if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else _one(value, "f")
+        return "NaN" if math.isnan(value) else _format_one(value, "f")
     if value == 0 or (value == int(value) and abs(value) < 1e7):
-        return _one(value, ".0f")
+        return _format_one(value, ".0f")
     if 1e-3 <= abs(value) < 1e6:
         most = max(0, 2 - math.floor(math.log10(abs(value))))
         near = 1e-9 * abs(value)  # so 0.1 becomes 0.1, and 0.1003 becomes 0.100
         digits = next((d for d in range(most) if abs(value - round(value, d)) < near), most)
-        return _one(value, f".{digits}f")
+        return _format_one(value, f".{digits}f")
     mantissa, exponent = f"{value:.2e}".split("e")
     mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
     return f"{mantissa}e{int(exponent)}".replace("-", MINUS)
 
 
-def _one(value: float, form: str) -> str:
+def _format_one(value: float, form: str) -> str:
     if math.isinf(value):
         return f"{MINUS if value < 0 else ''}{INFINITY}"
     shown = format(value, form).replace("-", MINUS)

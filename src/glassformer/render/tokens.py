@@ -89,12 +89,12 @@ def is_causal(site: Site) -> bool | None:
 
 def _is_causal(site: Site) -> bool | None:
     L, S = site.shape[2:]
-    stands = site.stands.cpu()
+    positions = site.query_positions.cpu()
     rows = torch.linspace(0, L - 1, min(L, _CHECKED)).round().long().unique()
-    rows = rows[stands[rows] < S - 1]  # rows with keys ahead of them
+    rows = rows[positions[rows] < S - 1]  # rows with keys ahead of them
     if not len(rows):
         return None
-    ahead = torch.arange(S) > stands[rows][:, None]
+    ahead = torch.arange(S) > positions[rows][:, None]
     return not bool((site.allowed(rows=rows).cpu() & ahead).any())
 
 

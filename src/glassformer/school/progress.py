@@ -15,7 +15,7 @@ from platformdirs import user_data_path
 
 from glassformer.errors import ConfigError, DataError
 from glassformer.school.spaced_repetition import Card, card_from_sm2
-from glassformer.storage import rename_free, special_kind, write_whole
+from glassformer.storage import move_aside, special_kind, write_atomically
 
 FORMAT, VERSION = "glassformer progress", 1
 FILE = "progress.json"
@@ -58,7 +58,7 @@ class ProgressStore:
     path: Path
     read: dict[str, str] = field(default_factory=dict)  # chapters, with the day
     cards: dict[str, Card] = field(default_factory=dict)  # questions
-    current: str | None = None  # the exercise to go on with
+    current: str | None = None  # the exercise to continue with
     passed: set[str] = field(default_factory=set)  # exercises
     hints: dict[str, int] = field(default_factory=dict)  # read, by exercise
     kept_aside: Path | None = None  # an older file that could not be read
@@ -83,7 +83,7 @@ class ProgressStore:
         try:
             if create_folder:
                 self.path.absolute().parent.mkdir(parents=True, exist_ok=True)
-            write_whole(self.path, text)
+            write_atomically(self.path, text)
         except OSError as error:
             raise Unsaved(self.path, error.strerror or str(error)) from None
 
@@ -192,7 +192,7 @@ def _is_ours(path: Path, text: str, plain: dict[str, Any]) -> bool:
 
 def _set_aside(path: Path, reason: str) -> Path:
     try:
-        return rename_free(path, reason)
+        return move_aside(path, reason)
     except OSError as error:
         raise DataError(
             f"Progress that cannot be read must be renamed; {path}: {error.strerror}."

@@ -1,4 +1,4 @@
-"""When a question comes back: FSRS, the Free Spaced Repetition Scheduler, by the package `fsrs`.
+"""When to repeat a question: FSRS, the Free Spaced Repetition Scheduler, by the package `fsrs`.
 
 FSRS keeps two numbers for each question: its stability, the days until the chance of recalling the
 answer falls to 90 percent, and its difficulty, from 1 to 10. Every answer updates both, and the

@@ -1,10 +1,11 @@
-"""Text and tokens: tokenizers, the tokens with a part to play, corpora, and token files.
+"""Text and tokens: tokenizers, special tokens, corpora, and token files.
 
-Reading order: special, tokenizer (what every tokenizer can do, and the one of `tokenizer.json`),
-marian (two SentencePiece models and a vocabulary), folder (which of them a folder holds), ggml (the
-one in the header of a GGUF file), pieces (how tokens read), chat (a question in the form a model
-was trained on). New tokenizers: vocabularies, learning. Reading files: report, compressed, lines,
-rows, corpus. Tokens on the disk: spool, store, building. Imports errors; knows no model.
+Reading order: special_tokens, tokenizer (the interface, and `tokenizer.json`; tokenizer_file checks
+it), marian (two SentencePiece models and a vocabulary), tokenizer_folder (which of them a folder
+holds), ggml (the tokenizer in the header of a GGUF file), pieces (tokens as labels), chat (chat
+templates). New tokenizers: vocabularies, tokenizer_training. Reading files: compression, lines,
+rows, corpus, corpus_report. Tokens on disk: spool, store, table_building. Imports errors, settings,
+parsing and storage; knows no model.
 """
 
 from glassformer.text.corpus import Corpus, Example, read_lines, read_pairs

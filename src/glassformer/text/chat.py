@@ -1,4 +1,4 @@
-"""A question in the form that a model was trained on."""
+"""Chat templates: a question in the format that a model was trained on."""
 
 from glassformer.errors import CheckpointError
 from glassformer.text.special_tokens import SpecialTokens
@@ -6,7 +6,7 @@ from glassformer.text.tokenizer import Tokenizer
 
 
 def as_chat(question: str, tokenizer: Tokenizer, special: SpecialTokens) -> str:
-    """The text to continue with an answer, by the tokenizer's template (Jinja, sandboxed)."""
+    """Format a question with the tokenizer's chat template (Jinja, sandboxed)."""
     if tokenizer.chat_template is None:
         raise CheckpointError(
             "Only models trained on conversations have a chat template; this one has none. "

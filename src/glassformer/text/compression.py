@@ -1,7 +1,7 @@
-"""Files of text as bytes, compressed or not; the ending of the name says how.
+"""Text files as bytes, compressed or not, by file extension.
 
-.gz .bz2 .xz    by Python itself
-.zst            by Python 3.14, or by the package zstandard
+.gz .bz2 .xz    standard library
+.zst            Python 3.14, or the package zstandard
 """
 
 import bz2
@@ -17,17 +17,17 @@ from glassformer.errors import DataError
 from glassformer.installation import install_command
 
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
-# What reading may raise; zstd's errors are made into these.
+# What reading may raise; zstd's errors are converted to these.
 READING_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError)
-_CHUNK = 1024  # small: a byte of zstd may stand for thousands
+_CHUNK = 1024  # small: one byte of zstd may expand to thousands
 _PIECE = 1 << 16
-_MOST_MEMORY = 256 << 20  # that a decoder may ask for: the largest windows of xz -9 and zstd -22
-_MOST_GROWTH = 500  # times the size of the file; logs reach fifty
-_SMALL = 64 << 20  # bytes of text that are given to any file
+_MOST_MEMORY = 256 << 20  # limit of a decoder: the largest windows of xz -9 and zstd -22
+_MOST_GROWTH = 500  # times the size of the file; log files reach fifty
+_SMALL = 64 << 20  # bytes of text that any file may expand to
 
 
 def open_decompressed(path: Path) -> io.BufferedReader:
-    """The uncompressed bytes of a file; reading on may raise READING_ERRORS."""
+    """Open a file as uncompressed bytes; reading may raise READING_ERRORS."""
     openers: dict[str, Callable[[], io.RawIOBase]] = {
         ".gz": lambda: _Frames(path, lambda: zlib.decompressobj(wbits=31)),
         ".bz2": lambda: _Frames(path, bz2.BZ2Decompressor),
@@ -41,21 +41,21 @@ def open_decompressed(path: Path) -> io.BufferedReader:
             return path.open("rb")
         return io.BufferedReader(openers[path.suffix](), _PIECE)
     except READING_ERRORS as error:
-        raise damage(path, error, behind=0) from None
+        raise damage_error(path, error, behind=0) from None
     except DataError:
         raise
     except ValueError:
-        raise DataError(f"A file's name must not have null characters: {str(path)!r}.") from None
+        raise DataError(f"A file name must not contain null characters: {str(path)!r}.") from None
 
 
-def damage(path: Path, error: Exception, *, behind: int) -> DataError:
-    """The sentence on a file that cannot be read behind a line."""
-    if isinstance(error, OSError) and error.errno is not None:  # bz2 and gzip have no number
+def damage_error(path: Path, error: Exception, *, behind: int) -> DataError:
+    """The error for a file that cannot be read after a given line."""
+    if isinstance(error, OSError) and error.errno is not None:  # errors of bz2 and gzip have none
         return DataError(f"{path} cannot be read: {error.strerror}.")
     what = str(error).rstrip(".") or type(error).__name__
     return DataError(
-        f"{path} must be a whole {path.suffix} file; it is damaged or cut off behind line "
-        f"{behind}: {what}. Fetch it again, or compress it anew."
+        f"{path} must be a complete {path.suffix} file; it is damaged or truncated after line "
+        f"{behind}: {what}. Download or compress it again."
     )
 
 
@@ -67,7 +67,7 @@ def _zstd(path: Path) -> io.RawIOBase:
             zstd = importlib.import_module("zstandard")
         except ImportError:
             raise DataError(
-                f"To read {path} Python 3.14 or the package zstandard must be there; neither is. "
+                f"Reading {path} needs Python 3.14 or the package zstandard; neither is installed. "
                 f"Run: {install_command('zstd')}"
             ) from None
         limited = zstd.ZstdDecompressor(max_window_size=_MOST_MEMORY // 2)
@@ -77,10 +77,10 @@ def _zstd(path: Path) -> io.RawIOBase:
 
 
 class _Frames(io.RawIOBase):
-    """Frame after frame of a compressed file, never more of it in memory than a piece.
+    """A reader of the frames of a compressed file, with bounded memory.
 
-    The readers of the libraries take a file that breaks off for one that ends, or believe a header
-    that asks for gigabytes. A file of which little makes very much is refused on the way.
+    The libraries' own readers take a truncated file for a complete one, or trust a header that asks
+    for gigabytes. Decompression bombs are rejected while reading.
     """
 
     def __init__(
@@ -88,9 +88,9 @@ class _Frames(io.RawIOBase):
     ) -> None:
         self._file, self._frame, self._error = path.open("rb"), frame, error
         self._most = max(_SMALL, _MOST_GROWTH * path.stat().st_size)
-        self._now: Any = None  # the frame that is open
+        self._now: Any = None  # the open frame
         self._ready, self._raw = b"", b""
-        self._n = 0  # bytes given so far
+        self._n = 0  # bytes returned so far
 
     def readable(self) -> bool:
         return True
@@ -102,25 +102,25 @@ class _Frames(io.RawIOBase):
             self._raw = b""
             if not raw and not waits:
                 if self._now is not None:
-                    raise EOFError("the last frame breaks off")
+                    raise EOFError("the last frame is truncated")
                 return 0
-            self._ready = self._decompressed(raw)
+            self._ready = self._decompress(raw)
         n = min(len(buffer), len(self._ready))
         buffer[:n], self._ready = self._ready[:n], self._ready[n:]
         self._n += n
         if self._n > self._most:
             raise EOFError(
-                f"it unfolds to more than {self._most:,} bytes, {_MOST_GROWTH} times its size"
+                f"it expands to more than {self._most:,} bytes, {_MOST_GROWTH} times its size"
             )
         return n
 
-    def _decompressed(self, raw: bytes) -> bytes:
+    def _decompress(self, raw: bytes) -> bytes:
         if self._now is None:
-            raw = raw.lstrip(b"\0")  # padding between frames and behind the last
+            raw = raw.lstrip(b"\0")  # padding between frames and after the last
             if not raw:
                 return b""
             self._now = self._frame()
-        # A kilobyte of bz2 may be a gigabyte; the others have no way to ask for less.
+        # A kilobyte of bz2 may expand to a gigabyte; the other decoders have no such limit.
         most = (_PIECE,) if hasattr(self._now, "needs_input") else ()
         try:
             found = self._now.decompress(raw, *most)

@@ -1,16 +1,16 @@
-"""Examples from files: plain text, aligned files, tables, JSON lines.
+"""Examples from files: plain text, aligned files, tables, JSON Lines.
 
 format       an example is                                             columns are
 lines        a line
-documents    what stands between blank lines
+documents    a block of lines between blank lines
 file         a file
-stream       a line with its line feed: joined, the text itself
+stream       a line with its line feed; joined, they are the text
 aligned      line i of every file                                      the files, from 1
-tsv          a line of fields with tabs between them                   numbers from 1, or names
+tsv          a line of fields separated by tabs                         numbers from 1, or names
 jsonl        a line that is a JSON object                              keys; "a.b" is b within a
 
-What is wrong is left out, counted and told with its line number. A corpus with too much of it, or
-of files that do not keep step, is refused.
+Bad lines are skipped, counted and reported with their line numbers. A corpus with too many of them,
+or with aligned files of different lengths, is rejected.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,17 +29,17 @@ PLAIN = ("lines", "documents", "file", "stream")
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One text or several that belong together, where they came from, and perhaps a class."""
+    """One text, or several that belong together, with their origin and an optional class."""
 
     texts: tuple[str, ...]
     label: str | None
-    line: int  # the first of it, from 1
+    line: int  # its first line, from 1
     file: Path
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Corpus:
-    """Files, and what in them is an example.
+    """Files, and how they are divided into examples.
 
     >>> pairs = Corpus(files=("train.en", "train.de"), format="aligned")
     >>> table = Corpus(files=("reviews.tsv.gz",), format="tsv", columns=(2,), label=1)
@@ -47,11 +47,11 @@ class Corpus:
 
     files: Sequence[Path | str] | Path | str
     format: Format = "lines"
-    columns: Sequence[int | str] = ()  # the texts; of aligned files all, unless told otherwise
+    columns: Sequence[int | str] = ()  # the texts; default for aligned files: all
     label: int | str | None = None  # the column of the class
     header: bool = False  # whether the first line of a table names its columns
-    max_chars: int = 1 << 24  # longer lines and documents are left out
-    most_bad: float = 0.05  # the share of wrong lines that is put up with
+    max_chars: int = 1 << 24  # longer lines and documents are skipped
+    most_bad: float = 0.05  # the largest tolerated share of bad lines
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "files", self.paths)
@@ -60,17 +60,17 @@ class Corpus:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """The files; what was given as one is one of one."""
+        """The files, as a tuple even if only one was given."""
         files = (self.files,) if isinstance(self.files, Path | str) else self.files
         return tuple(map(Path, files))
 
     @property
     def n_texts(self) -> int:
-        """How many texts an example has."""
+        """The number of texts per example."""
         return 1 if self.format in PLAIN else len(self.columns)
 
     def examples(self, report: CorpusReport) -> Iterator[Example]:
-        """One example after another; at the end a corpus with too many problems is refused."""
+        """Yield the examples; raises at the end if too many lines were bad."""
         for example in self._plain(report) if self.format in PLAIN else self._table(report):
             report.n_kept += 1
             yield example
@@ -103,7 +103,7 @@ class Corpus:
 
     def _plain(self, report: CorpusReport) -> Iterator[Example]:
         for path in self.paths:
-            lines = self._good(path, report)
+            lines = self._good_lines(path, report)
             if self.format == "stream":
                 for line in lines:
                     text = (line.text or "") + ("\n" if line.fed else "")
@@ -117,7 +117,7 @@ class Corpus:
             else:
                 yield from self._documents(path, lines, report)
 
-    def _good(self, path: Path, report: CorpusReport) -> Iterator[Line]:
+    def _good_lines(self, path: Path, report: CorpusReport) -> Iterator[Line]:
         for line in text_lines(path, max_chars=self.max_chars):
             report.n_lines += 1
             if line.problem is None:
@@ -158,16 +158,14 @@ class Corpus:
             )
         if self.format in ("tsv", "jsonl") and not self.columns:
             raise ConfigError(
-                f"The columns of a {self.format!r} corpus must be named; got none. Try "
+                f"A {self.format!r} corpus needs columns; got none. Try "
                 + ("columns=(1,)." if self.format == "tsv" else "columns=('text',).")
             )
         named = self.format == "jsonl" or (self.format == "tsv" and self.header)
         most = len(self.paths) if self.format == "aligned" else None
         for column in wanted:
             if isinstance(column, str) and not named:
-                raise ConfigError(
-                    f"Columns without a header are numbers, the first is 1; got {column!r}."
-                )
+                raise ConfigError(f"Without a header, columns are numbers from 1; got {column!r}.")
             if isinstance(column, int) and not 1 <= column <= (most or column):
                 raise ConfigError(
                     f"Columns are numbered from 1{f' to {most}' if most else ''}; got {column}."
@@ -180,7 +178,7 @@ class Corpus:
 
 
 def read_lines(path: Path | str, *, max_chars: int = 1 << 24) -> tuple[list[str], CorpusReport]:
-    """The lines of a file that are not blank, and what was wrong."""
+    """The non-blank lines of a file, and a report of the bad ones."""
     report = CorpusReport()
     corpus = Corpus(files=(path,), max_chars=max_chars)
     return [example.texts[0] for example in corpus.examples(report)], report
@@ -189,18 +187,18 @@ def read_lines(path: Path | str, *, max_chars: int = 1 << 24) -> tuple[list[str]
 def read_pairs(
     source: Path | str, target: Path | str, *, max_chars: int = 1 << 24
 ) -> tuple[list[tuple[str, str]], CorpusReport]:
-    """The pairs of lines of two aligned files, and what was wrong."""
+    """The pairs of lines of two aligned files, and a report of the bad ones."""
     report = CorpusReport()
     corpus = Corpus(files=(source, target), format="aligned", max_chars=max_chars)
     return [(e.texts[0], e.texts[1]) for e in corpus.examples(report)], report
 
 
 def _parts(lines: Iterable[Line], max_chars: int, *, between_blanks: bool) -> Iterator[Line]:
-    """Lines put together to documents; too long ones without their text."""
+    """Join lines into documents; those that are too long lose their text."""
     texts: list[str] = []
     first, size = 0, -1  # no line feed before the first line
 
-    def finished() -> Iterator[Line]:
+    def finish_document() -> Iterator[Line]:
         if size > max_chars:
             yield Line(first, None, "too long")
         elif any(text.strip() for text in texts):
@@ -209,10 +207,10 @@ def _parts(lines: Iterable[Line], max_chars: int, *, between_blanks: bool) -> It
     for line in lines:
         text = line.text or ""
         if between_blanks and not text.strip():
-            yield from finished()
+            yield from finish_document()
             texts, first, size = [], 0, -1
             continue
         first, size = first or line.number, size + len(text) + 1
-        if size <= max_chars:  # what is too long is not kept
+        if size <= max_chars:  # text that is too long is dropped
             texts.append(text)
-    yield from finished()
+    yield from finish_document()

@@ -1,4 +1,4 @@
-"""What was wrong with a text, and where: counted, never dropped in silence."""
+"""What was wrong with a corpus, and where: problems are counted, never dropped silently."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,19 +10,19 @@ Kind = Literal[
     "bad UTF-8",
     "null character",
     "empty",
-    "blank",  # between paragraphs of plain text: told, but not wrong
+    "blank",  # between paragraphs of plain text: reported, but not wrong
     "too long",
     "missing column",
     "invalid JSON",
     "missing field",
     "unknown label",
 ]
-SHOWN = 20  # places per problem
+SHOWN = 20  # locations listed per problem
 
 
 @dataclass(kw_only=True, slots=True)
 class Problem:
-    """How often something occurred, and the first places where it did."""
+    """How often a problem occurred, and where it occurred first."""
 
     count: int = 0
     places: list[tuple[str, int]] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Problem:
 
 @dataclass(kw_only=True, slots=True)
 class CorpusReport:
-    """What a corpus held: lines read, examples kept, problems by kind.
+    """The lines read, the examples kept, and the problems by kind.
 
     >>> report = CorpusReport(n_lines=3, n_kept=2)
     >>> report.reject(2, ("empty", Path("train.en")))
@@ -55,29 +55,29 @@ class CorpusReport:
     problems: dict[str, Problem] = field(default_factory=dict)
 
     def note(self, kind: Kind, path: Path, line: int) -> None:
-        """One more occurrence, at a line of a file."""
+        """Count a problem at a line of a file."""
         problem = self.problems.setdefault(kind, Problem())
         problem.count += 1
         if len(problem.places) < SHOWN:
             problem.places.append((str(path), line))
 
     def reject(self, line: int, *problems: tuple[Kind, Path]) -> None:
-        """A line that is left out, with all that is wrong with it in each of its files."""
+        """Count a skipped line, with its problems in each of its files."""
         self.n_bad += 1
         for kind, path in problems:
             self.note(kind, path, line)
 
     def count(self, kind: Kind) -> int:
-        """How often a problem occurred."""
+        """The number of occurrences of a problem."""
         return self.problems[kind].count if kind in self.problems else 0
 
     def check(self, most_bad: float) -> None:
-        """Refuse a corpus of which more than a share is wrong, or of which nothing is left."""
+        """Reject a corpus with too large a share of bad lines, or without examples."""
         if self.n_bad > most_bad * self.n_lines:
-            told = "; ".join(f"{p.count} {kind} ({p})" for kind, p in self.problems.items())
+            found = "; ".join(f"{p.count} {kind} ({p})" for kind, p in self.problems.items())
             raise DataError(
-                f"At most {most_bad:.0%} of the lines may be wrong; {self.n_bad} of {self.n_lines} "
-                f"are: {told}. Mend the files, or raise most_bad."
+                f"At most {most_bad:.0%} of the lines may be bad; {self.n_bad} of {self.n_lines} "
+                f"are: {found}. Fix the files, or raise most_bad."
             )
         if not self.n_kept:
             raise DataError(

@@ -1,8 +1,8 @@
 """The tokenizer in the header of a GGUF file; `ggml_export` writes one.
 
-Two kinds: "gpt2" lists byte-level pieces and their merges, and names how text is split before;
-"llama" lists pieces with scores, where the best-scored pair of neighbours is merged first. "none"
-is a model without a tokenizer.
+Two kinds: "gpt2" has byte-level pieces, their merges, and the name of a pre-tokenizer; "llama" has
+pieces with scores, and the adjacent pair with the best score is merged first. "none" is a model
+without a tokenizer.
 """
 
 import math
@@ -15,7 +15,7 @@ from glassformer.text.special_tokens import SpecialTokens
 from glassformer.text.tokenizer import JsonTokenizer, Tokenizer
 from glassformer.text.tokenizer_file import check_pieces, library_errors
 
-# How text is cut before merging; the regular expressions are those the models were trained with.
+# How text is split before merging: the regular expressions that the models were trained with.
 _WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}NUMBERS"
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -36,10 +36,10 @@ OWN_ROLES = {"start": "glassformer.start_token_ids", "never": "glassformer.never
 def tokenizer_of_header(
     fields: Mapping[str, Any], where: str = "the GGUF file"
 ) -> tuple[Tokenizer | None, SpecialTokens]:
-    """What the header's fields describe; None where it says that there is no tokenizer."""
+    """Build the tokenizer that the header's fields describe; None for a model without one."""
     header = _Header(fields, where)
-    makers = {"gpt2": _byte_level, "llama": _scored}
-    kind, pieces = header.word("model"), header.texts("tokens")
+    makers = {"gpt2": _build_byte_level, "llama": _build_scored}
+    kind, pieces = header.read_string("model"), header.read_strings("tokens")
     if kind == "none":
         return None, _read_roles(header)
     if kind not in makers or not pieces:
@@ -48,23 +48,23 @@ def tokenizer_of_header(
             f"that of {where} is {kind!r}."
         )
     check_pieces(pieces, where)
-    types = header.numbers("token_type", len(pieces)) or [NORMAL] * len(pieces)
+    types = header.read_numbers("token_type", len(pieces)) or [NORMAL] * len(pieces)
     # Vocabularies are filled up to the rows of the embedding with pieces that no text has.
     vocabulary = {piece: i for i, piece in enumerate(pieces) if types[i] != UNUSED}
     special = _read_roles(header)
     with library_errors(f"The tokenizer of {where} cannot be built"):
         backend = makers[kind](header, vocabulary)
         _add_tokens(backend, pieces, types)
-        if header.flag("add_bos_token", default=False) and special.begin is not None:
-            _put_before(backend, pieces[special.begin], special.begin)
+        if header.read_flag("add_bos_token", default=False) and special.begin is not None:
+            _prepend_token(backend, pieces[special.begin], special.begin)
     template = fields.get("tokenizer.chat_template")
     tokenizer = JsonTokenizer(backend, chat_template=template if type(template) is str else None)
     return tokenizer, special
 
 
 def _read_roles(header: "_Header") -> SpecialTokens:
-    ends = [token for name in ENDS if (token := header.token(name)) is not None]
-    roles: dict[str, Any] = {role: header.token(name) for role, name in ROLES.items()}
+    ends = [token for name in ENDS if (token := header.read_token(name)) is not None]
+    roles: dict[str, Any] = {role: header.read_token(name) for role, name in ROLES.items()}
     roles |= {role: header.own_tokens(name) for role, name in OWN_ROLES.items()}
     return SpecialTokens(**roles, end=tuple(dict.fromkeys(ends)))
 
@@ -83,25 +83,25 @@ def _add_tokens(backend: Any, pieces: list[str], types: list[int]) -> None:
 
 
 class _Header:
-    """The fields about the tokenizer, each of the type that it must have."""
+    """The tokenizer's fields, with checks of their types."""
 
     def __init__(self, fields: Mapping[str, Any], where: str) -> None:
         self._fields, self._where = fields, where
 
-    def word(self, name: str) -> str | None:
+    def read_string(self, name: str) -> str | None:
         return self._get(name, lambda value: isinstance(value, str))
 
-    def flag(self, name: str, *, default: bool) -> bool:
+    def read_flag(self, name: str, *, default: bool) -> bool:
         value = self._get(name, lambda value: isinstance(value, bool))
         return default if value is None else value
 
-    def texts(self, name: str) -> list[str]:
+    def read_strings(self, name: str) -> list[str]:
         return (
             self._get(name, lambda v: isinstance(v, list) and all(type(x) is str for x in v)) or []
         )
 
-    def numbers(self, name: str, count: int) -> list[Any]:
-        """As many numbers as there are tokens, or none."""
+    def read_numbers(self, name: str, count: int) -> list[Any]:
+        """A list of `count` numbers, or an empty one."""
 
         def fits(value: Any) -> bool:
             is_list = isinstance(value, list) and len(value) == count
@@ -109,7 +109,7 @@ class _Header:
 
         return self._get(name, fits) or []
 
-    def token(self, name: str) -> int | None:
+    def read_token(self, name: str) -> int | None:
         return self._get(name, self._is_token)
 
     def own_tokens(self, name: str) -> tuple[int, ...]:
@@ -120,7 +120,7 @@ class _Header:
         return tuple(found or ())
 
     def _is_token(self, value: Any) -> bool:
-        most = len(self.texts("tokens")) or 2**31  # without a tokenizer the model has the limit
+        most = len(self.read_strings("tokens")) or 2**31  # without a tokenizer, the model decides
         return type(value) is int and 0 <= value < most
 
     def _get(
@@ -129,22 +129,22 @@ class _Header:
         value = self._fields.get(prefix + name)
         if value is not None and not fits(value):
             raise CheckpointError(
-                f"{prefix}{name} in {self._where} must fit its tokenizer; it is {quote(value)}."
+                f"{prefix}{name} in {self._where} must match its tokenizer; it is {quote(value)}."
             )
         return value
 
 
-def _byte_level(header: _Header, vocabulary: dict[str, int]) -> Any:
+def _build_byte_level(header: _Header, vocabulary: dict[str, int]) -> Any:
     from tokenizers import Tokenizer as Backend
     from tokenizers import decoders, models, normalizers
 
-    split = header.word("pre") or "gpt-2"
+    split = header.read_string("pre") or "gpt-2"
     if split not in SPLITS:
         raise CheckpointError(
-            f"A GGUF file's text must be split as in {', '.join(SPLITS)}; this one says {split!r}."
+            f"The pre-tokenizer of a GGUF file must be one of {', '.join(SPLITS)}; it is {split!r}."
         )
-    merges: Any = [tuple(pair.split(" ", 1)) for pair in header.texts("merges")]
-    ignoring = split == "llama-bpe"  # a word of the vocabulary needs no merges
+    merges: Any = [tuple(pair.split(" ", 1)) for pair in header.read_strings("merges")]
+    ignoring = split == "llama-bpe"  # words in the vocabulary need no merges
     backend = Backend(models.BPE(vocabulary, merges, ignore_merges=ignoring))
     if split == "qwen2":
         backend.normalizer = normalizers.NFC()
@@ -166,15 +166,15 @@ def build_splitter(split: str) -> Any:
     return pre_tokenizers.Sequence(steps)
 
 
-def _scored(header: _Header, vocabulary: dict[str, int]) -> Any:
+def _build_scored(header: _Header, vocabulary: dict[str, int]) -> Any:
     from tokenizers import Tokenizer as Backend
     from tokenizers import decoders, models, normalizers
 
-    pieces = header.texts("tokens")
-    scores = header.numbers("scores", len(pieces))
+    pieces = header.read_strings("tokens")
+    scores = header.read_numbers("scores", len(pieces))
     if not scores:
-        raise CheckpointError("A GGUF file with a llama tokenizer must have a score per token.")
-    unknown = header.token("unknown_token_id")
+        raise CheckpointError("A GGUF file with a llama tokenizer must have one score per token.")
+    unknown = header.read_token("unknown_token_id")
     backend = Backend(
         models.BPE(
             vocabulary,
@@ -186,7 +186,7 @@ def _scored(header: _Header, vocabulary: dict[str, int]) -> Any:
     )
     spaces: list[Any] = [normalizers.Replace(" ", "▁")]
     back: list[Any] = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
-    if header.flag("add_space_prefix", default=True):
+    if header.read_flag("add_space_prefix", default=True):
         spaces.insert(0, normalizers.Prepend("▁"))
         back.append(decoders.Strip(" ", 1, 0))
     backend.normalizer = normalizers.Sequence(spaces)
@@ -195,7 +195,7 @@ def _scored(header: _Header, vocabulary: dict[str, int]) -> Any:
 
 
 def ordered_merges(vocabulary: dict[str, int], scores: list[float]) -> list[tuple[str, str]]:
-    """Every pair of pieces that makes a piece, the best-scored first."""
+    """Every pair of pieces that forms a piece, best score first."""
     found = [
         (-scores[token], vocabulary[piece[:cut]], vocabulary[piece[cut:]], piece[:cut], piece[cut:])
         for piece, token in vocabulary.items()
@@ -205,7 +205,7 @@ def ordered_merges(vocabulary: dict[str, int], scores: list[float]) -> list[tupl
     return [(left, right) for _, _, _, left, right in sorted(found)]
 
 
-def _put_before(backend: Any, piece: str, token: int) -> None:
+def _prepend_token(backend: Any, piece: str, token: int) -> None:
     from tokenizers import processors
 
     backend.post_processor = processors.TemplateProcessing(

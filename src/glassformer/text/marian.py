@@ -1,4 +1,4 @@
-"""Marian's tokenizer: a SentencePiece model to read with, one to write with, one vocabulary."""
+"""Marian's tokenizer: SentencePiece models for source and target, with one vocabulary."""
 
 import contextlib
 import re
@@ -14,11 +14,11 @@ from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.tokenizer_file import check_known, check_vocabulary
 
 FILES = ("source.spm", "target.spm", "vocab.json")
-_TARGET = re.compile(r"^>>.+?<<")  # names the language to write, in models with several
+_TARGET = re.compile(r"^>>.+?<<")  # the target language, in multilingual models
 
 
 class MarianTokenizer(Tokenizer):
-    """Pieces by SentencePiece, ids by vocab.json; the end of a text is marked."""
+    """Pieces from SentencePiece, ids from vocab.json; </s> ends every text."""
 
     kind = "marian"
 
@@ -44,11 +44,11 @@ class MarianTokenizer(Tokenizer):
 
     @cached_property
     def _source(self) -> Any:
-        return _loaded(self._files["source.spm"], f"source.spm of {self._where}")
+        return _load_model(self._files["source.spm"], f"source.spm of {self._where}")
 
     @cached_property
     def _target(self) -> Any:
-        return _loaded(self._files["target.spm"], f"target.spm of {self._where}")
+        return _load_model(self._files["target.spm"], f"target.spm of {self._where}")
 
     @property
     def vocab_size(self) -> int:
@@ -57,14 +57,14 @@ class MarianTokenizer(Tokenizer):
     def encode(self, text: str, *, add_special: bool = True) -> list[int]:
         target = _TARGET.match(text)
         pieces = [target[0]] if target else []
-        with _errors(f"source.spm of {self._where}"):
+        with _convert_errors(f"source.spm of {self._where}"):
             pieces += self._source.encode(text[target.end() :] if target else text, out_type=str)
         ids: list[int] = [self._ids.get(piece, self._unknown) for piece in pieces]
         return check_known([*ids, self._end] if add_special else ids, self.n_known)
 
     def decode(self, tokens: Sequence[int]) -> str:
         hidden = {self._end, self._ids.get("<pad>")}
-        with _errors(f"target.spm of {self._where}"):
+        with _convert_errors(f"target.spm of {self._where}"):
             return self._target.decode_pieces([self.piece(t) for t in tokens if t not in hidden])
 
     def piece(self, token: int) -> str:
@@ -81,23 +81,23 @@ class MarianTokenizer(Tokenizer):
         return dict(self._files)
 
 
-def _loaded(model: bytes, where: str) -> Any:
+def _load_model(model: bytes, where: str) -> Any:
     try:
         import sentencepiece
     except ImportError:
         raise CheckpointError(
-            "Marian's tokenizer needs the package sentencepiece; it is not installed. "
+            "Marian's tokenizer needs the package sentencepiece, which is not installed. "
             f"Run: {install_command('sentencepiece')}"
         ) from None
-    with _errors(where):
+    with _convert_errors(where):
         if not model:
             raise RuntimeError("it is empty")
         return sentencepiece.SentencePieceProcessor(model_proto=model)
 
 
 @contextlib.contextmanager
-def _errors(where: str) -> Iterator[None]:
-    """What the library raises for a damaged model, as one sentence."""
+def _convert_errors(where: str) -> Iterator[None]:
+    """Convert the library's errors for a damaged model into one sentence."""
     try:
         yield
     except (RuntimeError, ValueError, OSError) as error:

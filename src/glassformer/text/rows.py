@@ -1,4 +1,4 @@
-"""Lines that hold several texts: side by side in files, between tabs, in JSON objects."""
+"""Rows of several texts: aligned files, tab-separated values, JSON Lines."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -9,14 +9,14 @@ from typing import Any
 
 from glassformer.errors import DataError
 from glassformer.text.corpus_report import Kind
-from glassformer.text.lines import n_lines, text_lines
+from glassformer.text.lines import count_lines, text_lines
 
 Problems = tuple[tuple[Kind, Path], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The texts of a line and the file of each, or what is wrong with it."""
+    """The texts of a row with their files, or its problems."""
 
     line: int
     texts: tuple[str, ...]
@@ -25,15 +25,15 @@ class Row:
 
 
 def aligned_rows(paths: Sequence[Path], max_chars: int) -> Iterator[Row]:
-    """Line i of every file; files of different lengths are refused."""
+    """Line i of every file; files of different lengths are an error."""
     files = tuple(paths)
     readers = [text_lines(path, max_chars=max_chars) for path in files]
     for number, lines in enumerate(zip_longest(*readers), 1):
         if None in lines:
-            counts = ", ".join(f"{path} has {n_lines(path)}" for path in files)
+            counts = ", ".join(f"{path} has {count_lines(path)}" for path in files)
             raise DataError(
-                f"Aligned files must have equally many lines; {counts}, so they part at line "
-                f"{number} at the latest. Make them anew from one source."
+                f"Aligned files must have the same number of lines; {counts}, so they diverge at "
+                f"line {number} or before. Create them again from one source."
             )
         problems: Problems = tuple(
             (x.problem, p) for x, p in zip(lines, files, strict=True) if x.problem
@@ -44,7 +44,7 @@ def aligned_rows(paths: Sequence[Path], max_chars: int) -> Iterator[Row]:
 def tab_rows(
     path: Path, columns: Sequence[int | str], header: bool, max_chars: int
 ) -> Iterator[Row]:
-    """The chosen fields of each line; columns are numbers from 1, or names of the header."""
+    """The selected fields of each line; columns are numbers from 1, or names in the header."""
     files = (path,) * len(columns)
     places = [c - 1 for c in columns if isinstance(c, int)]
     for line in text_lines(path, max_chars=max_chars):
@@ -64,7 +64,7 @@ def tab_rows(
 
 
 def json_rows(path: Path, keys: Sequence[str], max_chars: int) -> Iterator[Row]:
-    """The chosen values of each line's object; numbers and booleans as they are written."""
+    """The selected values of each line's object; numbers and booleans as written."""
     files = (path,) * len(keys)
     for line in text_lines(path, max_chars=max_chars):
         problem: Kind | None = line.problem
@@ -88,7 +88,7 @@ def _values(text: str, keys: Sequence[str]) -> tuple[tuple[str, ...], Kind | Non
     if any(value is None or isinstance(value, dict | list) for value in found):
         return (), "missing field"
     texts = tuple(v if isinstance(v, str) else json.dumps(v) for v in found)
-    try:  # "\ud800" is valid JSON for half of a character, which is no text
+    try:  # "\ud800" is valid JSON, but a lone surrogate is not text
         "".join(texts).encode()
     except UnicodeEncodeError:
         return (), "bad UTF-8"

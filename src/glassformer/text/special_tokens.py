@@ -1,4 +1,4 @@
-"""The tokens with a part to play: what begins a text, ends it, fills it up, hides a word."""
+"""Special tokens: beginning and end of a text, padding, mask."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,18 +9,18 @@ from glassformer.settings import as_plain, read_settings
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpecialTokens:
-    """Ids by role; a role that nobody has is None or empty.
+    """Token ids by role; None or empty if no token has it.
 
     >>> SpecialTokens(end=(2,), pad=0)
     SpecialTokens(begin=None, end=(2,), pad=0, mask=None, start=(), never=())
     """
 
-    begin: int | None = None  # stands before a text
-    end: tuple[int, ...] = ()  # any of these ends one
+    begin: int | None = None  # precedes a text
+    end: tuple[int, ...] = ()  # any of these ends a text
     pad: int | None = None
     mask: int | None = None
-    start: tuple[int, ...] = ()  # what a translation begins with
-    never: tuple[int, ...] = ()  # what is never written
+    start: tuple[int, ...] = ()  # the first tokens of a translation
+    never: tuple[int, ...] = ()  # tokens that are never generated
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; `from_dict` reads them back."""

@@ -1,4 +1,4 @@
-"""Token ids on their way to a file: they wait on the disk, so that their number does not matter."""
+"""Token ids buffered on disk before they are written to a store, so that any number fits."""
 
 import os
 import tempfile
@@ -10,11 +10,11 @@ import numpy as np
 
 from glassformer.errors import DataError
 
-_HELD = 1 << 18  # ids in memory before they go to the disk
+_HELD = 1 << 18  # ids in memory before a flush
 
 
 class Spool:
-    """One column: ids and lengths of its sequences, checked against the vocabulary."""
+    """One column: the ids and lengths of its sequences, checked against the vocabulary size."""
 
     def __init__(self, name: str, vocab_size: int, folder: Path) -> None:
         self.name, self.vocab_size = name, vocab_size
@@ -27,22 +27,22 @@ class Spool:
         self._lengths_file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
 
     def add(self, sequence: Sequence[int] | np.ndarray) -> None:
-        """One more sequence."""
+        """Append a sequence."""
         self._ids.extend(sequence.tolist() if isinstance(sequence, np.ndarray) else sequence)
         self._lengths.append(len(sequence))
         self.n += 1
         self.n_tokens += len(sequence)
         if len(self._ids) >= _HELD or len(self._lengths) >= _HELD:
-            self._to_disk()
+            self._flush()
 
     def tokens(self, size: int) -> Iterator[bytes]:
         """All ids, in chunks of at most `size` bytes."""
-        self._to_disk()
+        self._flush()
         yield from _chunks(self._tokens_file, size)
 
     def offsets(self, size: int) -> Iterator[bytes]:
-        """Where each sequence begins, and where the last one ends."""
-        self._to_disk()
+        """The start of each sequence, and the end of the last."""
+        self._flush()
         total = np.zeros(1, "<i8")
         yield total.tobytes()
         for chunk in _chunks(self._lengths_file, size):
@@ -54,7 +54,7 @@ class Spool:
         self._tokens_file.close()
         self._lengths_file.close()
 
-    def _to_disk(self) -> None:
+    def _flush(self) -> None:
         ids = np.array(self._ids, dtype=np.int64)
         if len(ids) and not 0 <= ids.min() <= ids.max() < self.vocab_size:
             wrong = ids[(ids < 0) | (ids >= self.vocab_size)][0]

@@ -1,8 +1,6 @@
-"""Token ids of a large text on the disk, mapped into memory: as fast as an array, as small as
-what is looked at.
+"""Token ids on disk, memory-mapped: as fast as an array, and only the pages in use take memory.
 
-One safetensors file; each column has the ids of all its sequences one behind the other, and where
-each of them begins:
+One safetensors file; each column has the concatenated ids of its sequences, and their offsets:
 
     source.tokens   U16 | U32   5 8 2 │ 9 2 │ 7 7 4 2
     source.offsets  I64         0       3     5         9
@@ -23,7 +21,7 @@ from jaxtyping import Int, UInt
 from glassformer.errors import DataError
 from glassformer.parsing import parse_json
 from glassformer.settings import quote
-from glassformer.storage import open_regular, whole_file
+from glassformer.storage import atomic_file, open_regular
 from glassformer.text.spool import Spool
 
 VERSION = "1"
@@ -37,11 +35,11 @@ class TokenStore:
     """Sequences of token ids: `store[i]` is a view of the i-th, `store.tokens` all of them."""
 
     tokens: UInt[np.ndarray, "M"]
-    offsets: Int[np.ndarray, "N"]  # one more than there are sequences
+    offsets: Int[np.ndarray, "N"]  # one more than the number of sequences
 
     @classmethod
     def open(cls, path: Path | str, *, verify: bool = True) -> "TokenStore":
-        """The only column of a file."""
+        """Open a file with a single column."""
         table = TokenTable.open(path, verify=verify)
         if len(table.columns) != 1:
             raise DataError(
@@ -64,36 +62,36 @@ class TokenStore:
 
     @property
     def lengths(self) -> Int[np.ndarray, "N"]:
-        """How many tokens each sequence has."""
+        """The number of tokens of each sequence."""
         return np.diff(self.offsets)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenTable:
-    """Columns of equally many sequences: row i is source and target of one pair, say."""
+    """Columns with the same number of sequences; a row may be a source and its target."""
 
     columns: dict[str, TokenStore]
-    notes: dict[str, Any]  # what the writer wished to keep beside the tokens
+    notes: dict[str, Any]  # stored along with the tokens
 
     @classmethod
     def open(cls, path: Path | str, *, verify: bool = True) -> "TokenTable":
-        """What a file holds; `verify` reads all of it once and compares its hash."""
+        """Open a file; `verify` reads all of it once and compares its hash."""
         path = Path(path)
         header, start = read_header(path)
-        meta, names, notes, spans = _checked(header, path)
+        meta, names, notes, spans = _check_header(header, path)
         expected = start + max(span["data_offsets"][1] for span in spans.values())
         size = path.stat().st_size
         if size != expected:
             raise DataError(
-                f"{path} must have {expected} bytes; it has {size}: it was cut off or overwritten. "
-                "Build it anew."
+                f"{path} must have {expected} bytes; it has {size}: it was truncated or "
+                "overwritten. Build it again."
             )
         mapped = np.asarray(np.memmap(path, np.uint8, mode="r"))[start:]
         arrays = {name: _array(mapped, span) for name, span in spans.items()}
         columns = {n: TokenStore(arrays[f"{n}.tokens"], arrays[f"{n}.offsets"]) for n in names}
         if verify and _hash(mapped, spans, meta) != meta.get("sha256"):
             raise DataError(
-                f"{path} is damaged: its content is not what was written. Build it anew."
+                f"{path} is damaged: its content does not match its hash. Build it again."
             )
         table = cls(columns, notes)
         table._check(path)
@@ -107,17 +105,17 @@ class TokenTable:
 
     @property
     def lengths(self) -> Int[np.ndarray, "N M"]:
-        """(rows, columns): how many tokens each sequence has."""
+        """(rows, columns): the number of tokens of each sequence."""
         return np.stack([column.lengths for column in self.columns.values()], axis=1)
 
     def check_tokens(self, vocab_size: int, path: Path | str) -> None:
-        """Refuse a table with a token that a vocabulary of this size does not have."""
+        """Reject a table with tokens outside a vocabulary of this size."""
         for name, column in self.columns.items():
             most = int(column.tokens.max(initial=0))
             if most >= vocab_size:
                 raise DataError(
                     f"{path} must hold tokens below {vocab_size}, the size of the vocabulary; "
-                    f"{name} has {most}. Build it anew."
+                    f"{name} has {most}. Build it again."
                 )
 
     def _check(self, path: Path) -> None:
@@ -126,7 +124,7 @@ class TokenTable:
             fits = len(offsets) and offsets[0] == 0 and offsets[-1] == len(column.tokens)
             if not fits or len(column) != len(self) or (np.diff(offsets) < 0).any():
                 raise DataError(
-                    f"{path} is damaged: the offsets of {name!r} do not fit. Build it anew."
+                    f"{path} is damaged: the offsets of {name!r} are inconsistent. Build it again."
                 )
 
 
@@ -137,9 +135,9 @@ def write_store(
     *,
     progress: Callable[[int], None] | None = None,
 ) -> TokenStore:
-    """Write sequences to a file, whole or not at all, and open it.
+    """Write sequences to a file atomically, and open it.
 
-    `progress` is told from time to time how many sequences there are.
+    `progress` is called now and then with the number of sequences so far.
     """
     rows = ((sequence,) for sequence in sequences)
     table = write_table(path, rows, {"tokens": vocab_size}, progress=progress)
@@ -154,12 +152,12 @@ def write_table(
     notes: Callable[[], Mapping[str, Any]] = dict,
     progress: Callable[[int], None] | None = None,
 ) -> TokenTable:
-    """Write rows of one sequence per column; `notes` are asked for when all rows have been seen."""
+    """Write rows of one sequence per column; `notes` is called after the last row."""
     path = Path(path)
     if not vocab_sizes:
         raise DataError("A table must have at least one column; got none.")
     with (
-        whole_file(path, DataError, mark=b'"glassformer tokens"') as unfinished,
+        atomic_file(path, DataError, mark=b'"glassformer tokens"') as unfinished,
         ExitStack() as stack,
     ):
         file = stack.enter_context(unfinished.open("wb"))
@@ -180,32 +178,32 @@ def write_table(
 
 
 def read_header(path: Path) -> tuple[dict[str, Any], int]:
-    """The JSON at the beginning of a safetensors file, and where the data begin."""
+    """The JSON header of a safetensors file, and where its data starts."""
     try:
         with open_regular(path) as file:
             (size,) = struct.unpack("<Q", file.read(8))
             if size > min(_MOST_HEADER, path.stat().st_size - 8):
-                raise _refused(path, f"it announces a header of {size} bytes")
+                raise _store_error(path, f"it announces a header of {size} bytes")
             text = file.read(size).decode()
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}.") from None
     except (struct.error, UnicodeDecodeError) as error:
-        raise _refused(path, error) from None
+        raise _store_error(path, error) from None
     header = parse_json(text, f"{path} is not a token store: its header", DataError)
     if not isinstance(header, dict):
-        raise _refused(path, "it has no header")
+        raise _store_error(path, "it has no header")
     return header, 8 + size
 
 
 def _write(file: Any, spools: list[Spool], notes: Mapping[str, Any]) -> None:
     spans: dict[str, Any] = {}
     at, hashed = 0, hashlib.sha256()
-    # Offsets first: they are eight bytes wide, and what follows them starts even.
+    # Offsets first: they are eight bytes wide, which keeps what follows aligned.
     parts = [(f"{s.name}.offsets", "I64", s.n + 1, s.offsets) for s in spools]
     wide_first = sorted(spools, key=lambda s: -s.dtype.itemsize)
     parts += [(f"{s.name}.tokens", s.code, s.n_tokens, s.tokens) for s in wide_first]
     for name, code, count, chunks in parts:
-        spans[name] = _span(code, at, [count])
+        spans[name] = _describe_span(code, at, [count])
         at = spans[name]["data_offsets"][1]
         for chunk in chunks(_CHUNK):
             hashed.update(chunk)
@@ -215,7 +213,7 @@ def _write(file: Any, spools: list[Spool], notes: Mapping[str, Any]) -> None:
         "columns": json.dumps([spool.name for spool in spools]),
         "notes": json.dumps(dict(notes), ensure_ascii=False),
     }
-    hashed.update(_described(spans, meta))
+    hashed.update(_describe_content(spans, meta))
     meta["sha256"] = hashed.hexdigest()
     header = json.dumps({"__metadata__": meta, **spans}, ensure_ascii=False).encode()
     header += b" " * (-len(header) % 8)
@@ -225,43 +223,43 @@ def _write(file: Any, spools: list[Spool], notes: Mapping[str, Any]) -> None:
             file.write(chunk)
 
 
-def _checked(
+def _check_header(
     header: dict[str, Any], path: Path
 ) -> tuple[dict[str, str], list[str], dict[str, Any], dict[str, Any]]:
-    """The parts of a header, of the types and within the bounds that the format has."""
+    """The parts of a header, after checking their types and bounds."""
     meta = header.pop("__metadata__", None)
     if not isinstance(meta, dict) or not all(isinstance(v, str) for v in meta.values()):
-        raise _refused(path, "its header has no metadata")
+        raise _store_error(path, "its header has no metadata")
     if meta.get("version") != VERSION:
-        raise _refused(path, f"it is of version {quote(meta.get('version'))}")
+        raise _store_error(path, f"it is of version {quote(meta.get('version'))}")
     inside = f"{path} is not a token store: its header"
     names = parse_json(meta.get("columns", ""), inside, DataError)
     notes = parse_json(meta.get("notes", ""), inside, DataError)
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise _refused(path, f"its columns are {quote(names)}")
+        raise _store_error(path, f"its columns are {quote(names)}")
     parts = [f"{name}.{part}" for name in names for part in ("tokens", "offsets")]
     if not names or not isinstance(notes, dict) or sorted(parts) != sorted(header):
-        raise _refused(path, f"it has columns {quote(names)} and parts {quote(sorted(header))}")
+        raise _store_error(path, f"it has columns {quote(names)} and parts {quote(sorted(header))}")
     at = 0
-    for name, span in sorted(header.items(), key=lambda item: _place(item[1])):
+    for name, span in sorted(header.items(), key=lambda item: _read_span(item[1])):
         code = span.get("dtype") if isinstance(span, dict) else None
         code = code if isinstance(code, str) and code in _DTYPES else ""
         fits = code and (code == "I64") == name.endswith(".offsets")
-        if not fits or span != _span(code, at, span.get("shape")):
-            raise _refused(path, f"{name} is {quote(span)}, and must begin at byte {at}")
+        if not fits or span != _describe_span(code, at, span.get("shape")):
+            raise _store_error(path, f"{name} is {quote(span)}, and must begin at byte {at}")
         at = span["data_offsets"][1]
     return meta, names, notes, header
 
 
-def _place(span: Any) -> tuple[int, int]:
-    """Where a part says that it begins and ends; an empty one may begin where the next does."""
+def _read_span(span: Any) -> tuple[int, int]:
+    """Start and end of a part, as the header gives them; (−1, −1) if malformed."""
     offsets = span.get("data_offsets") if isinstance(span, dict) else None
     fits = isinstance(offsets, list) and len(offsets) == 2 and all(type(n) is int for n in offsets)
     return (offsets[0], offsets[1]) if fits and offsets else (-1, -1)
 
 
-def _span(code: str, start: int, shape: Any) -> dict[str, Any]:
-    """How a header describes a part of this shape that begins there."""
+def _describe_span(code: str, start: int, shape: Any) -> dict[str, Any]:
+    """The header entry of a part with this shape and start."""
     count = shape[0] if isinstance(shape, list) and shape and type(shape[0]) is int else -1
     end = start + max(0, count) * _DTYPES[code].itemsize
     return {"dtype": code, "shape": [count], "data_offsets": [start, end]}
@@ -272,7 +270,7 @@ def _array(mapped: np.ndarray, span: dict[str, Any]) -> np.ndarray:
     return mapped[start:end].view(_DTYPES[span["dtype"]])
 
 
-def _described(spans: dict[str, Any], meta: dict[str, str]) -> bytes:
+def _describe_content(spans: dict[str, Any], meta: dict[str, str]) -> bytes:
     return json.dumps([spans, {k: v for k, v in meta.items() if k != "sha256"}]).encode()
 
 
@@ -280,9 +278,9 @@ def _hash(mapped: np.ndarray, spans: dict[str, Any], meta: dict[str, str]) -> st
     hashed = hashlib.sha256()
     for start in range(0, len(mapped), _CHUNK):
         hashed.update(mapped[start : start + _CHUNK].tobytes())
-    hashed.update(_described(spans, meta))
+    hashed.update(_describe_content(spans, meta))
     return hashed.hexdigest()
 
 
-def _refused(path: Path, error: Exception | str) -> DataError:
-    return DataError(f"{path} is not a token store: {error}. Build it anew.")
+def _store_error(path: Path, error: Exception | str) -> DataError:
+    return DataError(f"{path} is not a token store: {error}. Build it again.")

@@ -1,4 +1,4 @@
-"""From a corpus to a table of tokens on the disk; built once, and again when something changed."""
+"""From a corpus to a table of tokens on disk, rebuilt only if something changed."""
 
 import hashlib
 import json
@@ -13,8 +13,8 @@ from glassformer.text.corpus_report import CorpusReport
 from glassformer.text.store import TokenTable, write_table
 from glassformer.text.tokenizer import Tokenizer
 
-_BATCH = 1000  # examples that are tokenized together
-_MOST_CHARS = 1 << 19  # of them: the library needs more than 100 bytes per token
+_BATCH = 1000  # examples tokenized in one call
+_MOST_CHARS = 1 << 19  # per call: the library needs more than 100 bytes per token
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,8 +23,8 @@ class Encoding:
 
     tokenizer: Tokenizer
     add_special: bool = True
-    before: tuple[int, ...] = ()  # such as the token of a language
-    after: tuple[int, ...] = ()  # such as the end of a document
+    before: tuple[int, ...] = ()  # such as a language tag
+    after: tuple[int, ...] = ()  # such as an end-of-document token
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         found = self.tokenizer.encode_many(texts, add_special=self.add_special)
@@ -35,13 +35,13 @@ class Encoding:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Built:
-    """A table, what was wrong in its corpus, and whether it was there already."""
+    """A table, the report of its corpus, and whether it was reused."""
 
     table: TokenTable
     report: CorpusReport
-    labels: tuple[str, ...]  # the classes; a row's label is the place of its class here
+    labels: tuple[str, ...]  # the classes; a row's label is an index into them
     reused: bool
-    why: str  # a sentence for people
+    why: str  # a sentence for the user
 
 
 def build_table(
@@ -53,21 +53,21 @@ def build_table(
     labels: Sequence[str] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Built:
-    """The tokens of a corpus, from `path` if that was built from the same, else built there.
+    """The tokens of a corpus: reused from `path` if built from the same input, else built there.
 
-    `columns` name the texts of an example. Sequences of more than `max_tokens` are left out and
+    `columns` names the texts of an example. Sequences of more than `max_tokens` are skipped and
     reported. A corpus with labels gets a column "label"; its classes are `labels`, or those found.
     """
     path = Path(path)
     if len(columns) != corpus.n_texts or "label" in columns:
         raise ConfigError(
-            f"There must be a column for each of the {corpus.n_texts} texts of an example, none "
+            f"Each of the {corpus.n_texts} texts of an example needs a column, and none may be "
             f"called label; got {', '.join(columns)}."
         )
     wanted = origin(corpus, columns, max_tokens=max_tokens, labels=labels)
-    table, why = _found(path, wanted)
+    table, why = _find_table(path, wanted)
     if table is not None:
-        return _built(table, reused=True, why=why)
+        return _make_result(table, reused=True, why=why)
     report, classes = CorpusReport(), _Classes(labels)
     rows = encode_table(corpus, columns, report, classes, max_tokens=max_tokens)
     sizes = {name: encoding.tokenizer.vocab_size for name, encoding in columns.items()}
@@ -84,7 +84,7 @@ def build_table(
         },
         progress=progress,
     )
-    return _built(table, reused=False, why=why)
+    return _make_result(table, reused=False, why=why)
 
 
 def encode_table(
@@ -95,7 +95,7 @@ def encode_table(
     *,
     max_tokens: int | None,
 ) -> Iterator[tuple[list[int], ...]]:
-    """The rows of a corpus: a sequence per column, and the class where it has one."""
+    """The rows of a corpus: one sequence per column, and the class if it has one."""
     for batch in _batches(corpus.examples(report)):
         texts = zip(*(example.texts for example in batch), strict=True)
         found = [e.encode(t) for e, t in zip(columns.values(), texts, strict=True)]
@@ -123,19 +123,19 @@ def origin(
     max_tokens: int | None,
     labels: Sequence[str] | None,
 ) -> dict[str, Any]:
-    """What a table is made from: if two are equal, so are the tables."""
+    """What a table is built from: equal origins give equal tables."""
     settings = {k: v for k, v in asdict(corpus).items() if k != "files"}
     encodings = {n: [e.add_special, e.before, e.after] for n, e in columns.items()}
     made = {
-        "files": {str(path.absolute()): _stamp(path) for path in corpus.paths},
+        "files": {str(path.absolute()): _read_stamp(path) for path in corpus.paths},
         "tokenizers": {name: _fingerprint(e.tokenizer) for name, e in columns.items()},
         "settings": [settings, encodings, max_tokens, None if labels is None else list(labels)],
     }
-    return json.loads(json.dumps(made))  # as it will be read back
+    return json.loads(json.dumps(made))  # as it is when read back
 
 
 class _Classes:
-    """Class names and their ids: the given ones, or each new name the next id."""
+    """Ids of class names: the given names, or the next id for each new name."""
 
     def __init__(self, names: Sequence[str] | None) -> None:
         self.ids = {name: i for i, name in enumerate(names or ())}
@@ -160,7 +160,7 @@ def _batches(examples: Iterator[Example]) -> Iterator[list[Example]]:
         yield batch
 
 
-def _built(table: TokenTable, *, reused: bool, why: str) -> Built:
+def _make_result(table: TokenTable, *, reused: bool, why: str) -> Built:
     return Built(
         table=table,
         report=CorpusReport.from_dict(table.notes["report"]),
@@ -170,10 +170,10 @@ def _built(table: TokenTable, *, reused: bool, why: str) -> Built:
     )
 
 
-def _found(path: Path, wanted: dict[str, Any]) -> tuple[TokenTable | None, str]:
-    """The table that is there, None if it will not do; and why."""
+def _find_table(path: Path, wanted: dict[str, Any]) -> tuple[TokenTable | None, str]:
+    """The existing table, or None if it cannot be reused; and the reason."""
     if not path.exists():
-        return None, f"{path} was not there."
+        return None, f"{path} did not exist."
     try:
         table = TokenTable.open(path)
     except DataError as error:
@@ -185,7 +185,7 @@ def _found(path: Path, wanted: dict[str, Any]) -> tuple[TokenTable | None, str]:
     return table, f"{path} was built from the same files."
 
 
-def _stamp(path: Path) -> list[int]:
+def _read_stamp(path: Path) -> list[int]:
     try:
         state = path.stat()
     except OSError as error:

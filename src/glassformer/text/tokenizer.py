@@ -13,53 +13,53 @@ from glassformer.text.tokenizer_file import check_known, library_errors, read_ba
 
 
 class Tokenizer(ABC):
-    """What every tokenizer can do."""
+    """The interface of all tokenizers."""
 
     kind: str
     chat_template: str | None
-    n_known: int | None = None  # ids for which the model that it belongs to has vectors
+    n_known: int | None = None  # ids that the model has embeddings for
 
     @property
     @abstractmethod
     def vocab_size(self) -> int:
-        """How many ids there are."""
+        """The number of ids."""
 
     @abstractmethod
     def encode(self, text: str, *, add_special: bool = True) -> list[int]:
-        """The ids of a text, with the tokens that the model expects around it."""
+        """The ids of a text, with the special tokens that the model expects around it."""
 
     def encode_many(self, texts: Sequence[str], *, add_special: bool = True) -> list[list[int]]:
-        """The ids of many texts; the same as one by one, and where it can be, faster."""
+        """The ids of many texts; the same as one by one, but possibly faster."""
         return [self.encode(text, add_special=add_special) for text in texts]
 
     @abstractmethod
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text of ids; special tokens are left out."""
+        """The text of ids, without special tokens."""
 
     @abstractmethod
     def piece(self, token: int) -> str:
-        """A token as the vocabulary writes it."""
+        """A token as written in the vocabulary."""
 
     @abstractmethod
     def bytes_of(self, token: int) -> bytes | None:
-        """The bytes that a token stands for; None where it reads as its piece, as special ones."""
+        """The bytes of a token; None if it is shown as its piece, like special tokens."""
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """Those that a piece of its own, such as <zh> before a text, asks a translator for."""
+        """The target languages of a translator that has a tag for each, such as <zh>."""
         return ()
 
     @abstractmethod
     def id_of(self, piece: str) -> int | None:
-        """The id of a piece, None where the vocabulary has none."""
+        """The id of a piece; None if it is not in the vocabulary."""
 
     @abstractmethod
     def files(self) -> dict[str, bytes]:
-        """What must be saved, by file name."""
+        """The files to save, by name."""
 
 
 class JsonTokenizer(Tokenizer):
-    """A tokenizer of the `tokenizers` library, whole in one `tokenizer.json`.
+    """A tokenizer of the `tokenizers` library, in one `tokenizer.json`.
 
     >>> from tokenizers import Tokenizer, models, pre_tokenizers
     >>> words = Tokenizer(models.WordLevel({"the": 0, "cat": 1, "?": 2}, unk_token="?"))
@@ -72,13 +72,13 @@ class JsonTokenizer(Tokenizer):
 
     def __init__(self, backend: Any, *, chat_template: str | None = None) -> None:
         self.backend = backend
-        self.backend.no_padding()  # what a file may ask for: batches are padded where they are made
+        self.backend.no_padding()  # a file may ask for padding; batches are padded elsewhere
         self.backend.no_truncation()
         self.chat_template = chat_template
 
     @classmethod
     def from_json(cls, text: str, where: str) -> "JsonTokenizer":
-        """The tokenizer that a `tokenizer.json` describes."""
+        """Build the tokenizer that a `tokenizer.json` describes."""
         backend = read_backend(text, where)
         with library_errors(f"{where} is not a tokenizer"):
             return cls(backend)
@@ -88,17 +88,17 @@ class JsonTokenizer(Tokenizer):
         return self.backend.get_vocab_size()
 
     def encode(self, text: str, *, add_special: bool = True) -> list[int]:
-        with self._errors([text]):
+        with self._convert_errors([text]):
             found = self.backend.encode(text, add_special_tokens=add_special).ids
         return check_known(found, self.n_known)
 
     def encode_many(self, texts: Sequence[str], *, add_special: bool = True) -> list[list[int]]:
-        with self._errors(texts):
+        with self._convert_errors(texts):
             found = self.backend.encode_batch_fast(list(texts), add_special_tokens=add_special)
         return [check_known(encoding.ids, self.n_known) for encoding in found]
 
     @contextmanager
-    def _errors(self, texts: Sequence[str]) -> Iterator[None]:
+    def _convert_errors(self, texts: Sequence[str]) -> Iterator[None]:
         try:
             with library_errors("The tokenizer fails", DataError):
                 yield
@@ -107,8 +107,8 @@ class JsonTokenizer(Tokenizer):
             if missing is None:
                 raise
             raise DataError(
-                f"A text must be of what the vocabulary has; {missing!r} is not in it ({error}) "
-                "Leave it out, or learn a tokenizer with it."
+                f"All characters of a text must be known; {missing!r} is not in the vocabulary "
+                f"({error}) Remove it, or train a tokenizer that has it."
             ) from None
 
     def _has(self, character: str) -> bool:
@@ -160,9 +160,9 @@ _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 
 @cache
 def _bytes_by_character() -> dict[str, int]:
-    """The characters by which byte-level vocabularies write bytes (Radford et al. 2019).
+    """The characters that represent bytes in byte-level vocabularies (Radford et al. 2019).
 
-    Printable bytes stand for themselves; the others are counted up from 256.
+    Printable bytes represent themselves; the others are numbered from 256.
     """
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in printable]

@@ -1,7 +1,7 @@
-"""A `tokenizer.json` within limits: what the library would unfold is counted before it reads it.
+"""Limits on a `tokenizer.json`, checked before the library builds anything from it.
 
-added tokens, pieces     one automaton over all of their letters: long ones are refused
-normalizers, decoders    Replace can make a text longer at every step: the product is bounded
+added tokens, pieces     built into one automaton over all letters: long ones are rejected
+normalizers, decoders    Replace can lengthen a text at every step: the product is bounded
 post-processors          a template may repeat a text: at most a few times
 """
 
@@ -16,17 +16,17 @@ from glassformer.parsing import parse_json
 from glassformer.settings import quote, summarize_error
 
 MOST_BYTES = 256 << 20
-MOST_PIECE = 4096  # characters; the longest real ones are a few hundred blanks or dashes
-_MOST_GROWTH = 256  # of a text by all steps together; Unicode's own forms reach 18
+MOST_PIECE = 4096  # characters; the longest real ones are a few hundred spaces or dashes
+_MOST_GROWTH = 256  # of a text over all steps; Unicode's own normal forms reach 18
 _MOST_STEPS = 64
 _MOST_REPEATS = 8
 
 
 @contextlib.contextmanager
 def library_errors(problem: str, error: type[GlassformerError] = CheckpointError) -> Iterator[None]:
-    """What the tokenizers library raises, as one sentence.
+    """Convert the errors of the tokenizers library into one sentence.
 
-    It raises bare Exceptions, and where it panics pyo3's PanicException, which is none.
+    It raises bare Exceptions and, if it panics, pyo3's PanicException, which is a BaseException.
     """
     try:
         yield
@@ -39,7 +39,7 @@ def library_errors(problem: str, error: type[GlassformerError] = CheckpointError
 
 
 def read_backend(text: str, where: str) -> Any:
-    """The library's tokenizer of a `tokenizer.json`."""
+    """Build the library's tokenizer from a `tokenizer.json`."""
     from tokenizers import Tokenizer as Backend
 
     check_file(parse_json(text, where), where)
@@ -48,7 +48,7 @@ def read_backend(text: str, where: str) -> Any:
 
 
 def check_file(plain: Any, where: str) -> None:
-    """Refuse a description that is small, and would be large once it is built or used."""
+    """Reject a small description that would expand hugely when built or used."""
     if not isinstance(plain, dict) or not isinstance(plain.get("model"), dict):
         raise CheckpointError(f"{where} is not a tokenizer: it must be an object with a model.")
     for token in _list(plain, "added_tokens", where):
@@ -94,13 +94,13 @@ def _check_steps(part: Any, name: str, where: str) -> None:
             break
     if growth > _MOST_GROWTH or n_steps > 100 * _MOST_STEPS or repeats > _MOST_REPEATS:
         raise CheckpointError(
-            f"The {name} in {where} must keep texts at about their length; this one may make them "
+            f"The {name} in {where} must not lengthen texts much; this one may make them "
             f"{max(growth, repeats, n_steps):.3g} times as long."
         )
 
 
 def _check_charsmap(text: Any, where: str) -> None:
-    """SentencePiece's table of characters: its size comes first, and the library believes it."""
+    """Check SentencePiece's character table: the library trusts the size at its beginning."""
     try:
         raw = base64.b64decode(text, validate=True)
         (size,) = struct.unpack("<I", raw[:4])
@@ -128,7 +128,7 @@ def check_pieces(pieces: Any, where: str) -> None:
 
 
 def check_vocabulary(ids: dict[str, Any], where: str) -> None:
-    """Refuse a vocabulary whose ids are no ids."""
+    """Reject a vocabulary with invalid ids."""
     check_pieces(ids, where)
     wrong = next((v for v in ids.values() if not _is_below(v, 2**31)), None)
     if wrong is not None:
@@ -147,10 +147,10 @@ def _is_below(value: Any, most: int) -> bool:
 
 
 def check_known(tokens: list[int], n_known: int | None) -> list[int]:
-    """The ids, which a model with `n_known` of them must have vectors for."""
+    """The ids, after checking that a model with `n_known` tokens has embeddings for them."""
     if n_known is not None and tokens and max(tokens) >= n_known:
         raise DataError(
-            f"Tokens must be below {n_known}, the vocabulary of the model; its tokenizer gives "
-            f"{max(tokens)}. Tokenizer and weights belong to different models."
+            f"Tokens must be below {n_known}, the vocabulary size of the model; its tokenizer "
+            f"gives {max(tokens)}. Tokenizer and weights belong to different models."
         )
     return tokens

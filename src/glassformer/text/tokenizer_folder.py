@@ -1,4 +1,4 @@
-"""Which tokenizer a folder holds, by the files that are in it."""
+"""The tokenizer in a folder, detected from its files."""
 
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,9 @@ from glassformer.text.tokenizer_file import (
 
 
 def read_tokenizer(folder: Path, settings: dict[str, Any] | None = None) -> Tokenizer | None:
-    """The tokenizer in a folder, None where there is none.
+    """The tokenizer in a folder, or None.
 
-    `settings` are those of a foreign `tokenizer_config.json`; they matter where there is no
+    `settings` are those of a foreign `tokenizer_config.json`; they are used only if there is no
     `tokenizer.json`, which holds everything.
     """
     settings = settings or {}
@@ -54,7 +54,7 @@ def _word_pieces(vocabulary: Path, settings: dict[str, Any]) -> Tokenizer:
     )
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     backend.decoder = decoders.WordPiece()
-    needed = {name: _needed(backend, name, vocabulary) for name in ("[CLS]", "[SEP]")}
+    needed = {name: _require_token(backend, name, vocabulary) for name in ("[CLS]", "[SEP]")}
     known = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
     backend.add_special_tokens([t for t in known if backend.token_to_id(t) is not None])
     backend.post_processor = processors.BertProcessing(
@@ -81,8 +81,8 @@ def _byte_pairs(folder: Path, settings: dict[str, Any]) -> Tokenizer:
     backend.add_special_tokens([AddedToken(t, lstrip=t == "<mask>", special=True) for t in known])
     if {"<s>", "</s>", "<mask>"} <= set(known):  # RoBERTa and BART mark the ends of a text
         backend.post_processor = processors.RobertaProcessing(
-            ("</s>", _needed(backend, "</s>", vocabulary)),
-            ("<s>", _needed(backend, "<s>", vocabulary)),
+            ("</s>", _require_token(backend, "</s>", vocabulary)),
+            ("<s>", _require_token(backend, "<s>", vocabulary)),
             add_prefix_space=prefix,
         )
     elif backend.token_to_id("<|endoftext|>") is not None:
@@ -103,22 +103,22 @@ def _merges(path: Path) -> list[tuple[str, str]]:
 
 
 def _lines(path: Path) -> list[str]:
-    """Split at line feeds alone: other separators may be pieces."""
+    """Split only at line feeds: other separators may be pieces."""
     text = read_text(path, most=MOST_BYTES)
     return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
 
 
-def _needed(backend: Any, token: str, path: Path) -> int:
+def _require_token(backend: Any, token: str, path: Path) -> int:
     found = backend.token_to_id(token)
     if found is None:
-        raise CheckpointError(f"{path} must have the token {token}; it has not.")
+        raise CheckpointError(f"{path} must have the token {token}; it does not.")
     return found
 
 
 def _bytes(path: Path) -> bytes:
     try:
         size = path.stat().st_size
-        if not path.is_file():  # a device never ends
+        if not path.is_file():  # a device may never end
             raise CheckpointError(f"{path} cannot be read: it is not a regular file.")
         if size > MOST_BYTES:
             raise CheckpointError(f"{path} must have at most {MOST_BYTES:,} bytes; it is larger.")

@@ -1,11 +1,11 @@
-"""A new tokenizer from a text, with the special tokens that a task needs.
+"""Train a tokenizer on a text, with the special tokens that a task needs.
 
 around     what `encode` gives for a text            made for
 none       text                                      a language model of one long text
 begin      <s> text                                  a language model of documents
-end        text </s>                                 a translator: <s> begins what it writes
-both       <s> text </s>                             an encoder of the kind of RoBERTa
-class      [CLS] text [SEP]                          an encoder of the kind of BERT
+end        text </s>                                 a translator: <s> starts its output
+both       <s> text </s>                             an encoder like RoBERTa
+class      [CLS] text [SEP]                          an encoder like BERT
 """
 
 from collections.abc import Iterable, Sequence
@@ -37,7 +37,7 @@ _NEEDED: dict[str, set[str]] = {
 }
 _TEMPLATES = {"begin": ("begin", "$A"), "end": ("$A", "end")}
 _TEMPLATES |= {"both": ("begin", "$A", "end"), "class": ("begin", "$A", "end")}
-_WITH_UNKNOWN = ("wordpiece", "words")  # the others write every text that they were learnt from
+_WITH_UNKNOWN = ("wordpiece", "words")  # the others can encode all of their training text
 
 
 def learn_tokenizer(
@@ -52,10 +52,10 @@ def learn_tokenizer(
     min_count: int = 1,
     continued: str = "",
 ) -> tuple[JsonTokenizer, SpecialTokens]:
-    """The tokenizer that fits the lines, and its tokens with a part to play.
+    """Train a tokenizer on the lines; returns it with its special tokens.
 
     `roles` are special tokens beyond those that `around` needs; `extra` are more special pieces,
-    such as <zh>. `continued` is what ends a word whose next part follows ("words" only).
+    such as <zh>. `continued` is the suffix of a subword that is continued ("words" only).
 
     >>> tokenizer, special = learn_tokenizer(["to be", "or not"], "words", around="end")
     >>> tokenizer.encode("to be or be"), special.end, special.start
@@ -92,7 +92,7 @@ def learn_tokenizer(
 
 def _special(ids: dict[str, int], around: str) -> SpecialTokens:
     unwritten = tuple(ids[r] for r in ("pad", "begin", "unknown", "mask") if r in ids)
-    marks_text = around != "class"  # [CLS] and [SEP] neither begin nor end a text that is written
+    marks_text = around != "class"  # [CLS] and [SEP] do not begin or end generated text
     return SpecialTokens(
         begin=ids.get("begin") if marks_text else None,
         end=(ids["end"],) if marks_text and "end" in ids else (),
@@ -121,7 +121,7 @@ def _check(
     if min_count < 1:
         raise ConfigError(f"min_count must be at least 1; got {min_count}.")
     if continued and kind != "words":
-        raise ConfigError(f"Only a tokenizer of words has continued={continued!r}; got {kind!r}.")
+        raise ConfigError(f"continued={continued!r} applies only to the kind words; got {kind!r}.")
     taken = {*_PIECES.values(), *_CLASS_PIECES.values()}
     doubled = [p for p in extra if not p.strip() or p in taken or list(extra).count(p) > 1]
     if doubled:

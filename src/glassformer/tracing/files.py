@@ -15,7 +15,7 @@ from glassformer.errors import GlassformerError, TraceError
 from glassformer.functional.checks import check_scoring, check_values
 from glassformer.parsing import parse_json
 from glassformer.settings import Count, Whole, quote, read_settings, summarize_error
-from glassformer.storage import whole_file
+from glassformer.storage import atomic_file
 from glassformer.tracing.mask_codec import decode_mask, encode_mask
 from glassformer.tracing.site import Site
 from glassformer.tracing.trace import Run, Trace, TracedText
@@ -30,7 +30,7 @@ def save_trace(trace: Trace, path: Path) -> None:
     tensors: dict[str, Tensor] = {}
     runs = [_encode_run(run, f"{i}", tensors) for i, run in enumerate(trace.runs)]
     header = {"version": VERSION, "model": trace.model, "runs": runs}
-    with whole_file(path, TraceError, mark=b'"glassformer.trace"') as unfinished:
+    with atomic_file(path, TraceError, mark=b'"glassformer.trace"') as unfinished:
         save_file(
             _separate_storages(tensors),
             unfinished,
@@ -61,8 +61,8 @@ def _format_differences(model: dict[str, Any], other: dict[str, Any]) -> str:
     """The fields in which a model differs from another: n_layers=2, dim=16."""
     flat, rest = _flatten(model), _flatten(other)
     own = [name for name in flat if name not in rest or flat[name] != rest[name]]
-    told = ", ".join(f"{name}={reprlib.repr(flat[name])}" for name in own[:3])
-    return told + (", …" if len(own) > 3 else "") or "a model without these"
+    shown = ", ".join(f"{name}={reprlib.repr(flat[name])}" for name in own[:3])
+    return shown + (", …" if len(own) > 3 else "") or "a model without these"
 
 
 def _flatten(model: dict[str, Any]) -> dict[str, Any]:

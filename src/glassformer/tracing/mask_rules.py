@@ -44,7 +44,7 @@ class MaskRule:
     def dense(self) -> Bool[Tensor, "B H L S"]:
         if self.cells is not None:
             return self.cells
-        behind = _behind(self.L, self.S, self.device)
+        behind = _distance_behind(self.L, self.S, self.device)
         rule = torch.ones_like(behind, dtype=torch.bool)
         if self.left is not None:
             rule &= behind <= self.left
@@ -59,7 +59,7 @@ class MaskRule:
         return None if cells[..., S:].any() else find_rule(cells[..., :S])
 
     def first_rows(self, stop: int) -> "MaskRule":
-        """The first rows alone, without the keys behind the last of them."""
+        """Only the first rows, without the keys after the last of them."""
         S = self.S - (self.L - stop)
         return find_rule(self.dense()[..., :stop, :S])
 
@@ -127,7 +127,7 @@ def find_rule(cells: Bool[Tensor, "B H L S"]) -> MaskRule:
     if not cells.numel() or cells.all():
         return MaskRule(L=L, S=S, device=device)
     keys = cells.any(2).any(1)  # (B, S)
-    behind = _behind(L, S, device)
+    behind = _distance_behind(L, S, device)
     somewhere = cells.flatten(0, 1).any(0)  # (L, S)
     if somewhere.any():
         left = int(behind[somewhere].max())
@@ -207,8 +207,8 @@ def _all_keys(rule: MaskRule) -> Tensor:
     return torch.ones(1, rule.S, dtype=torch.bool, device=rule.device)
 
 
-def _behind(L: int, S: int, device: torch.device | str) -> Tensor:
-    """How far each key lies behind the position of each query, (L, S)."""
+def _distance_behind(L: int, S: int, device: torch.device | str) -> Tensor:
+    """The distance from each key to each query, (L, S): positive if the key is before it."""
     places = torch.arange(L, device=device)[:, None] + (S - L)
     return places - torch.arange(S, device=device)
 

@@ -88,7 +88,7 @@ def find_model(tree: ModuleTree) -> nn.Module | None:
 
 
 def _foreign_kinds(modules: Iterable[nn.Module]) -> tuple[type, ...]:
-    """PreTrainedModel, if a part comes from transformers or is built on it."""
+    """PreTrainedModel, if a part is from transformers or is built on it."""
     parents = {parent for kind in {type(module) for module in modules} for parent in kind.__mro__}
     if not any(kind.__module__.partition(".")[0] == "transformers" for kind in parents):
         return ()

@@ -91,7 +91,7 @@ class RecordedRun:
             self.stop = max(self.stop, step.stop)
 
     def open_site(self, place: Place) -> Steps:
-        """The steps of a site so far; a text that does not grow is read anew each time."""
+        """The steps of a site so far; a text that does not grow starts over each time."""
         self.is_stale = True
         self.places[place.name] = place
         steps = self.sites.setdefault(place.name, Steps(place.is_cross))
@@ -100,7 +100,7 @@ class RecordedRun:
         return steps
 
     def shorten(self, stop: int) -> None:
-        """Follow a cropped cache: what lay behind was tried and thrown away."""
+        """Follow a cropped cache: the dropped tokens were only a trial."""
         for name, steps in self.sites.items():
             if self.places[name].stack == self.layout.writer and not steps.is_cross:
                 steps.shorten(stop)

@@ -136,7 +136,7 @@ def select_rows(part: Any, rows: Int[Tensor, " R"] | None, extent: Extent) -> An
     if is_one_piece and _is_relative(part):
         return _shift(part, first, extent, n)
     tile = Tile(extent, rows, slice(0, extent.S), rows.device)
-    cells = part.fitted(extent, rows.device).tile(tile)
+    cells = part.fit_to(extent, rows.device).tile(tile)
     cells = cells.view((1,) * (4 - cells.ndim) + cells.shape)
     cells = cells.expand(*cells.shape[:2], n, extent.S).clone()
     return Explicit(cells) if isinstance(part, Mask) else ExplicitBias(cells)
@@ -153,11 +153,11 @@ def _is_relative(part: Any) -> bool:
 def _shift(part: Any, first: int, extent: Extent, n: int) -> Any:
     if not isinstance(part, Causal | Window | ALiBi | RelativeBuckets):
         return _map_parts(part, lambda inner: _shift(inner, first, extent, n))
-    stands = extent.S - extent.L if part.offset is None else part.offset
-    stands = stands + first
-    if not isinstance(stands, Tensor) and stands == extent.S - n:
+    offset = extent.S - extent.L if part.offset is None else part.offset
+    offset = offset + first
+    if not isinstance(offset, Tensor) and offset == extent.S - n:
         return replace(part, offset=None)
-    return replace(part, offset=stands)
+    return replace(part, offset=offset)
 
 
 def _map_parts(part: Any, change: Any) -> Any:

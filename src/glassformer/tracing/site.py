@@ -98,7 +98,7 @@ class Site:
         return tuple(range(self.n_heads)) if self.heads is None else self.heads
 
     @property
-    def stands(self) -> Int[Tensor, " L"]:
+    def query_positions(self) -> Int[Tensor, " L"]:
         """The key position of each query; the last query of the text is at the last key."""
         L, S = self.shape[2:]
         if self.rows is None or self.n_rows is None:
@@ -153,7 +153,7 @@ class Site:
                 map_size=map_size,
                 top=top,
                 distance=distance,
-                query_positions=None if self.rows is None else self.stands,
+                query_positions=None if self.rows is None else self.query_positions,
                 lse=self._kept.get("lse"),
                 progress=progress,
             )
@@ -182,8 +182,8 @@ class Site:
         extent, device = Extent(*self.shape), self.q.device
         queries = as_indices(slice(None) if rows is None else rows, extent.L, "rows", device)
         keys = as_indices(slice(None) if cols is None else cols, extent.S, "cols", device)
-        mask = None if self.mask is None else self.mask.fitted(extent, device)
-        bias = None if self.bias is None else self.bias.fitted(extent, device)
+        mask = None if self.mask is None else self.mask.fit_to(extent, device)
+        bias = None if self.bias is None else self.bias.fit_to(extent, device)
         cells = visible_cells(Tile(extent, queries, keys, device), mask, bias)
         cells = cells.expand(*extent[:2], len(queries), len(keys))
         return self._select(cells, head, sequence)

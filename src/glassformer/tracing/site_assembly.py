@@ -27,7 +27,7 @@ def record(
     out: Tensor | None = None,
     name: str = "attention",
 ) -> Site:
-    """A site from operands of your own: any attention can be looked at.
+    """Build a site from your own operands: any attention can be inspected.
 
     >>> q, k, v = torch.randn(3, 1, 2, 5, 4).unbind(0)
     >>> record(q, k, v).entropy(head=1).shape

@@ -176,7 +176,7 @@ class Steps:
         self.steps.append(step.store(store))
 
     def shorten(self, stop: int) -> None:
-        """Drop what lies behind this many tokens: a cache was cropped."""
+        """Drop everything after this many tokens: a cache was cropped."""
         while self.steps and self.steps[-1].stop - self.steps[-1].L >= stop:
             self.steps.pop()
         if self.steps and self.steps[-1].stop > stop:

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from glassformer.text.pieces import labels, visible
+from glassformer.text.pieces import labels, make_visible
 from glassformer.text.tokenizer import JsonTokenizer, Tokenizer
 from glassformer.tracing.site import Site
 from glassformer.tracing.trace import Run, TracedText
@@ -23,7 +23,7 @@ def label_tokens(tokenizer: Any, tokens: Sequence[int]) -> list[str]:
     if (backend := getattr(tokenizer, "backend_tokenizer", None)) is not None:
         return labels(_Borrowed(backend), tokens)
     pieces = tokenizer.convert_ids_to_tokens(list(tokens))
-    return [visible(str(piece).replace("▁", " ")) for piece in pieces]
+    return [make_visible(str(piece).replace("▁", " ")) for piece in pieces]
 
 
 class _Borrowed(JsonTokenizer):

@@ -1,12 +1,13 @@
 """Training: from text files to a model, on one core or many machines.
 
-Reading order: config (the recipe; settings reads it), data (files to tokens), batches (their
-order; ahead makes them in time), tasks/ (batches to losses), building and initial (the model);
-schedule, optimizer, loss, precision, averaging (small parts, each usable alone); checksums, state,
-saving, checkpoints, recipe_files, folder (what is kept, and whether it is whole); metrics,
-progress, film (what is seen), parallel (one process or many), interruption; loop puts them
-together, running is the door. Imports models, generate and observe; nothing of
-render.
+Reading order: recipe (all settings of a run; default_recipes, overrides), data (files to tokens),
+batches (their order; prefetch prepares them), tasks/ (batches to losses), model_building,
+initialization and finetuning (the model); schedule, optimizer, loss, precision, averaging (small
+parts, each usable alone); checksums, state, checkpointing, checkpoints, recipe_files, run_folder
+(what is saved, and whether it is intact); metrics, display, snapshots (what is logged and shown);
+parallel (one process or many), stop_signal, step_plan, loss_readout; loop combines them, and run
+is the entry point. evaluation and scores measure saved models. Imports models, generation and
+tracing, but not render.
 """
 
 from glassformer.training.loss import cross_entropy_sum

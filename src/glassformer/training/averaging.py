@@ -1,4 +1,4 @@
-"""Weights that are a mean: over the steps so far (EMA), or over the last checkpoints."""
+"""Averaged weights: an exponential moving average (EMA), or the mean of the last checkpoints."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ class MovingAverage:
 
         average ← d · average + (1 − d) · weights        d = min(decay, (1 + n) / (10 + n))
 
-    Early on, at small n, the average follows quickly and forgets the first random weights.
+    While n is small, the average follows the weights closely and forgets the initial ones.
 
     >>> model = nn.Linear(1, 1, bias=False)
     >>> average = MovingAverage(model, decay=0.5)
@@ -29,15 +29,15 @@ class MovingAverage:
 
     @torch.no_grad()
     def update(self, model: nn.Module, *, n: int) -> None:
-        """Take in the weights after n updates."""
+        """Add the weights after n optimizer updates to the average."""
         decay = min(self.decay, (1 + n) / (10 + n))
         now = [p.detach() for _, p in model.named_parameters()]
-        torch._foreach_lerp_(  # type: ignore[attr-defined]  # all tensors by few kernels
+        torch._foreach_lerp_(  # type: ignore[attr-defined]  # all tensors in a few kernels
             list(self.weights.values()), now, 1 - decay
         )
 
     def swap(self, model: nn.Module) -> None:
-        """Exchange the model's weights and the average; a second time brings them back."""
+        """Swap the model's weights with the average; a second call restores them."""
         with torch.no_grad():
             for name, parameter in model.named_parameters():
                 mine = self.weights[name].clone()
@@ -50,7 +50,7 @@ def mean_weights(
 ) -> dict[str, Tensor]:
     """The mean of several states of one model, summed in float64 (Vaswani et al. 2017, §6.1).
 
-    All count alike, unless `shares` that add up to 1 say otherwise.
+    All states count equally unless `shares`, which must sum to 1, gives their weights.
 
     >>> mean_weights([{"w": torch.tensor([1.0])}, {"w": torch.tensor([2.0])}])
     {'w': tensor([1.5000])}

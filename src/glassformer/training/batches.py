@@ -1,10 +1,10 @@
-"""Which examples stand together in a batch, and in which order batches come.
+"""Which examples form a batch, and the order of the batches.
 
     examples ─ shuffled by (seed, epoch) ─ pools ─ sorted by length ─ cut by tokens ─ shuffled
 
-Neighbours in length need little padding; batches hold about the same number of tokens, not of
-texts. The order is a function of (seed, epoch), so that a place in the data is two numbers, and
-it knows nothing of processes: each of them takes rows of the same batches.
+Examples of similar length need little padding. Batches hold about the same number of tokens, not
+of texts. The order depends only on (seed, epoch), so a position in the data is two numbers. It does
+not depend on the number of processes: each takes its rows of the same batches.
 """
 
 from collections.abc import Sequence
@@ -18,20 +18,20 @@ from torch import Tensor
 from glassformer.errors import ConfigError
 from glassformer.training.loss import IGNORED
 
-Rows = np.ndarray  # which examples, or which places of a long text
-_ORDER, _CONTENT = 1, 2  # different streams of random numbers from one seed
+Rows = np.ndarray  # indices of examples, or start positions in a long text
+_ORDER, _CONTENT = 1, 2  # two independent random streams from one seed
 
 
 @dataclass
 class Batch:
-    """Tensors of B rows each, and how many targets they hold in all processes together."""
+    """Tensors of B rows each, and the number of targets over all processes."""
 
     tensors: dict[str, Tensor]
     n_targets: int
-    n_tokens: int  # without padding, for the display
+    n_tokens: int  # without padding; for the display
 
     def shard(self, rank: int, world_size: int) -> "Batch":
-        """Every world_size-th row; a process left without one takes a row with no targets."""
+        """Every world_size-th row; a process without any gets one row whose targets are ignored."""
         if world_size == 1:
             return self
         mine = {name: tensor[rank::world_size] for name, tensor in self.tensors.items()}
@@ -41,18 +41,18 @@ class Batch:
         return Batch(mine, self.n_targets, self.n_tokens)
 
     def to(self, device: torch.device) -> "Batch":
-        """On another device, without waiting where the memory is pinned."""
+        """Copy to another device; asynchronous if the memory is pinned."""
         moved = {n: t.to(device, non_blocking=True) for n, t in self.tensors.items()}
         return Batch(moved, self.n_targets, self.n_tokens)
 
     def pin(self) -> "Batch":
-        """In memory that a GPU can read by itself."""
+        """Pin the memory, so that copies to a GPU are asynchronous."""
         pinned = {name: tensor.pin_memory() for name, tensor in self.tensors.items()}
         return Batch(pinned, self.n_targets, self.n_tokens)
 
 
 class Ragged:
-    """Sequences of unequal length behind each other in one array.
+    """Sequences of different lengths, concatenated in one array.
 
     >>> texts = Ragged.of([[1, 2, 3], [4]])
     >>> texts.pad_rows(np.array([1, 0]), pad=0)[0].tolist()
@@ -76,7 +76,7 @@ class Ragged:
         return self.flat[self.starts[i] : self.starts[i] + self.lengths[i]].tolist()
 
     def pad_rows(self, rows: Rows, *, pad: int, round_to: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """These sequences as one (B, L) array, and their lengths; L is a multiple of round_to."""
+        """These sequences padded to a (B, L) array, L a multiple of round_to, and their lengths."""
         lengths = self.lengths[rows]
         longest = max(1, int(lengths.max(initial=0)))
         places = np.arange(-(-longest // round_to) * round_to)
@@ -94,10 +94,11 @@ def batch_by_tokens(
     pool: int | None = None,
     max_rows: int | None = None,
 ) -> list[Rows]:
-    """Batches whose padded tokens, rows × longest, are at most max_tokens.
+    """Batches of at most max_tokens padded tokens (rows × longest row).
 
-    `lengths` is (N,), or (N, 2) for pairs, of which the longer side counts. Without a seed nothing
-    is shuffled: the order is by length. `pool` examples at a time are sorted, all unless given.
+    `lengths` is (N,), or (N, 2) for pairs, whose longer side counts. Without a seed, nothing is
+    shuffled and the order is by length. Sorting is done within pools of `pool` examples (default:
+    all of them).
 
     >>> [rows.tolist() for rows in batch_by_tokens(np.array([3, 1, 2, 1, 6]), max_tokens=6)]
     [[1, 3, 2], [0], [4]]
@@ -127,7 +128,7 @@ def _cut(
     order: np.ndarray, longest: list[int], max_tokens: int, max_rows: int | None
 ) -> list[Rows]:
     cuts, first = [], 0
-    for i, length in enumerate(longest):  # ascending: the last is the longest so far
+    for i, length in enumerate(longest):  # ascending: each is the longest so far
         n = i - first + 1
         if n > 1 and (n * length > max_tokens or (max_rows is not None and n > max_rows)):
             cuts.append(i)
@@ -138,19 +139,20 @@ def _cut(
 def window_batches(
     n_tokens: int, *, length: int, rows: int, seed: int, epoch: int, at_random: bool = False
 ) -> list[Rows]:
-    """Where windows of a long text begin, in batches of `rows`; each window has a next token.
+    """Start positions of windows in a long text, in batches of `rows`.
 
-    One behind the other from a new place each epoch, then shuffled; or anywhere `at_random`, as
-    nanoGPT does, where an epoch is as many windows as the text has room for.
+    Windows are contiguous, start at a new offset each epoch, and are shuffled. With `at_random`
+    they start anywhere, as in nanoGPT, and an epoch has as many windows as fit the text. Every
+    window is followed by at least one token, the target of its last position.
 
     >>> [starts.tolist() for starts in window_batches(21, length=5, rows=2, seed=0, epoch=0)]
     [[4, 9], [14]]
     """
-    room = n_tokens - length  # a window may begin before this: its last token needs a next one
+    room = n_tokens - length  # windows start before this: the last token needs a target
     if room < 1:
         raise ConfigError(
             f"A text must be longer than a window of {length} tokens; it has {n_tokens}. "
-            "Lower batches.length, or take a longer text."
+            "Lower batches.length, or use a longer text."
         )
     rng = np.random.default_rng([seed, epoch, _ORDER])
     if at_random:
@@ -162,7 +164,7 @@ def window_batches(
 
 
 def padding_share(lengths: np.ndarray, batches: Sequence[Rows]) -> float:
-    """How much of all padded batches is padding.
+    """The share of padding in all batches together.
 
     >>> padding_share(np.array([4, 2, 2]), [np.array([0, 1, 2])])
     0.33333333333333337
@@ -174,10 +176,10 @@ def padding_share(lengths: np.ndarray, batches: Sequence[Rows]) -> float:
 
 
 def content_rng(seed: int, *where: int) -> np.random.Generator:
-    """Random numbers for what is inside a batch, such as which tokens are masked."""
+    """The random generator for the contents of a batch, such as which tokens are masked."""
     return np.random.default_rng([seed, _CONTENT, *where])
 
 
 def as_tensors(**arrays: Any) -> dict[str, Tensor]:
-    """Arrays as tensors of whole numbers."""
+    """Convert arrays to integer tensors."""
     return {n: torch.from_numpy(np.ascontiguousarray(a, dtype=np.int64)) for n, a in arrays.items()}

@@ -1,11 +1,11 @@
-"""Checkpoints of a run: written whole, read on any number of processes, never pickled.
+"""Writing and reading checkpoints: atomic, readable by any number of processes, never pickled.
 
     checkpoints/00000250/     model-0.safetensors  optimizer-0.safetensors  state.json  SHA256SUMS
-    checkpoints/00000313-stop the same, from between two regular ones: a run that was interrupted
+    checkpoints/00000313-stop the same, saved between two regular ones when a run was interrupted
 
-Each process writes the rows it owns, `-0`, `-1`, …, and their hashes; a reader takes the rows it
-needs. The folder gets its name when all is on the disk. Of older checkpoints only the weights stay,
-for averaging.
+Each process writes the rows it owns (`-0`, `-1`, …) and their hashes; a reader loads the rows it
+needs. The folder is renamed into place once everything is on disk. Older checkpoints keep only
+their weights, for averaging.
 """
 
 import json
@@ -21,7 +21,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from glassformer.errors import CheckpointError
-from glassformer.storage import UNFINISHED, to_disk
+from glassformer.storage import UNFINISHED, sync_to_disk
 from glassformer.training.checksums import checksum_lines, read_checksums, write_checksums
 from glassformer.training.parallel import Parallel
 from glassformer.training.state import STATE, CheckpointState
@@ -32,7 +32,7 @@ Group = Mapping[str, Tensor]
 def write_checkpoint(
     folder: Path, groups: Mapping[str, Group], state: CheckpointState, parallel: Parallel
 ) -> None:
-    """Groups of tensors, such as "model" and "optimizer", and the state, under one name."""
+    """Write groups of tensors, such as "model" and "optimizer", and the state to one folder."""
     new = folder.parent / f".{folder.name}{UNFINISHED}"
     problem = ""
     try:
@@ -56,7 +56,7 @@ def write_checkpoint(
             shutil.rmtree(new, ignore_errors=True)
         raise CheckpointError(
             f"{folder} could not be written: {problem or 'another process failed'}. The "
-            "checkpoints before it are whole: free some space, then continue with --resume."
+            "checkpoints before it are intact: free some space, then continue with --resume."
         )
     parallel.barrier()
 
@@ -64,7 +64,7 @@ def write_checkpoint(
 def _write_part(folder: Path, group: str, tensors: Group, parallel: Parallel) -> bool:
     owned, rows = {}, {}
     for name, tensor in tensors.items():
-        local, first = _owned(tensor, parallel)
+        local, first = _select_owned(tensor, parallel)
         if local is None:
             continue
         owned[name] = local.detach().contiguous()
@@ -74,12 +74,12 @@ def _write_part(folder: Path, group: str, tensors: Group, parallel: Parallel) ->
         return False
     path = folder / f"{group}-{parallel.rank}.safetensors"
     save_file(owned, path, metadata={"rows": json.dumps(rows)})
-    to_disk(path)
+    sync_to_disk(path)
     return True
 
 
-def _owned(tensor: Tensor, parallel: Parallel) -> tuple[Tensor | None, int | None]:
-    """What this process keeps of a tensor, and the first of its rows if it is not all of them."""
+def _select_owned(tensor: Tensor, parallel: Parallel) -> tuple[Tensor | None, int | None]:
+    """The rows of a tensor that this process writes, and the index of the first (None: all)."""
     if not hasattr(tensor, "to_local"):
         return (tensor if parallel.is_main else None), None
     from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
@@ -95,24 +95,24 @@ def _owned(tensor: Tensor, parallel: Parallel) -> tuple[Tensor | None, int | Non
 
 def _finish(new: Path, folder: Path, state: CheckpointState, n_writers: int) -> None:
     (new / STATE).write_text(state.as_json(), "utf-8")
-    to_disk(new / STATE)
+    sync_to_disk(new / STATE)
     parts = [new / f"hashes-{rank}" for rank in range(n_writers)]
     lines = "".join(part.read_text("utf-8") for part in parts)
     write_checksums(new, lines + checksum_lines(new, [STATE]))
     for part in parts:
         part.unlink()
-    to_disk(new)
+    sync_to_disk(new)
     old = folder.parent / f".{folder.name}.old{UNFINISHED}"
-    if folder.exists():  # the same step, from a run that was stopped there
+    if folder.exists():  # the same step, saved by a run that was stopped there
         shutil.rmtree(old, ignore_errors=True)
         folder.rename(old)
     new.rename(folder)
-    to_disk(folder.parent)
+    sync_to_disk(folder.parent)
     shutil.rmtree(old, ignore_errors=True)
 
 
 class SavedTensors:
-    """The tensors of one group, whole or some rows of them, whoever wrote which rows."""
+    """The tensors of one group, however their rows are divided among the files."""
 
     def __init__(self, folder: Path, group: str) -> None:
         self.folder, self.group = folder, group
@@ -140,7 +140,7 @@ class SavedTensors:
         return set(self._parts)
 
     def get(self, name: str) -> Tensor:
-        """A whole tensor."""
+        """Read a whole tensor."""
         if name not in self._parts:
             raise CheckpointError(
                 f"{self.folder} must hold {name} in {self.group}; it does not. Was it saved by "
@@ -154,12 +154,12 @@ class SavedTensors:
             raise CheckpointError(f"{self.folder}: {name} is damaged: {error}.") from None
 
     def all(self) -> dict[str, Tensor]:
-        """Every tensor, whole."""
+        """Read every tensor."""
         return {name: self.get(name) for name in sorted(self._parts)}
 
 
 def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """The optimiser's memory by the names of parameters, "block.weight.exp_avg" and so on."""
+    """The optimizer state by parameter name: "block.weight.exp_avg" and so on."""
     return {
         f"{name}.{kind}": value
         for name, parameter in model.named_parameters()
@@ -169,7 +169,7 @@ def optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dic
 
 @torch.no_grad()
 def restore_weights(model: nn.Module, get: Callable[[str], Tensor]) -> None:
-    """Weights by name into a model, whichever rows this process has of them."""
+    """Load weights into a model by name; a sharded model takes the rows of this process."""
     for name, place in model.state_dict().items():
         place.copy_(shard_like(get(name), place, name))
 
@@ -177,13 +177,13 @@ def restore_weights(model: nn.Module, get: Callable[[str], Tensor]) -> None:
 def restore_optimizer(
     model: nn.Module, optimizer: torch.optim.Optimizer, saved: SavedTensors
 ) -> None:
-    """The optimiser's memory from a checkpoint."""
+    """Load the optimizer state from a checkpoint."""
     kinds = ("step", "exp_avg", "exp_avg_sq")
     for name, parameter in model.named_parameters():
         if f"{name}.step" not in saved.names:
             continue
         found = {kind: saved.get(f"{name}.{kind}") for kind in kinds}
-        # Fused kernels count steps on the device, the others on the CPU.
+        # Fused optimizers keep the step count on the device, others on the CPU.
         fused = any(group.get("fused") for group in optimizer.param_groups)
         step = found.pop("step").to(parameter.device if fused else "cpu")
         moments = {
@@ -193,8 +193,8 @@ def restore_optimizer(
 
 
 def shard_like(whole: Tensor, place: Tensor, name: str) -> Tensor:
-    """A whole tensor where another is: on its device, or its rows of it in this process."""
-    if whole.shape != place.shape:  # copying would repeat a single row without a word
+    """Place a tensor like another: on its device, and sharded if that one is."""
+    if whole.shape != place.shape:  # copying would silently broadcast a single row
         raise CheckpointError(
             f"{name} must be of shape {tuple(place.shape)}; the checkpoint holds "
             f"{tuple(whole.shape)}. Was it saved by another model?"

@@ -1,8 +1,8 @@
-"""The checkpoints of a run: which there are, which are whole, and which may go.
+"""The checkpoints of a run: which exist, which are intact, and which can be removed.
 
-00000016        regular: due by the recipe
-00000019-stop   from between two of them: the run was interrupted, or ended
-00000024.damaged-1, notes.txt   anything else is left alone
+00000016                        regular: saved at an interval of the recipe
+00000019-stop                   saved in between, when the run was interrupted or ended
+00000024.damaged-1, notes.txt   other files are left alone
 """
 
 import re
@@ -27,11 +27,11 @@ _UNFINISHED = re.compile(rf"\.{_STEP}(\.old)?{re.escape(UNFINISHED)}")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Selection:
-    """The checkpoint to resume from, if there is one, and the newer ones that are damaged."""
+    """The checkpoint to resume from, if any, and the newer ones that are damaged."""
 
     path: Path | None = None
     state: CheckpointState | None = None
-    damaged: tuple[tuple[Path, str], ...] = ()  # and why
+    damaged: tuple[tuple[Path, str], ...] = ()  # with the reason
 
 
 class Checkpoints:
@@ -41,19 +41,19 @@ class Checkpoints:
         self.folder = folder
 
     def path(self, step: int, *, regular: bool) -> Path:
-        """Where the checkpoint of a step is, or will be."""
+        """The folder of the checkpoint of a step, whether or not it exists."""
         return self.folder / f"{step:08d}{'' if regular else STOP}"
 
     def all(self) -> list[Path]:
-        """What can be resumed from."""
+        """The checkpoints that a run can resume from."""
         return [p for p in self._entries() if (p / STATE).is_file()]
 
     def latest(self) -> Path | None:
-        """The last one."""
+        """The newest checkpoint."""
         return max(self.all(), key=_sort_key, default=None)
 
     def select(self, parallel: Parallel) -> Selection:
-        """The newest whole checkpoint; the main process looks, and all take the same one."""
+        """The newest intact checkpoint; the main process selects it for all."""
         found, problem = Selection(), ""
         if parallel.is_main:
             try:
@@ -67,7 +67,7 @@ class Checkpoints:
         mine = torch.tensor(choice if parallel.is_main else 0, device=parallel.device)
         agreed = int(parallel.sum(mine))
         if agreed < 0:
-            raise CheckpointError(problem or f"No checkpoint in {self.folder} is whole.")
+            raise CheckpointError(problem or f"No checkpoint in {self.folder} is intact.")
         if parallel.is_main or agreed == 0:
             return found
         step, regular = divmod(agreed - 1, 2)
@@ -75,8 +75,11 @@ class Checkpoints:
         return Selection(path=path, state=read_state(path))
 
     def _newest_whole(self) -> Selection:
-        """Where the weights of an older checkpoint are damaged that the mean needs, one before it
-        is better: from there the older one is made again."""
+        """The newest checkpoint that is intact, together with the older weights to be averaged.
+
+        If those weights are damaged, an even older checkpoint is better: resuming from it writes
+        them again.
+        """
         damaged: list[tuple[Path, str]] = []
         second = None
         for path in reversed(self._entries()):
@@ -95,13 +98,13 @@ class Checkpoints:
         if damaged:
             reasons = "; ".join(f"{path.name}: {why}" for path, why in damaged)
             raise CheckpointError(
-                f"No checkpoint in {self.folder} is whole ({reasons}). Restore one from a copy, or "
-                "start a new run with another --out."
+                f"No checkpoint in {self.folder} is intact ({reasons}). Restore one from a copy, "
+                "or start a new run with another --out."
             )
         return Selection()
 
     def check_weights(self, steps: Iterable[int]) -> None:
-        """The weights of these regular checkpoints must be as they were written."""
+        """Check that the weights of these regular checkpoints match their hashes."""
         for step in steps:
             path = self.path(step, regular=True)
             why = find_damage(path, concerns=is_weights)
@@ -111,24 +114,24 @@ class Checkpoints:
                 )
 
     def prune(self, *, keep: int, averaged: Collection[int]) -> None:
-        """Remove what is not needed any more; the latest always stays."""
+        """Remove checkpoints that are no longer needed; the newest always stays."""
         kept = {self.latest(), *[p for p in self.all() if _is_regular(p)][-keep:]}
         needed = {self.path(step, regular=True) for step in averaged}
         for path in self._entries():
             if path in kept:
                 continue
-            if path not in needed:  # first another name: half a checkpoint is none
+            if path not in needed:  # renamed first: half a checkpoint must not look like one
                 old = path.with_name(f".{path.name}.old{UNFINISHED}")
                 _remove(old)
                 _remove(path.rename(old))
                 continue
-            (path / STATE).unlink(missing_ok=True)  # first: nobody resumes from the rest
+            (path / STATE).unlink(missing_ok=True)  # first: no run resumes from the rest
             for file in path.iterdir():
                 if file.name != SUMS and not is_weights(file.name):
                     _remove(file)
 
     def remove_unfinished(self) -> None:
-        """Remove what a killed process was writing or removing."""
+        """Remove what a killed process left half written or half removed."""
         if self.folder.is_dir():
             for path in self.folder.iterdir():
                 if _UNFINISHED.fullmatch(path.name):
@@ -148,7 +151,7 @@ class Checkpoints:
 
 
 def read_verified(path: Path) -> CheckpointState:
-    """The state of a checkpoint all of whose files are as they were written."""
+    """The state of a checkpoint, after verifying the hashes of all its files."""
     if not path.is_dir():
         raise CheckpointError("it is not a folder.")
     why = find_damage(path, concerns=_is_part)
@@ -161,7 +164,7 @@ def read_verified(path: Path) -> CheckpointState:
 
 
 def is_weights(name: str) -> bool:
-    """Whether a file of a checkpoint holds weights of the model."""
+    """Whether a file of a checkpoint holds model weights."""
     return bool(re.fullmatch(r"model-\d+\.safetensors", name))
 
 
@@ -170,7 +173,7 @@ def _is_part(name: str) -> bool:
 
 
 def parse_step(path: Path) -> int:
-    """The step that a checkpoint's name says."""
+    """The step in a checkpoint's name."""
     return int(path.name.removesuffix(STOP))
 
 

@@ -3,8 +3,8 @@
     9f86d081884c7d65…  model-0.safetensors
     2c26b46b68ffc68f…  state.json
 
-A reader takes only what the list names, so that a flipped bit is found wherever it is: in a file,
-in its name, in its hash.
+Readers accept only listed files, so a flipped bit is detected wherever it is: in a file, in its
+name, or in its hash.
 """
 
 import re
@@ -12,27 +12,27 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from glassformer.errors import CheckpointError
-from glassformer.storage import read_regular, sha256, whole_file
+from glassformer.storage import atomic_file, read_regular, sha256
 
 SUMS = "SHA256SUMS"
 _LINE = re.compile(r"([0-9a-f]{64})  ([^\n\r\0]+)")
 
 
 def checksum_lines(folder: Path, names: Iterable[str]) -> str:
-    """The lines of these files."""
+    """The lines for these files."""
     return "".join(f"{sha256(folder / name)}  {name}\n" for name in names)
 
 
 def write_checksums(folder: Path, lines: str) -> None:
-    """The list of a folder, from the lines of its files."""
-    with whole_file(folder / SUMS) as new:
+    """Write the list of a folder."""
+    with atomic_file(folder / SUMS) as new:
         new.write_text(lines, "utf-8", newline="")
 
 
 def find_damage(folder: Path, concerns: Callable[[str], bool] = lambda _: True) -> str | None:
-    """What is wrong with the files that a reader is concerned with; None where nothing is.
+    """What is wrong with the files for which `concerns` is true; None if nothing is.
 
-    They must be there, as they were written, and no others of that kind beside them.
+    Each must exist and match its hash, and no unlisted file of that kind may exist.
     """
     try:
         sums = {name: digest for name, digest in read_checksums(folder).items() if concerns(name)}
@@ -54,7 +54,7 @@ def find_damage(folder: Path, concerns: Callable[[str], bool] = lambda _: True) 
 
 
 def read_checksums(folder: Path) -> dict[str, str]:
-    """The hashes by the names of the files."""
+    """The hashes by file name."""
     path = folder / SUMS
     if not path.is_file():
         raise CheckpointError(f"{SUMS} is missing.")

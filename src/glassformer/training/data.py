@@ -1,10 +1,10 @@
-"""From a recipe's files to a tokenizer and tokens, kept in the run folder.
+"""From a recipe's files to a tokenizer and tokens, saved in the run folder.
 
-    files ─ examples ─┬─ tokenizer/                      learned, or copied
+    files ─ examples ─┬─ tokenizer/                      trained, or copied
                       └─ tokens/train, valid ─ report.json
 
-Both folders end with a list of hashes. A resumed run checks them and reads what is there; the files
-themselves are read once.
+Each folder has a list of hashes, which a resumed run verifies before it reads the tokens. The text
+files themselves are read only once.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.errors import CheckpointError, ConfigError, DataError
-from glassformer.storage import read_regular, whole_file
+from glassformer.storage import atomic_file, read_regular
 from glassformer.text import SpecialTokens, Tokenizer, read_tokenizer
 from glassformer.text.corpus_report import CorpusReport
 from glassformer.text.store import TokenTable, write_table
@@ -24,7 +24,7 @@ from glassformer.training.checksums import checksum_lines, find_damage, write_ch
 from glassformer.training.finetuning import load_base_model
 from glassformer.training.recipe import Recipe
 
-ENCODED_TOGETHER = 1000  # texts that are tokenised at once
+ENCODED_TOGETHER = 1000  # texts tokenized in one call
 COLUMNS = {
     "language": ("tokens",),
     "masked": ("tokens",),
@@ -35,7 +35,7 @@ COLUMNS = {
 
 @dataclass
 class TrainingData:
-    """What a task works on."""
+    """The tokenizer and tokens that a task trains on."""
 
     tokenizer: Tokenizer
     special: SpecialTokens
@@ -46,7 +46,7 @@ class TrainingData:
 
 @dataclass(frozen=True, slots=True)
 class TrainingExample:
-    """An example: one text or a pair, its class, and where it came from."""
+    """One text or a pair of texts, its class, and its origin."""
 
     texts: tuple[str, ...]
     label: str | None
@@ -54,9 +54,10 @@ class TrainingExample:
 
 
 def prepare_data(recipe: Recipe, folder: Path, *, has_begun: bool = False) -> None:
-    """Fill the run folder with a tokenizer, tokens and a report, where they are not there yet.
+    """Write the tokenizer, the tokens and a report to the run folder, unless they are there.
 
-    Once training has begun nothing is made anew: the files may have changed since.
+    Once training has begun, damaged data is an error and is not rebuilt: the text files may have
+    changed since.
     """
     damage = {name: find_damage(folder / name) for name in ("tokenizer", "tokens")}
     for name, why in damage.items():
@@ -76,18 +77,18 @@ def prepare_data(recipe: Recipe, folder: Path, *, has_begun: bool = False) -> No
             continue
         reports[part], skipped[part] = CorpusReport(), []
         _write_tokens(recipe, part, folder, tokenizer, special, reports[part], skipped[part])
-    told = {
+    content = {
         part: {**report.as_dict(), "left out as too long": skipped[part]}
         for part, report in reports.items()
     }
-    with whole_file(folder / "report.json") as new:
-        new.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    with atomic_file(folder / "report.json") as new:
+        new.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     files = [f"{part}.safetensors" for part in reports]
     write_checksums(folder / "tokens", checksum_lines(folder / "tokens", files))
 
 
 def open_data(folder: Path) -> TrainingData:
-    """What `prepare_data` has put into a run folder."""
+    """Open the data that `prepare_data` wrote to a run folder."""
     tokenizer, special = read_saved_tokenizer(folder / "tokenizer")
     tables = {path.stem: path for path in (folder / "tokens").glob("*.safetensors")}
     train, valid = (
@@ -109,7 +110,7 @@ def open_data(folder: Path) -> TrainingData:
 
 
 def read_examples(recipe: Recipe, part: str, report: CorpusReport) -> Iterator[TrainingExample]:
-    """The examples for training or for validation; what is held out is in one of them alone."""
+    """The examples for training or validation; held-out examples are for validation only."""
     data = recipe.data
     own = data.train if part == "train" or not data.valid else data.valid
     held_out = data.valid_every if not data.valid else 0
@@ -125,7 +126,7 @@ def read_examples(recipe: Recipe, part: str, report: CorpusReport) -> Iterator[T
 
 
 def is_held_out(text: str, every: int) -> bool:
-    """Whether a text is one of those to validate with: one in `every`, by a hash.
+    """Whether a text is held out for validation: one in `every`, by its hash.
 
     >>> [i for i in range(300) if is_held_out(str(i), 60)]
     [107, 158, 191, 236]
@@ -134,18 +135,18 @@ def is_held_out(text: str, every: int) -> bool:
 
 
 def _make_tokenizer(recipe: Recipe) -> tuple[Tokenizer, SpecialTokens]:
-    wish = recipe.tokenizer
-    if wish.path is not None:
-        return read_saved_tokenizer(Path(wish.path))
+    settings = recipe.tokenizer
+    if settings.path is not None:
+        return read_saved_tokenizer(Path(settings.path))
     origin = load_base_model(recipe)
     if origin is not None:
         return origin.tokenizer, origin.special
     documents = any(f.format not in (None, "stream") for f in recipe.data.train)
     around = {"translation": "end", "language": "begin" if documents else "none"}.get(
-        recipe.task, "class" if wish.kind == "wordpiece" else "both"
+        recipe.task, "class" if settings.kind == "wordpiece" else "both"
     )
-    vocab_size = wish.vocab_size
-    if vocab_size is None and wish.kind not in ("characters", "words"):
+    vocab_size = settings.vocab_size
+    if vocab_size is None and settings.kind not in ("characters", "words"):
         vocab_size = 8000
     seen = (
         text for example in read_examples(recipe, "train", CorpusReport()) for text in example.texts
@@ -153,21 +154,21 @@ def _make_tokenizer(recipe: Recipe) -> tuple[Tokenizer, SpecialTokens]:
     prefixes = (files.prefix.strip() for files in recipe.data.train)
     return learn_tokenizer(
         seen,
-        wish.kind,
+        settings.kind,
         vocab_size,
         around=around,  # type: ignore[arg-type]
         roles=("mask",) if recipe.task == "masked" else (),
         extra=list(dict.fromkeys(filter(None, prefixes))),
-        lowercase=wish.lowercase,
-        min_count=wish.min_count,
-        continued=wish.continuation,
+        lowercase=settings.lowercase,
+        min_count=settings.min_count,
+        continued=settings.continuation,
     )
 
 
 def _write_tokenizer(folder: Path, tokenizer: Tokenizer, special: SpecialTokens) -> None:
     files = tokenizer.files() | {"special.json": (json.dumps(asdict(special)) + "\n").encode()}
     for name, content in files.items():
-        with whole_file(folder / name) as new:
+        with atomic_file(folder / name) as new:
             new.write_bytes(content)
     write_checksums(folder, checksum_lines(folder, files))
 
@@ -176,13 +177,13 @@ def read_saved_tokenizer(folder: Path) -> tuple[Tokenizer, SpecialTokens]:
     """A tokenizer and its special tokens, from a run's folder or from a saved model."""
     tokenizer = read_tokenizer(folder) if folder.is_dir() else None
     if tokenizer is None:
-        raise ConfigError(f"tokenizer.path must be a folder with a tokenizer; {folder} is none.")
+        raise ConfigError(f"tokenizer.path must be a folder with a tokenizer; {folder} is not.")
     for name in ("special.json", "config.json"):
         if (folder / name).is_file():
             return tokenizer, _read_special(folder / name)
     raise ConfigError(
         f"{folder} must say which tokens begin and end a text; it has neither special.json nor "
-        "glassformer's config.json. Save the tokenizer with a model of glassformer."
+        "glassformer's config.json. Save the tokenizer together with a glassformer model."
     )
 
 
@@ -247,7 +248,7 @@ def _write_tokens(
         purpose = {"train": "train", "valid": "validate"}[part]
         advice = "Raise batches.max_len." if skipped else "Lower data.valid_every, or add examples."
         raise DataError(
-            f"There must be at least one example to {purpose} with; none of {report.n_kept} is "
+            f"At least one example to {purpose} with is required; none of {report.n_kept} is "
             f"left. {advice}"
         )
 

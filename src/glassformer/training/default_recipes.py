@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.settings import as_plain
-from glassformer.text.lines import n_lines
+from glassformer.text.lines import count_lines
 from glassformer.training.recipe import Recipe
 
-N_CHECKPOINTS = 20  # evaluated and saved over a whole run
+N_CHECKPOINTS = 20  # evaluations and checkpoints in a whole run
 
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """How long to train: so many passes over the data, within limits.
+    """How long to train: a number of epochs, within limits on the steps.
 
     >>> Length(n_tokens=600_000, batch_tokens=4096, epochs=40, least=500, most=20_000).steps
     5880
@@ -46,10 +46,10 @@ class Length:
 
 def translation_recipe(source: str, target: str, **changes: Any) -> Recipe:
     """A translator from two aligned files."""
-    n = n_lines(Path(source))
+    n = count_lines(Path(source))
     large = n >= 20_000
     n_tokens = max(_count_bytes(source), _count_bytes(target)) // 3
-    batch_tokens = min(4096, max(512, n_tokens // 20))  # small data still has several batches
+    batch_tokens = min(4096, max(512, n_tokens // 20))  # even little data makes several batches
     length = Length(n_tokens, batch_tokens, epochs=40, least=500, most=20_000)
     sections = length.settings({"kind": "inverse-sqrt", "lr": 0.002}, warmup=500, patience=8)
     share = 0.1 if large else 0.2
@@ -58,7 +58,7 @@ def translation_recipe(source: str, target: str, **changes: Any) -> Recipe:
         "label_smoothing": 0.1,
         "data": {
             "train": [{"files": [source, target]}],
-            # Enough to see whether it learns, and no more than the training can spare.
+            # Enough to see whether it learns, without taking much from the training data.
             "valid_every": 0 if n < 100 else max(20, n // 1000),
         },
         "tokenizer": {"kind": "byte-bpe", "vocab_size": 8000 if large else 2000},
@@ -79,11 +79,11 @@ def translation_recipe(source: str, target: str, **changes: Any) -> Recipe:
 
 
 def language_recipe(text: str, **changes: Any) -> Recipe:
-    """A language model of the text in a file; short texts are modeled character by character."""
+    """A language model of a text file; short texts are modeled character by character."""
     size = _count_bytes(text)
     short = size < 5_000_000
     n_tokens = size if short else size // 4
-    window = min(128, max(8, n_tokens // 16))  # a short text still has several windows
+    window = min(128, max(8, n_tokens // 16))  # even a short text has several windows
     length = Length(n_tokens, window * 32, epochs=8, least=300, most=5000)
     values: dict[str, Any] = {
         "task": "language",
@@ -106,7 +106,7 @@ def language_recipe(text: str, **changes: Any) -> Recipe:
 def finetuning_recipe(
     base: str, *, source: str = "", target: str = "", text: str = "", to: str | None = None
 ) -> Recipe:
-    """Fine-tune a saved model on a user's own files: a small learning rate, and few steps.
+    """Fine-tune a saved model on a user's own files, with a small learning rate and few steps.
 
     `to` is the target language, for a translator with several.
     """

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 @runtime_checkable
 class Display(Protocol):
-    """What the training loop reports to."""
+    """The interface that the training loop reports to."""
 
     def start(self, *, step: int, steps: int) -> None: ...
     def expect(self, steps: int) -> None: ...
@@ -18,7 +18,7 @@ class Display(Protocol):
 
 
 class SilentDisplay:
-    """Shows nothing: for tests, and for all processes but the first."""
+    """No output: for tests, and for all processes but the first."""
 
     def start(self, *, step: int, steps: int) -> None:
         del step, steps
@@ -103,7 +103,7 @@ def choose_display() -> Display:
 
 
 def format_number(value: float) -> str:
-    """A number with as many digits as one can read.
+    """A number with a readable number of digits.
 
     >>> format_number(7.31234), format_number(81234.0), format_number(0.000125)
     ('7.312', '81,234', '0.000125')

@@ -1,4 +1,4 @@
-"""How good a saved translator is on texts it has not seen: loss, BLEU and chrF."""
+"""Scores of a saved translator on unseen texts: loss, BLEU and chrF."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -28,14 +28,15 @@ def evaluate_translation(
 ) -> tuple[dict[str, float], list[str]]:
     """The scores of a model on pairs of texts, and its translations of the sources.
 
-    Several pairs with one source are several references for its translation. `to` names the
-    language to write, for a model of several and texts that do not begin with it. `progress`
-    receives the share of the texts that are translated.
+    Pairs with the same source are several references for one translation. `to` is the target
+    language, for a multilingual model and texts that do not start with a language tag. `progress`
+    receives the share of the texts translated so far.
     """
     check_translator(model)
     if model.tokenizer is None or not pairs:
         raise ConfigError(
-            f"To be scored a model must have a tokenizer and texts; got {len(pairs)} pairs."
+            "Evaluation needs a model with a tokenizer and at least one pair of texts; got "
+            f"{len(pairs)} pairs."
         )
     pairs = [(add_language_tag(model, source, to), target) for source, target in pairs]
     scores = translation_loss(model, pairs)

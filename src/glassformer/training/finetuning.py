@@ -2,7 +2,7 @@
 
     [model]
     from = "reader"                    any model that `gf.load` reads
-    dropout = { residual = 0.1 }       it keeps its other settings, and its tokenizer
+    dropout = { residual = 0.1 }       other settings and the tokenizer stay as they are
 
 What the task needs and the model lacks, such as a classification head, is initialized afresh.
 """
@@ -56,7 +56,7 @@ def load_base_model(recipe: Recipe) -> Any:
     return base
 
 
-@lru_cache(maxsize=1)  # preparing the data needs its tokenizer, building the model its weights
+@lru_cache(maxsize=1)  # needed twice: the tokenizer for the data, the weights for the model
 def _load(name: str) -> Any:
     model: Any = load(name, dtype=torch.float32)
     if not isinstance(model.config, Config) or model.tokenizer is None:
@@ -74,7 +74,7 @@ def build_finetuned(recipe: Recipe, base: Any, vocab_size: int, classes: tuple[s
             f"{vocab_size:,}. Remove tokenizer.path."
         )
     changes = recipe.model.get("dropout", {})
-    read_settings(Dropout, changes, "The recipe", "model.dropout.")  # rejects what does not fit
+    read_settings(Dropout, changes, "The recipe", "model.dropout.")  # rejects invalid settings
     dropout = Dropout(**as_plain(config.dropout) | changes)
     output = config.output
     if recipe.task in ("classification", "masked"):

@@ -1,4 +1,4 @@
-"""How weights begin, where a recipe wants what a paper had."""
+"""Initial weights as in published papers, where a recipe asks for them."""
 
 from typing import Literal
 
@@ -13,15 +13,15 @@ Initial = Literal["ours", "xavier", "gpt2"]
 
 @torch.no_grad()
 def initialize_weights(model: nn.Module, kind: Initial) -> None:
-    """Draw the weights of a fresh model anew.
+    """Initialize the weights of a new model.
 
     ::
 
-        ours      as `build` made them
-        xavier    uniform, equal variance both ways (Glorot and Bengio 2010), biases 0; fused
-                  projections count apart, and q, k and v begin smaller by √2, as in fairseq
-        gpt2      normal, 0.02; what is added to the residual stream less, by √(2 n_layers)
-                  (Radford et al. 2019, §2.3)
+        ours      unchanged, as `build` initialized them
+        xavier    Xavier uniform (Glorot and Bengio 2010), biases 0; fused projections are
+                  initialized one by one, q, k and v with a gain of 1/√2, as in fairseq
+        gpt2      normal, std 0.02; projections into the residual stream are divided by
+                  √(2 n_layers) (Radford et al. 2019, §2.3)
 
     >>> layer = nn.Linear(600, 600)
     >>> initialize_weights(layer, "xavier")

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import CheckpointError
-from glassformer.storage import rename_free
+from glassformer.storage import move_aside
 from glassformer.training.averaging import MovingAverage, mean_weights
 from glassformer.training.checkpointing import (
     SavedTensors,
@@ -46,7 +46,7 @@ from glassformer.training.tasks import Objective, Task
 from glassformer.training.tasks.task import validate
 
 PREFETCHED_STEPS = 4
-SAVED_EVERY = 1000  # steps, unless the recipe says otherwise
+SAVED_EVERY = 1000  # steps; the default
 
 
 class Trainer:
@@ -101,7 +101,7 @@ class Trainer:
         """Set aside what lies beyond the checkpoint from which the run continues."""
         step, saved = self.state.step, self.selected.state
         for path, why in self.selected.damaged:
-            kept = rename_free(path, "damaged")
+            kept = move_aside(path, "damaged")
             self.display.announce(
                 f"Checkpoint {path.name} cannot be used: {why}. It is kept as {kept.name}; the "
                 f"run continues from step {step}."
@@ -160,7 +160,7 @@ class Trainer:
             states = [SavedTensors(path, "model").all() for path in paths]
             if states:
                 restore_weights(self.model, mean_weights(states).__getitem__)
-        scores = self._scores()
+        scores = self._compute_scores()
         weights = gather_weights(self.model)
         if self.parallel.is_main:
             self.folder.save_model("model", self.model, weights)
@@ -171,7 +171,7 @@ class Trainer:
         return scores
 
     def _expected_steps(self, n_in_epoch: int) -> int:
-        """How many steps the run takes if all its epochs have so many, and patience lasts."""
+        """The number of steps if every epoch has `n_in_epoch` and the run does not stop early."""
         s, until = self.state, self.recipe.until
         if until.epochs is None:
             return until.steps or 0
@@ -194,7 +194,7 @@ class Trainer:
     def _should_stop(self, stop: StopSignal) -> bool:
         if self.parallel.world_size == 1:
             return stop.is_set
-        if self.state.step % self.recipe.show.every:  # agreeing costs a message to all processes
+        if self.state.step % self.recipe.show.every:  # agreeing costs a message
             return False
         return bool(
             self.parallel.sum(torch.tensor(float(stop.is_set), device=self.parallel.device))
@@ -257,7 +257,7 @@ class Trainer:
         """Read the losses from the device, check that they are finite, and log their mean."""
         s = self.state
         try:
-            # The scaler of float16 is there to meet infinite gradients.
+            # The float16 gradient scaler expects infinite gradients and handles them.
             means = self.losses.read(check_gradients=not self.scaler.is_enabled())
         except NonFiniteLoss as bad:
             self._fail_on_bad_loss(bad)
@@ -281,7 +281,7 @@ class Trainer:
             )
         raise explain_divergence(bad.number, places, self.folder.path, bad.value) from None
 
-    def _scores(self) -> dict[str, float]:
+    def _compute_scores(self) -> dict[str, float]:
         with torch.no_grad(), autocast(self.recipe.compute.precision, self.parallel.device):
             scores = validate(self.objective, self.task, self.parallel)
         if self.parallel.world_size == 1:
@@ -291,7 +291,7 @@ class Trainer:
     def _evaluate(self) -> None:
         s, recipe = self.state, self.recipe
         with self._using_average():
-            scores = self._scores()
+            scores = self._compute_scores()
             if not scores:
                 return
             name = recipe.evaluate.best
@@ -322,7 +322,7 @@ class Trainer:
             self.display.announce(f"step {step}  {sample}")
 
     def _save_last(self) -> None:
-        """Save a checkpoint of the last step, unless there is one."""
+        """Save a checkpoint of the last step, unless one exists."""
         latest = self.folder.checkpoints.latest()
         if latest is None or parse_step(latest) != self.state.step:
             self._save(regular=False)

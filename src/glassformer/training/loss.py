@@ -1,20 +1,20 @@
-"""Cross-entropy as a sum, with its smoothing: what is added up can be divided exactly.
+"""Cross-entropy with label smoothing, as a sum over targets.
 
-A mean of means would weigh a short micro-batch like a long one; sums over micro-batches and over
-processes, divided once by the number of all targets, do not.
+A mean of means would give a short micro-batch the same weight as a long one. Sums over
+micro-batches and processes, divided once by the number of all targets, do not.
 """
 
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-IGNORED = -100  # a target that is none: padding, or a token that was not masked
+IGNORED = -100  # no target: padding, or a token that is not masked
 
 
 def cross_entropy_sum(
     logits: Float[Tensor, "*B V"], targets: Int[Tensor, "*B"], *, smoothing: float = 0.0
 ) -> Float[Tensor, ""]:
-    """− Σ ((1 − s) log p(target) + s/V Σ_v log p(v)), without ignored targets, in float32.
+    """− Σ ((1 − s) log p(target) + s/V Σ_v log p(v)) over targets not ignored, in float32.
 
     (Szegedy et al. 2016, §7)
 
@@ -35,10 +35,10 @@ def cross_entropy_sum(
 def disagreement_sum(
     logits: Float[Tensor, "*B V"], other: Float[Tensor, "*B V"], targets: Int[Tensor, "*B"]
 ) -> Float[Tensor, ""]:
-    """½ Σ (KL(p‖q) + KL(q‖p)) = ½ Σ (p − q)(log p − log q), without ignored targets.
+    """½ Σ (KL(p‖q) + KL(q‖p)) = ½ Σ (p − q)(log p − log q) over targets not ignored.
 
-    How far a model that sees a batch twice, under different dropout, contradicts itself: R-Drop
-    (Liang et al. 2021).
+    The disagreement of two passes over one batch with different dropout masks: R-Drop (Liang et al.
+    2021).
 
     >>> import torch
     >>> targets = torch.tensor([[1, IGNORED]])
@@ -51,7 +51,7 @@ def disagreement_sum(
 
 
 def count_hits(logits: Float[Tensor, "*B V"], targets: Int[Tensor, "*B"]) -> Int[Tensor, ""]:
-    """How many targets are the likeliest token.
+    """The number of targets that are the most likely token.
 
     >>> import torch
     >>> count_hits(torch.eye(3)[None], torch.tensor([[0, 2, IGNORED]]))

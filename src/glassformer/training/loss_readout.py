@@ -1,4 +1,4 @@
-"""Losses stay on the device until they are logged: reading one makes a GPU wait."""
+"""Losses stay on the device until they are logged: reading one synchronizes with the GPU."""
 
 import math
 import time
@@ -31,7 +31,7 @@ class NonFiniteLoss(Exception):
 
 
 class LossReadout:
-    """The losses since they were last read."""
+    """The losses since the last read."""
 
     def __init__(self, parallel: Parallel) -> None:
         self.parallel = parallel

@@ -1,4 +1,4 @@
-"""What a run measured: JSON lines, one whole line per moment, and TensorBoard where it is there."""
+"""The metrics of a run: JSON Lines, and TensorBoard if the recipe asks for it."""
 
 import hashlib
 import json
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.errors import CheckpointError, ConfigError
-from glassformer.storage import read_regular, sha256, special_kind, to_disk, whole_file
+from glassformer.storage import atomic_file, read_regular, sha256, special_kind, sync_to_disk
 from glassformer.training.state import FileDigest
 
 FILE = "metrics.jsonl"
@@ -57,7 +57,7 @@ class Metrics:
 
     def digest(self) -> FileDigest:
         """Size and hash of the file as it is now."""
-        to_disk(self.path)
+        sync_to_disk(self.path)
         return FileDigest(size=self.path.stat().st_size, sha256=sha256(self.path))
 
     def _drop_last(self) -> None:
@@ -86,8 +86,8 @@ def read_lines(data: bytes, step: int) -> tuple[list[dict[str, Any]], int]:
 
 
 def write_lines(path: Path, lines: Iterable[dict[str, Any]]) -> None:
-    """Write a file of these lines, whole or not at all."""
-    with whole_file(path) as new:
+    """Write a file of these lines atomically."""
+    with atomic_file(path) as new:
         new.write_text("".join(map(_format_line, lines)), encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""The model of a recipe: a preset or sizes of one's own, with a few changes."""
+"""The model of a recipe: a preset, custom sizes, or a preset with changes."""
 
 from dataclasses import fields
 from functools import partial
@@ -84,13 +84,13 @@ def recurrent_config(recipe: Recipe, wanted: dict[str, Any], vocab_size: int) ->
     """An LSTM baseline: `family = "lstm"`."""
     families = {"language": "lstm", "translation": "lstm_seq2seq"}
     if recipe.task not in families:
-        raise ConfigError(f"An LSTM learns language or translation; got task {recipe.task!r}.")
+        raise ConfigError(f"An LSTM supports language and translation; got task {recipe.task!r}.")
     values = {**wanted, "family": families[recipe.task], "vocab_size": vocab_size}
     return read_settings(RecurrentConfig, values, "The recipe", "model.")
 
 
 def recompute_blocks(model: nn.Module) -> None:
-    """Activation checkpointing: each block drops its activations and recomputes them going back."""
+    """Activation checkpointing: blocks recompute their activations in the backward pass."""
     for part in model.modules():
         if isinstance(part, Block):
             part.forward = partial(checkpoint, part.forward, use_reentrant=False)

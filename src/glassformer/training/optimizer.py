@@ -1,4 +1,4 @@
-"""What turns gradients into new weights: Adam as in the paper, AdamW, and clipping."""
+"""The optimizer: Adam as in the paper, AdamW, and gradient clipping."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ from glassformer.settings import NonNegative, check_bounds
 class Optimizer:
     """Settings of Adam (Kingma and Ba 2015; Vaswani et al. 2017, §5.3) or AdamW.
 
-    Weights decay in matrices alone: norms and biases have few numbers and a natural scale, and a
-    rare token's embedding would fade between two looks at it.
+    Weight decay applies to matrices only. Norms and biases have few parameters and a natural scale;
+    the embedding of a rare token would decay between two of its updates.
     """
 
     kind: Literal["adam", "adamw"] = "adamw"
@@ -26,17 +26,17 @@ class Optimizer:
     eps: NonNegative = 1e-9
     weight_decay: NonNegative = 0.0
     decay_embeddings: bool = False
-    clip: NonNegative = 1.0  # the longest gradient, all parameters together; 0 for any
+    clip: NonNegative = 1.0  # largest norm of all gradients together; 0: no clipping
 
     def __post_init__(self) -> None:
         check_bounds(self, "optimizer.")
         if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
             raise ConfigError(
-                f"optimizer.betas must be two numbers in 0 … 1, without 1; got {self.betas}."
+                f"optimizer.betas must be two numbers from 0 to below 1; got {self.betas}."
             )
 
     def build(self, model: nn.Module) -> torch.optim.Optimizer:
-        """The optimiser of a model; its learning rate is set before each step.
+        """Build the optimizer of a model; the loop sets its learning rate before each step.
 
         >>> model = nn.Sequential(nn.Linear(2, 3), nn.LayerNorm(3))
         >>> built = Optimizer(weight_decay=0.1).build(model)
@@ -62,7 +62,7 @@ class Optimizer:
 def parameter_groups(
     model: nn.Module, *, decay_embeddings: bool = False
 ) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-    """The parameters that decay, and those that do not."""
+    """The parameters with weight decay, and those without."""
     tables = (TokenEmbedding, LearnedPositions, nn.Embedding)
     embeddings = {
         id(p) for part in model.modules() if isinstance(part, tables) for p in part.parameters()
@@ -75,9 +75,9 @@ def parameter_groups(
 
 
 def clip_gradients(parameters: Iterable[nn.Parameter], most: float) -> Tensor:
-    """Shorten all gradients together to the length `most`, and tell how long they were.
+    """Clip the norm of all gradients together to `most`, and return the norm before clipping.
 
-    The answer stays on the device: reading it would make a GPU wait. 0 leaves gradients alone.
+    The norm stays on the device: reading it would synchronize with the GPU. 0 disables clipping.
     """
     kept = [p for p in parameters if p.grad is not None]
     norm = torch.nn.utils.get_total_norm([p.grad for p in kept])  # type: ignore[misc]

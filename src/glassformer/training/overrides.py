@@ -50,6 +50,6 @@ def _enter(place: Any, section: str, override: str) -> Any:
 def _parse_index(place: list, word: str, override: str) -> int:
     if not re.fullmatch("[0-9]{1,9}", word) or int(word) >= len(place):
         raise ConfigError(
-            f"An item of a list is named by a number below {len(place)}; got {override!r}."
+            f"A list item is addressed by an index below {len(place)}; got {override!r}."
         )
     return int(word)

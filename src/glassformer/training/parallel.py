@@ -1,12 +1,12 @@
-"""One process or many behind one small interface; torchrun's environment says which.
+"""One process or many behind one small interface, chosen by torchrun's environment.
 
-    single   everything here
-    ddp      every process has all weights, and gradients are summed
-    fsdp     every process has rows of all weights, and fetches a block's others while it computes
+    single   one process does everything
+    ddp      every process holds all weights; gradients are summed
+    fsdp     every process holds some rows of each weight and gathers a block's other rows to use it
 
-Global batches are the same for every number of processes: each takes its rows, and a loss is a sum
-divided by the number of all targets. Both kinds take means over processes of what we want as sums,
-hence `scale`.
+Global batches do not depend on the number of processes: each process takes its rows, and a loss is
+a sum divided by the number of all targets. DDP and FSDP average gradients over processes where we
+need sums, hence `scale`.
 """
 
 import os
@@ -24,7 +24,7 @@ Kind = Literal["ddp", "fsdp"]
 
 
 class Parallel:
-    """A single process, and what the other kinds have in common with it."""
+    """A single process; also the base of the other kinds."""
 
     rank = 0
     world_size = 1
@@ -34,20 +34,20 @@ class Parallel:
 
     @property
     def is_main(self) -> bool:
-        """Whether this process is the one that speaks and writes."""
+        """Whether this is the process that logs and writes files."""
         return self.rank == 0
 
     @property
     def scale(self) -> int:
-        """What a loss is multiplied with, so that gradients add up over processes."""
+        """The factor for losses that turns averaged gradients into sums over processes."""
         return self.world_size
 
     def wrap(self, module: nn.Module) -> nn.Module:
-        """The module as it computes with the others."""
+        """Wrap a module for parallel training."""
         return module
 
     def shard(self, batch: Batch) -> Batch:
-        """This process's rows."""
+        """The rows of a batch for this process."""
         return batch.shard(self.rank, self.world_size)
 
     def sum(self, tensor: Tensor) -> Tensor:
@@ -55,20 +55,20 @@ class Parallel:
         return tensor
 
     def barrier(self) -> None:
-        """Wait for the others."""
+        """Wait for the other processes."""
 
     @contextmanager
     def gradient_sync(self, module: nn.Module, *, is_last: bool) -> Iterator[None]:
-        """Gradients are exchanged once a step, behind its last micro-batch."""
+        """Exchange gradients once per step, after its last micro-batch."""
         del module, is_last
         yield
 
     def close(self) -> None:
-        """Leave the others."""
+        """Leave the process group."""
 
 
 class Distributed(Parallel):
-    """One process of those that torchrun started."""
+    """One of the processes that torchrun started."""
 
     def __init__(self, device: torch.device) -> None:
         import torch.distributed as dist
@@ -87,8 +87,8 @@ class Distributed(Parallel):
         from torch.distributed.distributed_c10d import PrefixStore
         from torch.distributed.rendezvous import rendezvous
 
-        # torchrun keeps its store when it starts fallen processes anew; under a name of its own
-        # each try finds its own addresses there, and not those of the dead.
+        # torchrun keeps its store when it restarts failed processes. A prefix per attempt keeps
+        # the addresses of dead processes out of the new group.
         store, rank, world_size = next(rendezvous("env://"))
         attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
         own = PrefixStore(f"attempt {attempt}", store)
@@ -112,7 +112,7 @@ class Distributed(Parallel):
 
 
 class DDP(Distributed):
-    """All weights everywhere."""
+    """Every process holds all weights."""
 
     def wrap(self, module: nn.Module) -> nn.Module:
         from torch.nn.parallel import DistributedDataParallel
@@ -130,7 +130,7 @@ class DDP(Distributed):
 
 
 class FSDP(Distributed):
-    """Rows of all weights: blocks are put together one at a time (Zhao et al. 2023)."""
+    """Every process holds some rows; blocks are gathered one at a time (Zhao et al. 2023)."""
 
     def wrap(self, module: nn.Module) -> nn.Module:
         from torch.distributed.device_mesh import init_device_mesh
@@ -152,7 +152,7 @@ class FSDP(Distributed):
 
 
 def start_parallel(kind: Kind, device: torch.device | str | None) -> Parallel:
-    """What the environment asks for: `kind` where torchrun set WORLD_SIZE, else a single process.
+    """Start `kind` if torchrun set WORLD_SIZE, a single process otherwise.
 
     >>> start_parallel("ddp", "cpu").world_size
     1
@@ -166,13 +166,13 @@ def start_parallel(kind: Kind, device: torch.device | str | None) -> Parallel:
 
 
 def resolve_device(device: Any) -> torch.device:
-    """A device that is there: the CPU, or a graphics card."""
+    """A device that exists: the CPU or a GPU."""
     try:
         found = torch.device(device)
     except RuntimeError:
         found = None
     if found is None or (found.type == "cuda" and not torch.cuda.is_available()):
         raise ConfigError(
-            f"The device must be cpu, or cuda where there is a graphics card; got {str(device)!r}."
+            f"The device must be cpu, or cuda on a machine with a GPU; got {str(device)!r}."
         )
     return found

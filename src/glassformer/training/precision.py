@@ -24,5 +24,5 @@ def autocast(precision: Precision, device: torch.device) -> AbstractContextManag
 
 
 def gradient_scaler(precision: Precision, device: torch.device) -> torch.amp.GradScaler:
-    """Loss scaling, which keeps float16 gradients from underflowing; disabled for the others."""
+    """Loss scaling, which keeps float16 gradients from underflowing; disabled otherwise."""
     return torch.amp.GradScaler(device.type, enabled=precision == "fp16")

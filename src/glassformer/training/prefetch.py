@@ -1,4 +1,4 @@
-"""Prefetching: a thread makes the next few batches while the model computes."""
+"""Prefetching: a thread prepares the next few batches while the model computes."""
 
 import queue
 import threading
@@ -46,7 +46,7 @@ class Prefetch(Generic[T]):
                 if not self._put((item, None, False)):
                     return
             self._put((None, None, True))
-        except Exception as error:  # raised where the next item is asked for
+        except Exception as error:  # raised again in __next__
             self._put((None, error, False))
 
     def _put(self, message: tuple) -> bool:

@@ -39,7 +39,7 @@ class Files:
     """One source of examples, for `text.corpus.Corpus` to read."""
 
     files: tuple[str, ...]
-    format: Format | None = None  # by the task unless given: stream, documents, aligned or tsv
+    format: Format | None = None  # default: by the task (stream, documents, aligned or tsv)
     columns: tuple[Count | str, ...] = ()  # of TSV and JSON Lines; the source first
     label: Count | str | None = None  # the column of the class
     header: bool = False
@@ -89,8 +89,8 @@ class DataSettings:
 
     train: tuple[Files, ...]
     valid: tuple[Files, ...] = ()
-    folder: str = ""  # what relative names are relative to; the recipe's folder unless given
-    valid_every: Whole = 0  # hold out one text in so many, by a hash, with all its translations
+    folder: str = ""  # base of relative names; default: the recipe's folder
+    valid_every: Whole = 0  # hold out one text in so many (by hash), with all its translations
     valid_share: Share = 0.0  # language: hold out this share of the text, at its end
 
     def __post_init__(self) -> None:
@@ -104,11 +104,11 @@ class TokenizerSettings:
     """A tokenizer to train on the training texts, or a saved one."""
 
     kind: Literal["byte-bpe", "bpe", "wordpiece", "characters", "words"] = "byte-bpe"
-    vocab_size: Count | None = None  # 8000 unless given; all characters or words for those kinds
+    vocab_size: Count | None = None  # default 8000; for characters and words: all of them
     path: str | None = None  # a folder with a tokenizer, used as it is
     lowercase: bool = False
     min_count: Count = 1
-    continuation: str = ""  # words: the suffix of a part that the word's next part follows: "@@"
+    continuation: str = ""  # words: the suffix of a subword that is continued, such as "@@"
 
     def __post_init__(self) -> None:
         check_bounds(self, "tokenizer.")
@@ -118,17 +118,17 @@ class TokenizerSettings:
 class BatchSettings:
     """The batches of a step."""
 
-    max_tokens: Count = 4096  # padded, in rows × longest
+    max_tokens: Count = 4096  # with padding: rows × longest row
     max_rows: Count | None = None
     max_len: Count | None = None  # longer examples are skipped and counted
-    # Lengths are padded to a multiple of this, so that fewer shapes are compiled.
+    # Lengths are padded to a multiple of this, so that fewer shapes must be compiled.
     round_to: Annotated[int, Bounds(least=1, most=65_536)] = 1
-    pool: Count | None = None  # examples sorted by length at a time; all unless given
+    pool: Count | None = None  # examples sorted by length at a time; default: all
     accumulate: Count = 1  # gradient accumulation: batches per step
     length: Count = 256  # of a window of a long text: language, masked
     rows: Count = 64  # windows in a batch
-    at_random: bool = False  # windows anywhere, instead of one behind the other
-    documents: bool = False  # tokens see their own document alone
+    at_random: bool = False  # windows start anywhere instead of following one another
+    documents: bool = False  # tokens attend only within their document
     # The share of tokens that a masked language model predicts.
     masked: Annotated[float, Bounds(above=0, below=1)] = 0.15
 
@@ -147,7 +147,7 @@ class StopSettings:
     def __post_init__(self) -> None:
         check_bounds(self, "until.")
         if self.steps is None and self.epochs is None:
-            raise ConfigError("A recipe must say when to end; set until.steps or until.epochs.")
+            raise ConfigError("A run needs an end; set until.steps or until.epochs.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -173,7 +173,7 @@ class EvaluationSettings:
     length_penalty: float = 1.0
     tokenize: str = "13a"  # sacreBLEU's; "none" for texts that are tokenized already
     remove: str = ""  # from translations and references before scoring, such as "@@ "
-    n_texts: Count | None = None  # how many to translate; all unless given
+    n_texts: Count | None = None  # how many to translate; default: all
     n_batches: Count | None = None  # language modeling: score so many random batches
 
     def __post_init__(self) -> None:
@@ -184,7 +184,7 @@ class EvaluationSettings:
 class SaveSettings:
     """Which checkpoints to save and keep."""
 
-    every_steps: Count | None = None  # 1000, unless this or the next is set
+    every_steps: Count | None = None  # default 1000, unless one of the two is set
     every_epochs: Count | None = None
     keep: Count = 2  # checkpoints to resume from
     average: Count = 1  # model/ is the mean of the last so many checkpoints
@@ -237,7 +237,7 @@ class Recipe:
     seed: Annotated[int, Bounds(least=0, most=2**63 - 1)] = 1
     out: str | None = None
     label_smoothing: Share = 0.0
-    consistency: NonNegative = 0.0  # R-Drop's α: each batch is seen twice, under different dropout
+    consistency: NonNegative = 0.0  # R-Drop's α: two passes per batch with different dropout masks
     tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
     model: dict[str, Any] = field(default_factory=dict)
     batches: BatchSettings = field(default_factory=BatchSettings)
@@ -253,7 +253,7 @@ class Recipe:
         check_bounds(self)
         if self.schedule.needs_end and self.schedule.steps is None and self.until.steps is None:
             raise ConfigError(
-                f"A schedule of kind {self.schedule.kind!r} must know when it ends; "
+                f"A {self.schedule.kind!r} schedule needs a last step; "
                 "set schedule.steps or until.steps."
             )
 
@@ -293,7 +293,7 @@ class Recipe:
 
     @property
     def full_schedule(self) -> Schedule:
-        """The schedule, completed by the rest of the recipe."""
+        """The schedule, with missing values filled in from the rest of the recipe."""
         known: dict[str, Any] = {}
         if self.schedule.needs_end and self.schedule.steps is None:
             known["steps"] = self.until.steps
@@ -303,18 +303,18 @@ class Recipe:
 
     def as_toml(self) -> str:
         """The recipe as a file that `from_toml` reads back."""
-        import tomli_w  # here: reading a recipe does not need it
+        import tomli_w  # imported here because reading a recipe does not need it
 
         return tomli_w.dumps(as_plain(self, keep_none=False))
 
     def essence(self) -> dict[str, Any]:
-        """The settings that determine the weights: not for how long, how often to log, or where."""
+        """The settings that determine the weights, without run length, logging and paths."""
         values = as_plain(replace(self, schedule=self.full_schedule), keep_none=False)
         for name in ("out", "until", "evaluate", "show", "snapshots"):
             values.pop(name, None)
         values["save"] = {"ema": self.save.ema}
         values["compute"].pop("parallel")
-        for part in ("train", "valid"):  # the texts themselves are compared, not their paths
+        for part in ("train", "valid"):  # a resumed run compares the texts, not their paths
             for corpus in values["data"].get(part, ()):
                 corpus.pop("files")
         values["tokenizer"].pop("path", None)

@@ -3,7 +3,7 @@
     recipe.toml    the recipe; its last line is a comment with the hash of the others
     essence.json   the settings that determine the weights, with their hash
 
-The second follows from the first; a recipe given on resuming is compared with it.
+essence.json is derived from recipe.toml; a recipe given on resuming is compared with it.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.errors import CheckpointError, ConfigError
-from glassformer.storage import read_regular, special_kind, whole_file
+from glassformer.storage import atomic_file, read_regular, special_kind
 from glassformer.training.recipe import Recipe
 
 RECIPE, ESSENCE = "recipe.toml", "essence.json"
@@ -21,18 +21,18 @@ _COMMENT = "# SHA-256 of the lines above, which --resume checks: "
 
 
 def write_recipe(folder: Path, recipe: Recipe) -> None:
-    """Write both files, each whole or not at all."""
+    """Write both files atomically."""
     text = recipe.as_toml()
-    with whole_file(folder / RECIPE) as new:
+    with atomic_file(folder / RECIPE) as new:
         new.write_text(f"{text}{_COMMENT}{_digest(text)}\n", encoding="utf-8")
     plain = recipe.essence()
     described = {"essence": plain, "sha256": _digest(_canonical(plain))}
-    with whole_file(folder / ESSENCE) as new:
+    with atomic_file(folder / ESSENCE) as new:
         new.write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
 
 
 def read_recipe(folder: Path, overrides: Sequence[str] = ()) -> Recipe:
-    """Read the recipe of a run, which must be as the run wrote it."""
+    """Read the recipe of a run; it must not have changed since the run wrote it."""
     path = folder / RECIPE
     if not is_as_written(path):
         what = "has changed since the run wrote it" if path.is_file() else "is missing"

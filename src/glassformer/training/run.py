@@ -42,7 +42,7 @@ def train(
     device: str | torch.device | None = None,
     show: Display | None = None,
 ) -> Result:
-    """Train a model by a recipe, or by the recipe in a TOML file, into a run folder.
+    """Train a model from a recipe, or from a recipe file (TOML), in a run folder.
 
     ::
 

@@ -1,7 +1,7 @@
 """The run folder: its files, whether a run may start or resume in it, and its models.
 
-recipe.toml  essence.json  tokenizer/  tokens/  report.json       what was asked for
-checkpoints/  metrics.jsonl  snapshots/                           how it goes
+recipe.toml  essence.json  tokenizer/  tokens/  report.json       settings and data
+checkpoints/  metrics.jsonl  snapshots/                           progress
 best/  latest/  model/                                            models that gf.load reads
 """
 
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from glassformer.errors import CheckpointError, ConfigError, GlassformerError, TrainingError
 from glassformer.models.checkpoints import save
 from glassformer.models.checkpoints.own import read_own_config
-from glassformer.storage import UNFINISHED, read_regular, rename_free, sha256, whole_file
+from glassformer.storage import UNFINISHED, atomic_file, move_aside, read_regular, sha256
 from glassformer.training.checkpoints import Checkpoints
 from glassformer.training.metrics import FILE as METRICS
 from glassformer.training.recipe import Recipe
@@ -107,7 +107,7 @@ class RunFolder:
             )
         written = self.path / RECIPE
         if written.is_file() and not is_as_written(written):
-            kept = rename_free(written, "changed")
+            kept = move_aside(written, "changed")
             repairs.append(
                 f"{RECIPE} has changed since the run wrote it; it is kept as {kept.name}."
             )
@@ -152,7 +152,7 @@ class RunFolder:
             raise CheckpointError(
                 f"{folder} is where the run saves a model, but it is not one. Move it elsewhere."
             )
-        kept = rename_free(folder, "damaged")
+        kept = move_aside(folder, "damaged")
         return f"{name}/ is damaged: {why}. It is kept as {kept.name}/ until a new one is saved."
 
     def save_model(self, name: str, model: Any, weights: dict[str, Tensor]) -> None:
@@ -162,12 +162,12 @@ class RunFolder:
         save(copy, self.path / name, overwrite=True)
 
     def remove_latest(self) -> None:
-        """Remove the weights of an interrupted run, which a finished one needs no more."""
+        """Remove the weights of an interrupted run: a finished run has model/ instead."""
         shutil.rmtree(self.path / "latest", ignore_errors=True)
 
     def save_bad_batch(self, **values: Any) -> None:
         """Save the batch at which training diverged."""
-        with whole_file(self.path / "bad_batch.json") as new:
+        with atomic_file(self.path / "bad_batch.json") as new:
             text = json.dumps(values, indent=1, ensure_ascii=False)
             new.write_text(text + "\n", encoding="utf-8")
 

@@ -1,9 +1,9 @@
-"""How large the learning rate is at each step.
+"""Learning-rate schedules: warm-up, then decay.
 
-inverse-sqrt   ╱‾‾╲___      up from `start`, then as 1/√step (fairseq's)
+inverse-sqrt   ╱‾‾╲___      warm-up from `start`, then 1/√step (as in fairseq)
 noam           ╱‾╲____      the same curve by the paper's formula (Vaswani et al. 2017, §5.3)
-cosine         ╱‾‾╲╲__      down to `least` along half a wave (Loshchilov and Hutter 2017)
-stable         ╱‾‾‾‾‾╲      level, and down at the end alone (Hu et al. 2024, §4)
+cosine         ╱‾‾╲╲__      cosine decay to `least` (Loshchilov and Hutter 2017)
+stable         ╱‾‾‾‾‾╲      constant, then decay at the end (WSD; Hu et al. 2024, §4)
 constant       ╱‾‾‾‾‾‾
 """
 
@@ -19,7 +19,7 @@ Kind = Literal["inverse-sqrt", "noam", "cosine", "stable", "constant"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Schedule:
-    """A learning rate as a function of the number of updates made so far.
+    """The learning rate as a function of the number of updates made so far.
 
     >>> schedule = Schedule(kind="inverse-sqrt", lr=0.005, warmup=2000, start=1e-7)
     >>> [round(schedule.rate(step), 7) for step in (0, 1000, 2000, 8000)]
@@ -27,19 +27,19 @@ class Schedule:
     """
 
     kind: Kind = "inverse-sqrt"
-    lr: Positive = 1e-3  # the highest; for noam a factor of the paper's formula
-    warmup: Whole = 400  # updates on the way up
-    start: NonNegative = 0.0  # where the way up begins: inverse-sqrt
-    least: NonNegative = 0.0  # where the way down ends: cosine, stable
-    steps: Count | None = None  # when the way down ends: cosine, stable
-    decay: Count | None = None  # updates on the way down: stable, a tenth of all unless given
-    dim: Count | None = None  # the model's width: noam
+    lr: Positive = 1e-3  # the peak; for noam a factor in the paper's formula
+    warmup: Whole = 400  # warm-up updates
+    start: NonNegative = 0.0  # first rate of the warm-up: inverse-sqrt
+    least: NonNegative = 0.0  # final rate: cosine, stable
+    steps: Count | None = None  # last step of the decay: cosine, stable
+    decay: Count | None = None  # updates of the decay: stable; default: a tenth of `steps`
+    dim: Count | None = None  # model width: noam
 
     def __post_init__(self) -> None:
         check_bounds(self, "schedule.")
         if self.kind in ("inverse-sqrt", "noam") and self.warmup < 1:
             raise ConfigError(
-                f"A schedule of kind {self.kind!r} must have warm-up steps; got "
+                f"A {self.kind!r} schedule needs warm-up steps; got "
                 f"warmup={self.warmup}. Use warmup = 4000, as the paper does."
             )
         if self.least > self.lr:
@@ -49,11 +49,11 @@ class Schedule:
 
     @property
     def needs_end(self) -> bool:
-        """Whether the rate depends on when the run is to end."""
+        """Whether the rate depends on the last step."""
         return self.kind in ("cosine", "stable")
 
     def rate(self, step: int) -> float:
-        """The rate for the update after `step` others."""
+        """The rate of the next update after `step` updates."""
         if self.kind == "noam":
             return self._noam(step + 1)
         if self.kind == "inverse-sqrt":
@@ -74,12 +74,10 @@ class Schedule:
 
     def _noam(self, n: int) -> float:
         if self.dim is None:
-            raise ConfigError("A schedule of kind 'noam' must know the model's width; give dim.")
+            raise ConfigError("A 'noam' schedule needs the model's width; set dim.")
         return self.lr * self.dim**-0.5 * min(n**-0.5, n * self.warmup**-1.5)
 
     def _end(self) -> int:
         if self.steps is None:
-            raise ConfigError(
-                f"A schedule of kind {self.kind!r} must know when it ends; give schedule.steps."
-            )
+            raise ConfigError(f"A {self.kind!r} schedule needs a last step; set schedule.steps.")
         return self.steps

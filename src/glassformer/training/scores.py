@@ -1,4 +1,4 @@
-"""How good translations are: BLEU and chrF, by sacreBLEU (Post 2018)."""
+"""Translation quality: BLEU and chrF, computed by sacreBLEU (Post 2018)."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,9 +17,9 @@ def translate_all(
     max_new_tokens: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> list[str]:
-    """The best translation of each text, by a model that may be in training.
+    """Translate each text, with a model that may be in the middle of training.
 
-    `progress` receives the number of texts that are done.
+    `progress` receives the number of texts translated so far.
     """
     was_training = model.training
     model.eval()
@@ -42,7 +42,7 @@ def score_translations(
     tokenize: str = "13a",
     remove: str = "",
 ) -> dict[str, float]:
-    """BLEU and chrF of whole texts; each may have several references.
+    """Corpus-level BLEU and chrF; a text may have several references.
 
     >>> score_translations(["a cat sat here"], [["a cat sat here", "a dog"]])
     {'bleu': 100.0, 'chrf': 100.0}
@@ -67,7 +67,7 @@ def check_scoring(tokenize: str) -> None:
 
 
 def has_sacrebleu() -> bool:
-    """Whether translations can be scored here."""
+    """Whether sacrebleu is installed, which scoring needs."""
     try:
         import sacrebleu  # noqa: F401
     except ImportError:
@@ -80,7 +80,7 @@ def _import_sacrebleu() -> Any:
         import sacrebleu
     except ImportError:
         raise ConfigError(
-            "BLEU must have the package sacrebleu; it is not installed. "
+            "BLEU needs the package sacrebleu, which is not installed. "
             f"Run: {install_command('train')}"
         ) from None
     return sacrebleu

@@ -32,7 +32,7 @@ def record_snapshot(folder: Path, model: Any, task: Task, text: str, step: int) 
                 with watch(model, device="cpu") as trace:
                     task.run_once(model, text)
                 trace.save(folder / f"{step:08d}.trace")
-    except GlassformerError as error:  # a text that the model cannot take must not end the run
+    except GlassformerError as error:  # a text that does not suit the model must not end the run
         sample = f"({error})"
     finally:
         model.train(was_training)

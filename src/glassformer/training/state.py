@@ -1,4 +1,4 @@
-"""What a checkpoint holds beside its tensors: where training is, and how to read that back."""
+"""The state of a checkpoint besides its tensors: progress, scores and scaler, as JSON."""
 
 import json
 import math
@@ -14,11 +14,11 @@ STATE = "state.json"
 
 @dataclass
 class TrainingState:
-    """How far a run is, and how well it does."""
+    """How far a run has come, and its best score."""
 
-    step: int = 0  # optimizer updates made
+    step: int = 0  # optimizer updates so far
     epoch: int = 0
-    index: int = 0  # steps made in this epoch
+    index: int = 0  # steps so far in this epoch
     best: float | None = None  # best validation score
     stale: int = 0  # evaluations since the best one
     scaler: dict[str, Any] = field(default_factory=dict)  # of float16 gradients

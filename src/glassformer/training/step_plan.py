@@ -23,7 +23,7 @@ class TrainingStep:
 
     @property
     def is_last(self) -> bool:
-        """Whether the epoch ends with this step."""
+        """Whether this is the last step of the epoch."""
         return self.index + 1 == self.n_in_epoch
 
     @property

@@ -12,14 +12,14 @@ class TrainingInterrupted(KeyboardInterrupt):
 
 
 class StopSignal:
-    """Whether somebody asked the run to stop."""
+    """Whether the run was asked to stop."""
 
     def __init__(self) -> None:
         self.is_set = False
 
     @contextmanager
     def catch(self) -> Iterator["StopSignal"]:
-        """Note the signals instead of dying from them; a second one ends the process at once."""
+        """Note the signals instead of ending; a second one ends the process at once."""
         if threading.current_thread() is not threading.main_thread():
             yield self  # Python delivers signals to the main thread only
             return

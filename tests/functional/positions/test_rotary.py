@@ -410,7 +410,7 @@ def test_layout_is_checked():
     ],
 )
 def test_factor_must_be_at_least_one(make):
-    with pytest.raises(ConfigError, match=r"at least 1, so that reach grows; got factor=0\.75\."):
+    with pytest.raises(ConfigError, match=r"at least 1 to extend the context; got factor=0\.75\."):
         make(0.75)
 
 

@@ -135,7 +135,7 @@ def test_without_distance_the_rest_is_the_same(mask: str, map_size: int | None) 
 @pytest.mark.parametrize(("L", "S"), [(150, 101), (101, 150)])
 def test_limits_allow_what_the_mask_allows(mask: str, L: int, S: int) -> None:
     cpu, extent = torch.device("cpu"), Extent(B, H, L, S)
-    value = MASKS[mask](cpu).fitted(extent, cpu)
+    value = MASKS[mask](cpu).fit_to(extent, cpu)
     numbers = Limits.of(value, extent).tensor(B, cpu).view(-1, 6, 1, 1).unbind(1)
     low, high, first_key, stop_key, first_query, stop_query = numbers
     i, j = torch.arange(L)[:, None], torch.arange(S)

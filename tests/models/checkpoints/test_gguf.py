@@ -318,7 +318,7 @@ def test_weights_that_are_not_finite(tmp_path: Path) -> None:
         (
             "tokenizer.ggml.eos_token_id",
             lambda w: w.add_eos_token_id(10**6),
-            r"eos_token_id in .* must fit its tokenizer; it is 1000000",
+            r"eos_token_id in .* must match its tokenizer; it is 1000000",
         ),
         (
             "llama.rope.scaling.type",

@@ -246,7 +246,9 @@ def test_only_some_layers_and_on_another_device() -> None:
 def test_masks_of_ones_own(implementation: str) -> None:
     """A mask of rank 4 is taken as it is: booleans, or numbers that are added."""
     model, tokens = built("llama", implementation), torch.randint(3, V, (2, 4))
-    drawn = gf.Explicit.drawn("■ ■ · · / ■ ■ · · / ■ ■ ■ · / ■ · ■ ■").tensor.expand(2, 1, 4, 4)
+    drawn = gf.Explicit.from_drawing("■ ■ · · / ■ ■ · · / ■ ■ ■ · / ■ · ■ ■").tensor.expand(
+        2, 1, 4, 4
+    )
     added = torch.where(drawn, torch.randn(2, 1, 4, 4), torch.finfo(torch.float32).min)
     masks = [added] if implementation == "eager" else [added, drawn]
     for mask in masks:

@@ -78,5 +78,5 @@ export function headOf(
     scale: site.scale,
     softcap: site.softcap,
   };
-  return new Head(q, k, v, scoring, site.stands);
+  return new Head(q, k, v, scoring, site.query_positions);
 }

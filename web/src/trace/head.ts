@@ -30,7 +30,7 @@ export class Head {
     readonly k: Matrix,
     readonly v: Matrix,
     readonly scoring: Scoring,
-    readonly stands: number[], // the key at which each query stands
+    readonly queryPositions: number[], // the key position of each query
   ) {
     this.L = q.rows;
     this.S = k.rows;

@@ -5,7 +5,7 @@ import type { MaskParts, Offset } from './wire';
 
 export type Allows = (query: number, key: number) => boolean;
 
-/** What is added to a query's number to get the key at which it stands. */
+/** What is added to a query's index to get its key position. */
 export function standing(offset: Offset, at: Place): number {
   if (offset === null) return at.S - at.L;
   return Array.isArray(offset) ? offset[at.sequence] : offset;

@@ -22,7 +22,7 @@ export type Summary = {
 
 /** Computes row by row and pauses after each, so that whoever drives it may do something else. */
 export function* summarise(head: Head): Generator<void, Summary> {
-  const { L, S, stands } = head;
+  const { L, S, queryPositions } = head;
   const weights = new Float32Array(L * S);
   const statistics: Statistics = {
     visible: new Float64Array(L),
@@ -41,7 +41,7 @@ export function* summarise(head: Head): Generator<void, Summary> {
       weights[query * S + key] = sees ? weight : HIDDEN;
       if (sees) visible++;
       if (weight > peak) peak = weight;
-      distance += weight * Math.abs(key - stands[query]);
+      distance += weight * Math.abs(key - queryPositions[query]);
       statistics.received[key] += weight;
     }
     statistics.visible[query] = visible;

@@ -37,7 +37,7 @@ export type SiteParts = {
   next: number[] | null; // and which the tokens after those that rows read; null: none predicted
   shape: [B: number, H: number, L: number, S: number];
   heads: number[]; // their numbers in the model: not all may have been recorded
-  stands: number[]; // the key at which each query stands
+  query_positions: number[]; // the key position of each query
   n_kv_heads: number;
   sharpness: (number | null)[][]; // (B, H): 0 even, 1 a single key; null: nothing to choose from
   head_dim: number;

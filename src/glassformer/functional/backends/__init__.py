@@ -1,5 +1,5 @@
-"""Ways to compute attention, all of one signature and proved equal to the definition.
+"""Ways to compute attention, all with one signature and tested against the definition.
 
-Each file has `refusal(q, k, v, scoring, dropout)`, why it cannot do what is asked or None, and
-`attend(q, k, v, scoring, dropout)`. They know nothing of each other; dispatch.py chooses.
+Each file has `refusal(q, k, v, scoring, dropout)`, which returns why it cannot compute a call (or
+None), and `attend(q, k, v, scoring, dropout)`. They are independent; dispatch.py chooses one.
 """

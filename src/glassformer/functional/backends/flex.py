@@ -1,7 +1,7 @@
 """Attention by FlexAttention: masks and biases compiled into the kernel, empty blocks skipped.
 
-The BlockMask comes from a mask's bounds, block by block, without writing out the dense mask.
-Numbers reach the kernel as tensors, so that another length or window needs no other kernel.
+The BlockMask is built from a mask's bounds, block by block, without a dense mask. Numbers are
+passed as tensors, so that another length or window size does not compile another kernel.
 """
 
 import shutil
@@ -20,13 +20,13 @@ from glassformer.functional.checks import Scoring
 from glassformer.functional.graph_capture import is_traced
 from glassformer.functional.masks import Mask
 
-BLOCK = 128  # FlexAttention's own default
-_NARROWEST = 16  # what the matrix units multiply at least
+BLOCK = 128  # FlexAttention's default
+_NARROWEST = 16  # the smallest width of the matrix units
 _MOST_KERNELS = 256  # kinds of mask, bias, dtype and layout that may be compiled in one process
 
 
 def refusal(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -> str | None:
-    """Why this backend cannot do what is asked; None: it can."""
+    """Why this backend cannot compute this call; None if it can."""
     if is_traced(q):
         return "this backend compiles by itself and cannot run inside another graph or transform"
     if dropout:
@@ -55,7 +55,7 @@ def attend(
     scoring: Scoring,
     dropout: float = 0.0,
 ) -> Float[Tensor, "B H L E"]:
-    """The weighted sum of the values, by a kernel compiled for this kind of mask and bias."""
+    """The weighted sum of the values, from a kernel compiled for this kind of mask and bias."""
     del dropout  # refused above
     from torch._dynamo.exc import TorchDynamoException
 
@@ -66,7 +66,7 @@ def attend(
     options = {"scale": scoring.scale, "enable_gqa": q.shape[1] != k.shape[1]}
     try:
         with torch._dynamo.config.patch(recompile_limit=_MOST_KERNELS):
-            return _compiled()(q, k, v, score_mod=score_mod, block_mask=blocks, **options)
+            return _compile_flex()(q, k, v, score_mod=score_mod, block_mask=blocks, **options)
     except TorchDynamoException as error:
         lines = [line.split("error:")[-1] for line in str(error).splitlines() if "rror" in line]
         kind = lines[-1] if lines else str(error)
@@ -78,55 +78,55 @@ def attend(
 
 
 def block_mask(mask: Mask | None, extent: Extent, device: torch.device) -> Any:
-    """The BlockMask of a mask; those that hold no tensors are kept, since they cannot change."""
+    """The BlockMask of a mask; cached for masks without tensors, which cannot change."""
     if mask is None:
         return None
     if mask.is_static:
-        return _kept_block_mask(_ByText(mask), extent, device)
-    return _build(mask, extent, device)
+        return _build_once(_MaskKey(mask), extent, device)
+    return _build_block_mask(mask, extent, device)
 
 
-def _build(mask: Mask, extent: Extent, device: torch.device) -> Any:
+def _build_block_mask(mask: Mask, extent: Extent, device: torch.device) -> Any:
     from torch.nn.attention.flex_attention import BlockMask
 
     blocks = Blocks(extent.L, extent.S, BLOCK, BLOCK, device)
     possible, certain = blocks.spread(mask.bounds(blocks))
-    traced = mask.traced(device)
+    traced = mask.to_tensors(device)
     L, S = (torch.tensor(n, device=device) for n in extent[2:])
 
     def mask_mod(b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
         return traced.allows(Cells(b, h, q, k, L, S))
 
     return BlockMask.from_kv_blocks(
-        *_listed(possible & ~certain),
-        *_listed(certain),
+        *_list_blocks(possible & ~certain),
+        *_list_blocks(certain),
         (BLOCK, BLOCK),
         mask_mod,
         seq_lengths=(extent.L, extent.S),
     )
 
 
-class _ByText:
-    """A mask as a dictionary key: two masks without tensors that print alike are alike."""
+class _MaskKey:
+    """A mask as a cache key: masks without tensors are equal if they print the same."""
 
     def __init__(self, mask: Mask) -> None:
         self.mask, self.text = mask, repr(mask)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _ByText) and self.text == other.text
+        return isinstance(other, _MaskKey) and self.text == other.text
 
     def __hash__(self) -> int:
         return hash(self.text)
 
 
 @lru_cache(maxsize=32)
-def _kept_block_mask(key: _ByText, extent: Extent, device: torch.device) -> Any:
-    return _build(key.mask, extent, device)
+def _build_once(key: _MaskKey, extent: Extent, device: torch.device) -> Any:
+    return _build_block_mask(key.mask, extent, device)
 
 
-def _listed(wanted: Tensor) -> tuple[Tensor, Tensor]:
-    # How many blocks each row of blocks has, and which: those that are wanted first, in order. The
-    # kernels take these lists to be contiguous and do not look.
+def _list_blocks(wanted: Tensor) -> tuple[Tensor, Tensor]:
+    # The number of wanted blocks in each row of blocks, and their indices, wanted ones first. The
+    # kernels assume without checking that these lists are contiguous.
     wanted = wanted.contiguous()
     count = wanted.sum(-1, dtype=torch.int32)
     which = wanted.to(torch.int8).argsort(dim=-1, descending=True, stable=True)
@@ -150,7 +150,7 @@ def _score_mod(scoring: Scoring, device: torch.device) -> Callable[..., Tensor] 
 
 
 @cache
-def _compiled() -> Callable[..., Tensor]:
+def _compile_flex() -> Callable[..., Tensor]:
     from torch.nn.attention.flex_attention import flex_attention
 
     return torch.compile(flex_attention, fullgraph=True)
@@ -158,7 +158,7 @@ def _compiled() -> Callable[..., Tensor]:
 
 @cache
 def has_avx2() -> bool:
-    """Whether PyTorch generates FlexAttention kernels for this processor: its own condition."""
+    """Whether PyTorch generates FlexAttention kernels for this CPU (PyTorch's own condition)."""
     capability = torch.backends.cpu.get_cpu_capability()
     return sys.platform != "darwin" and capability in ("AVX2", "AVX512")
 

@@ -1,6 +1,6 @@
-"""Attention by `F.scaled_dot_product_attention`, with a flag wherever one will do for a mask.
+"""Attention by `F.scaled_dot_product_attention`, with a flag instead of a mask where possible.
 
-Its own causal flag is aligned top-left and ours bottom-right: they agree only for L = S.
+Its causal flag is aligned top-left, ours bottom-right: they agree only for L = S.
 
     L = S          L = 1        L > S                     L < S
     is_causal      no mask      zeros for the first       bottom-right kernel on CUDA,
@@ -16,15 +16,15 @@ from torch import Tensor
 
 from glassformer.functional.cells import Extent, Tile
 from glassformer.functional.checks import Scoring
-from glassformer.functional.graph_capture import is_traced, needs_more_derivatives, sure
+from glassformer.functional.graph_capture import is_known_true, is_traced, needs_more_derivatives
 from glassformer.functional.masks import Causal, Mask, simplify
 
-_REGISTER = 16  # float32 numbers in the widest vector register that PyTorch uses, AVX-512
-_SHORT = 1 << 14  # cells: up to here CPU gradients are slower in half precision
+_REGISTER = 16  # float32 lanes of the widest vector register that PyTorch uses (AVX-512)
+_SHORT = 1 << 14  # cells: up to here, CPU gradients are slower in half precision
 
 
 def refusal(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -> str | None:
-    """Why this backend cannot do what is asked; None: it can."""
+    """Why this backend cannot compute this call; None if it can."""
     del k, v, dropout
     if scoring.softcap is not None:
         return "scaled_dot_product_attention has no soft-capping"
@@ -36,10 +36,10 @@ def refusal(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -
 
 
 def form(q: Tensor, scoring: Scoring) -> str:
-    """How the kernel learns of the mask: a flag, or a "dense" tensor.
+    """How the mask is passed to the kernel: as a flag, or as a "dense" tensor.
 
-    "none", "is_causal", "tail" and "lower_right" are flags. "few" stands for a tensor too, which
-    a flag could replace if the kernel did not lose NaN there.
+    "none", "is_causal", "tail" and "lower_right" are flags. "few" is also a tensor, which a flag
+    could replace if the kernel did not lose NaN there.
     """
     return _form(q, scoring, _remaining_mask(scoring))
 
@@ -47,7 +47,7 @@ def form(q: Tensor, scoring: Scoring) -> str:
 def _remaining_mask(scoring: Scoring) -> Mask | None:
     # Without an offset, Causal hides something as soon as there are two queries.
     mask = scoring.mask
-    if isinstance(mask, Causal) and mask.offset is None and sure(scoring.extent.L > 1):
+    if isinstance(mask, Causal) and mask.offset is None and is_known_true(scoring.extent.L > 1):
         return mask
     return simplify(mask, scoring.extent)
 
@@ -57,15 +57,15 @@ def _form(q: Tensor, scoring: Scoring, mask: Mask | None) -> str:
     is_flag = mask is None or (isinstance(mask, Causal) and mask.offset is None)
     if scoring.bias is not None or not is_flag:
         return "dense"
-    if q.device.type == "cpu" and not sure(S >= _REGISTER):
-        # The flags' maximum over keys forgets NaN in what does not fill a vector register: a row
-        # of nothing but NaN comes out as zeros. The maximum behind a dense mask does not.
+    if q.device.type == "cpu" and not is_known_true(S >= _REGISTER):
+        # With a flag, the kernel's maximum over keys ignores NaN beyond the last full vector
+        # register, so that a row of NaN becomes zeros. With a dense mask it does not.
         return "few"
     if mask is None:
         return "none"
-    if sure(L == S):
+    if is_known_true(L == S):
         return "is_causal"
-    if sure(L > S):
+    if is_known_true(L > S):
         return "tail"
     has_kernel = q.is_cuda and q.dtype != torch.float64 and not is_traced(q)
     return "lower_right" if has_kernel else "dense"
@@ -78,19 +78,21 @@ def attend(
     scoring: Scoring,
     dropout: float = 0.0,
 ) -> Float[Tensor, "B H L E"]:
-    """The weighted sum of the values, by the fastest kernel that PyTorch has for the case."""
-    if _learns_slowly(q, k, v, scoring):
+    """The weighted sum of the values, from PyTorch's fastest kernel for the case."""
+    if _has_slow_gradients(q, k, v, scoring):
         return attend(q.float(), k.float(), v.float(), scoring, dropout).to(v.dtype)
     mask = _remaining_mask(scoring)
     how = _form(q, scoring, mask)
     q, scale = _with_positive_scale(q, scoring.scale)
     D, E = q.shape[-1], v.shape[-1]
-    if D != E:  # the fused kernels want one width; zeros change neither scores nor sums
+    if D != E:  # fused kernels need one width; zero padding changes no result
         q, k, v = (F.pad(x, (0, max(D, E) - x.shape[-1])) for x in (q, k, v))
-    grouped = not sure(q.shape[1] == k.shape[1])  # torch 2.11 compiles != of symbols wrongly
+    grouped = not is_known_true(
+        q.shape[1] == k.shape[1]
+    )  # torch 2.11 compiles != of symbols wrongly
     if grouped and q.is_cuda and (how in ("dense", "lower_right") or q.dtype == torch.float32):
-        # Only the flash kernel knows grouped heads; for the others copies cost less than falling
-        # back to the unfused form.
+        # Only the flash kernel supports grouped heads; for the others, copies cost less than the
+        # unfused fallback.
         k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], dim=1) for x in (k, v))
         grouped = False
     options = {"dropout_p": dropout, "scale": scale, "enable_gqa": grouped}
@@ -104,34 +106,34 @@ def attend(
         bias = _lower_right(scoring.extent)
         out = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, **options)
     elif how == "few":
-        bias = _additive(q, scoring.extent, is_causal=mask is not None)
+        bias = _additive_mask(q, scoring.extent, is_causal=mask is not None)
         out = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, **options)
     elif q.is_cuda:
-        filled, empty = _filled(_dense(q, scoring, mask))
+        filled, empty = _fill_empty_rows(_dense_mask(q, scoring, mask))
         out = F.scaled_dot_product_attention(q, k, v, attn_mask=filled, **options)
         out = out.masked_fill(empty, 0.0)
     else:
-        dense = _dense(q, scoring, mask)
+        dense = _dense_mask(q, scoring, mask)
         out = F.scaled_dot_product_attention(q, k, v, attn_mask=dense, **options)
     return out if D == E else out[..., :E]
 
 
 def _with_positive_scale(q: Tensor, scale: float) -> tuple[Tensor, float]:
-    # The kernels multiply by the scale after they have put −∞ where the causal flag hides, and
-    # flash kernels take the maximum before it: both are wrong unless the scale is positive.
+    # The kernels multiply by the scale after writing −∞ for the causal flag, and flash kernels
+    # take the maximum before scaling: both are wrong unless the scale is positive.
     if scale > 0:
         return q, scale
     return (-q, -scale) if scale < 0 else (q * 0.0, 1.0)
 
 
-def _learns_slowly(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring) -> bool:
+def _has_slow_gradients(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring) -> bool:
     learns = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
     half = q.dtype in (torch.bfloat16, torch.float16)
     return (
         learns
         and half
         and q.device.type == "cpu"
-        and sure(scoring.extent.L * scoring.extent.S <= _SHORT)
+        and is_known_true(scoring.extent.L * scoring.extent.S <= _SHORT)
     )
 
 
@@ -142,25 +144,25 @@ def _lower_right(extent: Extent) -> Tensor:
     return causal_lower_right(extent.L, extent.S)
 
 
-def _filled(mask: Tensor) -> tuple[Tensor, Tensor]:
-    """A dense mask or bias whose empty rows allow everything, and where these rows are.
+def _fill_empty_rows(mask: Tensor) -> tuple[Tensor, Tensor]:
+    """A dense mask or bias whose empty rows allow everything, and which rows these are.
 
-    On CUDA in half precision, PyTorch's kernels give a row without any key other than zeros.
+    On CUDA in half precision, PyTorch's kernels do not return zeros for a row without keys.
     """
     hidden = ~mask if mask.dtype == torch.bool else mask.isneginf()
     empty = hidden.all(-1, keepdim=True)
     return mask | empty if mask.dtype == torch.bool else mask.masked_fill(empty, 0.0), empty
 
 
-def _additive(q: Tensor, extent: Extent, *, is_causal: bool) -> Tensor:
-    """No mask, or the causal one, in the form that costs the host least: numbers to add."""
+def _additive_mask(q: Tensor, extent: Extent, *, is_causal: bool) -> Tensor:
+    """No mask or the causal mask as numbers to add, the form with the least host overhead."""
     if not is_causal:
         return q.new_zeros(1, extent.S)
     hidden = q.new_full((extent.L, extent.S), -math.inf)
     return hidden.triu(extent.S - extent.L + 1)
 
 
-def _dense(q: Tensor, scoring: Scoring, mask: Mask | None) -> Tensor:
+def _dense_mask(q: Tensor, scoring: Scoring, mask: Mask | None) -> Tensor:
     whole = Tile.whole(scoring.extent, q.device)
     allowed = None if mask is None else mask.tile(whole)
     if scoring.bias is not None:
@@ -171,7 +173,12 @@ def _dense(q: Tensor, scoring: Scoring, mask: Mask | None) -> Tensor:
 
 
 def _as_matrix(tile: Tensor) -> Tensor:
-    """One matrix for all sequences and heads as (L, S): exported with leading ones it would bind
-    the length, because PyTorch pads such masks for its CUDA kernels."""
-    is_shared = tile.ndim == 4 and sure(tile.shape[0] == 1) and sure(tile.shape[1] == 1)
+    """A mask shared by all sequences and heads as (L, S).
+
+    With leading dimensions of 1, an export would fix the length, because PyTorch pads such masks
+    for its CUDA kernels.
+    """
+    is_shared = (
+        tile.ndim == 4 and is_known_true(tile.shape[0] == 1) and is_known_true(tile.shape[1] == 1)
+    )
     return tile[0, 0] if is_shared else tile

@@ -1,6 +1,6 @@
-"""Attention in pure PyTorch, tile by tile with an online softmax: linear memory, anywhere.
+"""Attention in pure PyTorch, tile by tile with an online softmax: linear memory, any device.
 
-Each row chunk goes over the keys once, keeping for every query a running maximum m, the sum l of
+Each row chunk visits the keys once, keeping for every query a running maximum m, the sum l of
 exp(score − m) and the sum of exp(score − m) · v; a larger maximum rescales both (Milakov and
 Gimelshein 2018; Rabe and Staats 2021). Backward recomputes each tile from q, k and
 lse = m + log l (Dao et al. 2022). Any mask, bias, softcap and dropout; empty tiles are skipped.
@@ -26,10 +26,10 @@ from glassformer.functional.tiles import Plan, tile_scores, working_dtype
 
 
 def refusal(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -> str | None:
-    """Why this backend cannot do what is asked; None: it can."""
+    """Why this backend cannot compute this call; None if it can."""
     del k, v, scoring, dropout
     if is_traced(q) and (torch.compiler.is_exporting() or not torch.compiler.is_compiling()):
-        # A compiled function may be left for a while; nothing else here may.
+        # A graph break is possible in a compiled function, but not in an export or a transform.
         return "it plans by the values of masks, which a graph or a transform does not have"
     return None
 
@@ -41,17 +41,17 @@ def attend(
     scoring: Scoring,
     dropout: float = 0.0,
 ) -> Float[Tensor, "B H L E"]:
-    """The weighted sum of the values, without ever holding the weights."""
+    """The weighted sum of the values, without storing the weights."""
     tensors = scoring.bias.tensors() if scoring.bias is not None else ()
     plan = Plan.of(scoring.extent, scoring.mask, q.device)
-    keep = Keep.drawn(dropout, q.device) if dropout else None
+    keep = Keep.sample(dropout, q.device) if dropout else None
     return _Streaming.apply(Call(scoring, plan, keep), q, k, v, *tensors)  # type: ignore[return-value]
 
 
 def forward(
     q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, plan: Plan, keep: "Keep | None" = None
 ) -> tuple[Float[Tensor, "B H L E"], Float[Tensor, "B H L"]]:
-    """Out, and the log-sum-exp of every row of scores (−∞ where nothing is allowed)."""
+    """The output, and the log-sum-exp of every row of scores (−∞ if nothing is allowed)."""
     B, H, L, _ = scoring.extent
     dtype = working_dtype(q.dtype)
     out = torch.empty(B, H, L, v.shape[-1], dtype=q.dtype, device=q.device)
@@ -64,7 +64,7 @@ def forward(
         for tile in tiles:
             scores = tile_scores(q, k, scoring, tile)
             higher = torch.maximum(top, scores.amax(-1))
-            finite = higher.masked_fill(higher.isneginf(), 0.0)  # −∞ − −∞ has no value
+            finite = higher.masked_fill(higher.isneginf(), 0.0)  # −∞ − −∞ is NaN
             weights = scores.sub_(finite[..., None]).exp_()  # B H R C
             shrink = torch.exp(top - finite)
             top = higher
@@ -95,7 +95,7 @@ class _Streaming(torch.autograd.Function):
 
 
 class _Gradients(torch.autograd.Function):
-    """The gradients as a function of the operands: `out` and `lse` come from these."""
+    """The gradients as a function of the operands, which also determine `out` and `lse`."""
 
     @staticmethod
     def forward(

@@ -1,8 +1,8 @@
-"""The gradients of streaming attention, and the gradients of these.
+"""First and second gradients of streaming attention.
 
-The first are computed tile by tile from q, k and lse. The second are left to autograd, through the
-definition, for one chunk of rows after the other: every row of attention is a function of its own
-query and of all keys, so the parts add up, and no more than a chunk of the matrix is ever held.
+First gradients are computed tile by tile from q, k and lse. Second gradients use autograd on the
+definition, one chunk of rows at a time: a row of attention depends only on its own query and on all
+keys, so the parts add up, and at most one chunk of the matrix is in memory.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from glassformer.functional.tiles import Plan, split_groups, tile_scores, workin
 
 
 class Call(NamedTuple):
-    """One call of streaming attention: all but its tensors."""
+    """The settings of one call of streaming attention."""
 
     scoring: Scoring
     plan: Plan
@@ -28,7 +28,7 @@ class Call(NamedTuple):
 def first_gradients(
     call: Call, out: Tensor, lse: Tensor, grad_out: Tensor, *operands: Tensor
 ) -> tuple[Tensor, ...]:
-    """The gradients of q, k, v and the tensors of the bias."""
+    """The gradients with respect to q, k, v and the tensors of the bias."""
     scoring, plan, keep = call
     q, k, v, *tensors = operands
     dtype = working_dtype(q.dtype)
@@ -49,14 +49,14 @@ def first_gradients(
             if keep is not None:
                 factor = keep(tile, weights)
                 kept, dweights = weights * factor, dweights * factor
-            dv[:, :, cols] += _gathered(kept, g, k.shape[1])
+            dv[:, :, cols] += _sum_over_groups(kept, g, k.shape[1])
             dscores = weights * (dweights - drift[:, :, rows])
             if scoring.bias is not None:
                 scoring.bias.accumulate(sums, dscores, tile)
             if bend is not None:
                 dscores = dscores * bend
             dq[:, :, rows] += times(dscores, k[:, :, cols].to(dtype)) * scoring.scale
-            dk[:, :, cols] += _gathered(dscores, q_rows, k.shape[1]) * scoring.scale
+            dk[:, :, cols] += _sum_over_groups(dscores, q_rows, k.shape[1]) * scoring.scale
     grads = (dq, dk, dv, *sums)
     return tuple(g.to(x.dtype) for g, x in zip(grads, operands, strict=True))
 
@@ -64,10 +64,10 @@ def first_gradients(
 def second_gradients(
     call: Call, weights: Sequence[Tensor], grad_out: Tensor, operands: Sequence[Tensor]
 ) -> tuple[Tensor, ...]:
-    """The gradients, for grad_out and every operand, of Σ weights · first_gradients.
+    """The gradients of Σ weights · first_gradients with respect to grad_out and every operand.
 
-    While a graph is being built, these have one too, and so have third derivatives; that graph
-    holds the matrix.
+    With create_graph they are differentiable in turn (third derivatives); that graph stores the
+    matrix.
     """
     build = torch.is_grad_enabled()
     with torch.enable_grad():
@@ -85,19 +85,19 @@ def second_gradients(
 
 
 def _branch(x: Tensor, build: bool) -> Tensor:
-    # A view is a node of its own: gradients end there, even where k was computed from q, and
-    # graphs go on behind it.
+    # A view is a separate node: gradients stop there, even if k was computed from q, and a graph
+    # can continue behind it.
     return x.view_as(x) if build and x.requires_grad else x.detach().requires_grad_()
 
 
 def _out_by_rows(
     call: Call, q: Tensor, k: Tensor, v: Tensor, *tensors: Tensor
 ) -> Iterator[tuple[slice, Tensor]]:
-    """Chunks of rows of attention by operations that autograd knows; empty chunks left out."""
+    """Attention in chunks of rows, by differentiable operations; empty chunks are skipped."""
     scoring, plan, keep = call
     if scoring.bias is not None:
         scoring = scoring._replace(bias=scoring.bias.with_tensors(tensors))
-    if keep is None:  # dropout is drawn by tile; without it, chunks are cut for full width
+    if keep is None:  # dropout is sampled per tile; without it, tiles have full width
         plan = Plan.of(scoring.extent, scoring.mask, q.device, wide=True)
     dtype = working_dtype(q.dtype)
     for rows, tiles in plan.chunks():
@@ -115,18 +115,18 @@ def _out_by_rows(
 
 
 class Keep:
-    """Which weights dropout keeps, drawn anew from its seed for each tile: nothing is stored."""
+    """Which weights dropout keeps, regenerated from a seed for each tile: nothing is stored."""
 
     def __init__(self, dropout: float, seed: int, device: torch.device) -> None:
         self.dropout, self.seed = dropout, seed
         self.generator = torch.Generator(device)
 
     @classmethod
-    def drawn(cls, dropout: float, device: torch.device) -> "Keep":
+    def sample(cls, dropout: float, device: torch.device) -> "Keep":
         return cls(dropout, int(torch.randint(2**62, ())), device)
 
     def __call__(self, tile: Tile, like: Tensor) -> Tensor:
-        # Distinct for every tile: no two tiles begin at the same row and column.
+        # Unique per tile: no two tiles start at the same row and column.
         row, col = (which.start for which in (tile.rows, tile.cols) if isinstance(which, slice))
         self.generator.manual_seed((self.seed + (row << 31) + col) % 2**63)
         noise = torch.rand(like.shape, generator=self.generator, device=like.device)
@@ -143,12 +143,12 @@ def _softcap_slope(q: Tensor, k: Tensor, scoring: Scoring, tile: Tile) -> Tensor
 def times(
     heads: Float[Tensor, "B H R C"], groups: Float[Tensor, "B K C D"]
 ) -> Float[Tensor, "B H R D"]:
-    """Each query head's rows times the matrix of its key-value head."""
+    """Multiply each query head's rows by the matrix of its key-value head."""
     x = split_groups(heads, groups.shape[1])
     return (x.flatten(2, 3) @ groups).unflatten(2, x.shape[2:4]).flatten(1, 2)
 
 
-def _gathered(
+def _sum_over_groups(
     heads: Float[Tensor, "B H R C"], rows: Float[Tensor, "B H R D"], n_kv_heads: int
 ) -> Float[Tensor, "B K C D"]:
     """Transposed product, summed over the query heads that share a key-value head."""

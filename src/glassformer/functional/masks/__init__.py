@@ -1,7 +1,7 @@
 """Masks as values: who may attend to whom. True means *may attend*, everywhere.
 
-A mask is a formula over cells (b, h, q, k), written once: it serves dense tensors, tiles and
-compiled kernels, and, as bounds on blocks, the skipping of work.
+A mask is a formula over cells (b, h, q, k), used for dense tensors, tiles and compiled kernels
+alike. Its bounds on blocks tell which blocks can be skipped.
 Reading order: mask, positional, sequences, explicit, simplification.
 """
 

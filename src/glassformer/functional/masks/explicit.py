@@ -1,4 +1,4 @@
-"""A mask given as a tensor, and what other conventions become here."""
+"""A mask given as a tensor, and the conversion from other conventions."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +27,7 @@ from glassformer.functional.masks.mask import Mask
 class Explicit(Mask):
     """A boolean tensor, (L, S) or broadcastable to (B, H, L, S).
 
-    >>> Explicit.drawn("■ · / ■ ■").tensor.tolist()
+    >>> Explicit.from_drawing("■ · / ■ ■").tensor.tolist()
     [[True, False], [True, True]]
     """
 
@@ -48,8 +48,8 @@ class Explicit(Mask):
             )
 
     @classmethod
-    def drawn(cls, drawing: str) -> "Explicit":
-        """A mask from its drawing, rows in lines or between slashes: ■ x 1 may, · . 0 may not."""
+    def from_drawing(cls, drawing: str) -> "Explicit":
+        """A mask from a drawing, rows in lines or split by slashes: ■ x 1 may, · . 0 may not."""
         return cls(read_cells(drawing))
 
     def allows(self, cells: Cells) -> Bool[Tensor, "..."]:
@@ -64,7 +64,7 @@ class Explicit(Mask):
         _, high = block_ends(high.transpose(-1, -2), blocks.rows)
         return Bounds(high.transpose(-1, -2).bool(), low.transpose(-1, -2).bool())
 
-    def fitted(self, extent: Extent, device: torch.device) -> Mask:
+    def fit_to(self, extent: Extent, device: torch.device) -> Mask:
         wrong = any(n not in (1, m) for n, m in zip(as_4d(self.tensor).shape, extent, strict=True))
         if wrong:
             hint = ""
@@ -74,14 +74,14 @@ class Explicit(Mask):
                 f"mask must broadcast to (B, H, L, S) = {tuple(extent)}; got "
                 f"{tuple(self.tensor.shape)}.{hint}"
             )
-        return super().fitted(extent, device)
+        return super().fit_to(extent, device)
 
-    def own_extent(self) -> Extent:
+    def data_extent(self) -> Extent:
         return Extent(*as_4d(self.tensor).shape)
 
 
 def as_mask(mask: Any) -> Mask:
-    """A mask value as it is, a boolean tensor as `Explicit`; anything else is an error."""
+    """A mask unchanged, a boolean tensor as `Explicit`; anything else is an error."""
     if isinstance(mask, Mask):
         return mask
     if isinstance(mask, Tensor):
@@ -98,7 +98,7 @@ def from_torch_mha(
     *,
     n_heads: int | None = None,
 ) -> Mask:
-    """The masks of `torch.nn.MultiheadAttention`, where True means *hidden*, as one mask of ours.
+    """Convert the masks of `torch.nn.MultiheadAttention`, where True means *hidden*.
 
     >>> hidden = torch.tensor([[False, True], [False, False]])
     >>> print(from_torch_mha(hidden).draw())

@@ -1,4 +1,4 @@
-"""What every mask can do, and the three ways to combine masks: `&`, `|` and `~`."""
+"""The interface of all masks, and the three ways to combine them: `&`, `|` and `~`."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
@@ -36,10 +36,10 @@ class Mask(ABC):
 
     @abstractmethod
     def bounds(self, blocks: Blocks) -> Bounds:
-        """What is known of whole blocks: never wrong, though an empty one may count as possible."""
+        """Bounds for whole blocks: never wrong, but an empty block may count as possible."""
 
-    def fitted(self, extent: Extent, device: torch.device) -> "Mask":
-        """This mask checked against the tensors it is used with, its lists turned into tensors."""
+    def fit_to(self, extent: Extent, device: torch.device) -> "Mask":
+        """Check this mask against the shapes and the device in use; lists become tensors."""
         del extent
         for name, value in self._tensors():
             if value.device != device:
@@ -70,7 +70,7 @@ class Mask(ABC):
         """
         L, S = n_queries, n_queries if n_keys is None else n_keys
         whole = Tile.whole(Extent(batch, n_heads, L, S), torch.empty(0, device=device).device)
-        cells = self.fitted(whole.extent, whole.device).tile(whole)
+        cells = self.fit_to(whole.extent, whole.device).tile(whole)
         cells = cells.view((1,) * (4 - cells.ndim) + cells.shape)
         return cells.expand(*cells.shape[:2], L, S)
 
@@ -83,39 +83,39 @@ class Mask(ABC):
         head: int = 0,
         most: int = 48,
     ) -> str:
-        """The mask as text: ■ may attend, · may not, ▣ mixed, where a mark covers many cells."""
-        B, H, L, S = self.drawn_extent(n_queries, n_keys)
+        """The mask as text: ■ may attend, · may not, ▣ mixed (if a mark covers many cells)."""
+        B, H, L, S = self.drawing_extent(n_queries, n_keys)
         B, H = max(B, batch + 1), max(H, head + 1)
         cells = self.to("cpu").dense(L, S, batch=B, n_heads=H).expand(B, H, L, S)
         return draw_cells(cells[batch, head], most=most)
 
-    def drawn_extent(self, n_queries: int | None = None, n_keys: int | None = None) -> Extent:
-        """The sizes to draw at: as asked for, else what the mask's data speak of, else 8."""
-        own, least = self.own_extent(), self.least_extent()
+    def drawing_extent(self, n_queries: int | None = None, n_keys: int | None = None) -> Extent:
+        """The sizes to draw: as requested, else from the mask's data, else 8."""
+        own, least = self.data_extent(), self.min_extent()
         S = n_keys or own.S or least.S or n_queries or own.L or least.L or 8
         return Extent(own.B, own.H, n_queries or own.L or least.L or S, S)
 
-    def own_extent(self) -> Extent:
-        """The sizes that the mask's own data have; 0 where they leave it open."""
+    def data_extent(self) -> Extent:
+        """The sizes of the mask's own data; 0 where they are not fixed."""
         return Extent(1, 1, 0, 0)
 
-    def least_extent(self) -> Extent:
-        """The sizes that it takes to see what the mask does; 0 where any will do."""
+    def min_extent(self) -> Extent:
+        """The smallest sizes that show what the mask does; 0 where any will do."""
         return Extent(1, 1, 0, 0)
 
     def to(self, device: torch.device | str) -> "Mask":
         """The same mask with its tensors on another device."""
         return replace(self, **{name: value.to(device) for name, value in self._tensors()})
 
-    def traced(self, device: torch.device) -> "Mask":
-        """The same mask with its numbers as tensors, so that a compiled kernel serves them all."""
+    def to_tensors(self, device: torch.device) -> "Mask":
+        """The same mask with its numbers as tensors: one compiled kernel serves all values."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         numbers = {name: value for name, value in values.items() if type(value) is int}
         return replace(self, **{n: torch.tensor(v, device=device) for n, v in numbers.items()})
 
     @property
     def is_static(self) -> bool:
-        """True if the mask holds no tensor: its printed form then says everything about it."""
+        """True if the mask holds no tensor, so that its printed form describes it completely."""
         return not self._tensors()
 
     def _tensors(self) -> list[tuple[str, Tensor]]:
@@ -128,15 +128,15 @@ class Mask(ABC):
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __str__(self) -> str:
-        B = self.own_extent().B
+        B = self.data_extent().B
         which = f"  (sequence 0 of {B})" if B > 1 else ""
         return f"{self!r}{which}\n{self.draw()}"
 
     def __and__(self, other: "Mask | Tensor") -> "Mask":
-        return And(self, _operand(other))
+        return And(self, _as_operand(other))
 
     def __or__(self, other: "Mask | Tensor") -> "Mask":
-        return Or(self, _operand(other))
+        return Or(self, _as_operand(other))
 
     __rand__ = __and__
     __ror__ = __or__
@@ -156,26 +156,26 @@ class _Pair(Mask):
     a: Mask
     b: Mask
 
-    def fitted(self, extent: Extent, device: torch.device) -> Mask:
-        return replace(self, a=self.a.fitted(extent, device), b=self.b.fitted(extent, device))
+    def fit_to(self, extent: Extent, device: torch.device) -> Mask:
+        return replace(self, a=self.a.fit_to(extent, device), b=self.b.fit_to(extent, device))
 
-    def own_extent(self) -> Extent:
-        return Extent(*map(max, self.a.own_extent(), self.b.own_extent()))
+    def data_extent(self) -> Extent:
+        return Extent(*map(max, self.a.data_extent(), self.b.data_extent()))
 
-    def least_extent(self) -> Extent:
-        return Extent(*map(max, self.a.least_extent(), self.b.least_extent()))
+    def min_extent(self) -> Extent:
+        return Extent(*map(max, self.a.min_extent(), self.b.min_extent()))
 
     def to(self, device: torch.device | str) -> Mask:
         return replace(self, a=self.a.to(device), b=self.b.to(device))
 
-    def traced(self, device: torch.device) -> Mask:
-        return replace(self, a=self.a.traced(device), b=self.b.traced(device))
+    def to_tensors(self, device: torch.device) -> Mask:
+        return replace(self, a=self.a.to_tensors(device), b=self.b.to_tensors(device))
 
     @property
     def is_static(self) -> bool:
         return self.a.is_static and self.b.is_static
 
-    def _joined(self, sign: str) -> str:
+    def _join_sides(self, sign: str) -> str:
         sides = (
             repr(m) if not isinstance(m, _Pair) or type(m) is type(self) else f"({m!r})"
             for m in (self.a, self.b)
@@ -197,7 +197,7 @@ class And(_Pair):
         return Bounds(a.possible & b.possible, a.certain & b.certain)
 
     def __repr__(self) -> str:
-        return self._joined("&")
+        return self._join_sides("&")
 
 
 class Or(_Pair):
@@ -214,7 +214,7 @@ class Or(_Pair):
         return Bounds(a.possible | b.possible, a.certain | b.certain)
 
     def __repr__(self) -> str:
-        return self._joined("|")
+        return self._join_sides("|")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -231,22 +231,22 @@ class Not(Mask):
 
     def bounds(self, blocks: Blocks) -> Bounds:
         a = self.a.bounds(blocks)
-        return Bounds(_negated(a.certain), _negated(a.possible))
+        return Bounds(_negate(a.certain), _negate(a.possible))
 
-    def fitted(self, extent: Extent, device: torch.device) -> Mask:
-        return Not(self.a.fitted(extent, device))
+    def fit_to(self, extent: Extent, device: torch.device) -> Mask:
+        return Not(self.a.fit_to(extent, device))
 
-    def own_extent(self) -> Extent:
-        return self.a.own_extent()
+    def data_extent(self) -> Extent:
+        return self.a.data_extent()
 
-    def least_extent(self) -> Extent:
-        return self.a.least_extent()
+    def min_extent(self) -> Extent:
+        return self.a.min_extent()
 
     def to(self, device: torch.device | str) -> "Not":
         return Not(self.a.to(device))
 
-    def traced(self, device: torch.device) -> Mask:
-        return Not(self.a.traced(device))
+    def to_tensors(self, device: torch.device) -> Mask:
+        return Not(self.a.to_tensors(device))
 
     @property
     def is_static(self) -> bool:
@@ -256,12 +256,12 @@ class Not(Mask):
         return f"~({self.a!r})" if isinstance(self.a, _Pair) else f"~{self.a!r}"
 
 
-def _negated(known: Any) -> Any:
-    # A tensor by block; for the whole matrix a plain bool, or a symbol where sizes are dynamic.
+def _negate(known: Any) -> Any:
+    # One tensor for blocks; a bool for the whole matrix, or symbolic if sizes are dynamic.
     return ~known if isinstance(known, Tensor) else torch.sym_not(known)
 
 
-def _operand(other: "Mask | Tensor") -> Mask:
+def _as_operand(other: "Mask | Tensor") -> Mask:
     # Imported here because explicit.py builds on this file.
     from glassformer.functional.masks.explicit import as_mask
 

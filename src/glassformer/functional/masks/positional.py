@@ -1,4 +1,4 @@
-"""Masks by place: what a query may see depends on where it and the key stand."""
+"""Positional masks: they depend only on the positions of query and key."""
 
 from dataclasses import dataclass
 
@@ -8,19 +8,19 @@ from torch import Tensor
 
 from glassformer.errors import ConfigError, ShapeError
 from glassformer.functional.cells import Blocks, Bounds, Cells, Extent
-from glassformer.functional.graph_capture import sure
+from glassformer.functional.graph_capture import is_known_true
 from glassformer.functional.masks.mask import Mask
 
-Number = int | Int[Tensor, ""]  # a tensor where a compiled kernel must not depend on its value
+Number = int | Int[Tensor, ""]  # a tensor if a compiled kernel must not depend on its value
 Offset = Number | Int[Tensor, " B"] | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Causal(Mask):
-    """Nothing looks ahead: key k is allowed iff k ≤ q + offset, where offset is S − L unless given.
+    """No query sees the future: key k is allowed iff k ≤ q + offset (default: S − L).
 
-    With a cache of fixed size the last key is not the newest one; then `offset` says at which key
-    the first query stands: a tensor, so that compiled code need not change, or one per sequence.
+    In a cache of fixed size the last key is not the newest; `offset` is then the key position of
+    the first query. It may be a tensor, so that compiled code is reused, also one per sequence.
 
     >>> print(Causal().dense(3)[0, 0].int())
     tensor([[1, 0, 0],
@@ -31,23 +31,23 @@ class Causal(Mask):
     offset: Offset = None
 
     def allows(self, cells: Cells) -> Bool[Tensor, "..."]:
-        return cells.k <= cells.stand(self.offset)
+        return cells.k <= cells.query_positions(self.offset)
 
     def bounds(self, blocks: Blocks) -> Bounds:
         (q_low, q_high), (k_low, k_high) = blocks.q_ends(), blocks.k_ends()
         offset = blocks.q_offset(self.offset)
         return Bounds(k_low <= q_high + offset, k_high <= q_low + offset)
 
-    def fitted(self, extent: Extent, device: torch.device) -> Mask:
+    def fit_to(self, extent: Extent, device: torch.device) -> Mask:
         if self.offset is None:
             return self
         check_offset(self.offset, extent)
-        return super().fitted(extent, device)
+        return super().fit_to(extent, device)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Window(Mask):
-    """Only near keys: up to `left` before and `right` after the query's place; None sets no limit.
+    """Nearby keys only: up to `left` before and `right` after the query; None means no limit.
 
     >>> print(Window(left=2, right=1).draw(5))
     ■ ■ · · ·
@@ -64,7 +64,7 @@ class Window(Mask):
     def __post_init__(self) -> None:
         if self.left is None and self.right is None:
             raise ConfigError(
-                "Window needs left, right or both; got neither. No limit is mask=None."
+                "Window needs left, right or both; got neither. For no limit use mask=None."
             )
         for name in ("left", "right"):
             width = getattr(self, name)
@@ -75,7 +75,7 @@ class Window(Mask):
                 )
 
     def allows(self, cells: Cells) -> Bool[Tensor, "..."]:
-        ahead = cells.k - cells.stand(self.offset)
+        ahead = cells.k - cells.query_positions(self.offset)
         before = None if self.left is None else ahead >= -self.left
         after = None if self.right is None else ahead <= self.right
         if before is None or after is None:
@@ -90,14 +90,14 @@ class Window(Mask):
         right = torch.inf if self.right is None else self.right
         return Bounds((most >= -left) & (least <= right), (least >= -left) & (most <= right))
 
-    def fitted(self, extent: Extent, device: torch.device) -> Mask:
+    def fit_to(self, extent: Extent, device: torch.device) -> Mask:
         check_offset(self.offset, extent)
-        return super().fitted(extent, device)
+        return super().fit_to(extent, device)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Prefix(Mask):
-    """The first `length` keys are open to all: `Causal() | Prefix(n)` is a prefix LM.
+    """Every query sees the first `length` keys: `Causal() | Prefix(n)` is a prefix LM.
 
     >>> print((Causal() | Prefix(2)).dense(3)[0, 0].int())
     tensor([[1, 1, 0],
@@ -122,28 +122,28 @@ class Prefix(Mask):
         k_low, k_high = blocks.k_ends()
         return Bounds((k_low < length), (k_high < length))
 
-    def fitted(self, extent: Extent, device: torch.device) -> Mask:
+    def fit_to(self, extent: Extent, device: torch.device) -> Mask:
         if isinstance(self.length, Tensor):
             if self.length.shape != (extent.B,) or self.length.is_floating_point():
                 raise ShapeError(
                     f"Prefix needs an int or one whole number per sequence, ({extent.B},); got "
                     f"{self.length.dtype} of shape {tuple(self.length.shape)}."
                 )
-        elif sure(self.length > extent.S):
+        elif is_known_true(self.length > extent.S):
             raise ShapeError(
                 f"Prefix(length) must lie in 0 … {extent.S}, the number of keys; got {self.length}."
             )
-        return super().fitted(extent, device)
+        return super().fit_to(extent, device)
 
-    def own_extent(self) -> Extent:
+    def data_extent(self) -> Extent:
         return Extent(torch.as_tensor(self.length).numel(), 1, 0, 0)
 
-    def least_extent(self) -> Extent:
+    def min_extent(self) -> Extent:
         return Extent(1, 1, 0, int(torch.as_tensor(self.length).max()) + 3)
 
 
 def check_offset(offset: Offset, extent: Extent) -> None:
-    """An offset is one whole number, or one per sequence of the batch."""
+    """Check that an offset is one integer, or one per sequence."""
     if not isinstance(offset, Tensor):
         return
     if offset.is_floating_point() or tuple(offset.shape) not in ((), (extent.B,)):

@@ -1,8 +1,8 @@
-"""Rotary positions: queries and keys turn with their place, so that scores see distances alone.
+"""Rotary position embedding (RoPE): queries and keys are rotated by their positions.
 
-Su et al. 2021 (arXiv:2104.09864). A head of D coordinates is P = D / 2 pairs; pair i is turned by
-the angle position × frequency, and its frequency is base^(−i / P). Which coordinates make a pair is
-the layout. How a model reads further than it was trained is the scaling, a value of its own.
+Scores then depend only on distances (Su et al. 2021, arXiv:2104.09864). A head of D coordinates is
+P = D / 2 pairs; pair i is rotated by the angle position × frequency, with frequency base^(−i / P).
+The layout says which coordinates form a pair; a scaling extends the context beyond training.
 """
 
 from dataclasses import KW_ONLY, dataclass
@@ -23,7 +23,7 @@ Table = Float[Tensor, "... pairs"]
 
 @dataclass(frozen=True, slots=True)
 class Rotary:
-    """How a head of `head_dim` coordinates is turned; called, it turns queries and keys.
+    """The rotation of heads with `head_dim` coordinates; a call rotates queries and keys.
 
     ::
 
@@ -32,7 +32,7 @@ class Rotary:
         layout "half":        a a a b b b · ·     pair i is (i, i + P)
         layout "interleaved": a b a b a b · ·     pair i is (2i, 2i + 1)
 
-    `rotary_dim`, where given, turns the first coordinates only (the dots stay as they are).
+    With `rotary_dim`, only the first coordinates are rotated (the dots stay unchanged).
 
     >>> rotary = Rotary(8, rotary_dim=6)
     >>> q, k = torch.randn(2, 4, 5, 8), torch.randn(2, 1, 5, 8)
@@ -59,7 +59,7 @@ class Rotary:
             raise ConfigError(f"base must be greater than 1; got base={self.base}.")
 
     def frequencies(self, length: Length = None, *, device: Device = None) -> Pairs:
-        """The angle from one place to the next, of every pair, in float64."""
+        """The angle per position of every pair, in float64."""
         n = (self.rotary_dim or self.head_dim) // 2
         plain = self.base ** -(torch.arange(n, dtype=torch.float64, device=device) / n)
         return plain if self.scaling is None else self.scaling.scale(plain, self.base, length)
@@ -72,8 +72,10 @@ class Rotary:
         dtype: torch.dtype = torch.float32,
         device: Device = None,
     ) -> tuple[Table, Table]:
-        """cos and sin of every angle, each positions.shape + (P,); `length` is the last place + 1
-        unless given, and matters to a dynamic scaling only."""
+        """cos and sin of every angle, each positions.shape + (P,).
+
+        `length` (default: the last position + 1) matters only to a dynamic scaling.
+        """
         # float64: at position 1,000,000 the angles of float32 (24 bits) are off by hundredths.
         if isinstance(positions, int):
             if positions < 0:
@@ -93,7 +95,7 @@ class Rotary:
         k: Float[Tensor, "B K L D"],
         positions: Positions | tuple[Table, Table],
     ) -> tuple[Float[Tensor, "B H L D"], Float[Tensor, "B K L D"]]:
-        """Turn q and k to their places: a length, places of shape (L,) or (B, L), or `tables`."""
+        """Rotate q and k by a length, positions of shape (L,) or (B, L), or `tables`."""
         if not q.shape[-1] == k.shape[-1] == self.head_dim:
             raise ShapeError(
                 f"q and k must be head_dim={self.head_dim} wide; got widths {q.shape[-1]} and "
@@ -110,7 +112,7 @@ class Rotary:
 def rotate(
     x: Float[Tensor, "B H L D"], cos: Table, sin: Table, *, layout: Layout = "half"
 ) -> Float[Tensor, "B H L D"]:
-    """Turn the first 2P coordinates of x by tables of (L, P) or (B, L, P), in float32 or better.
+    """Rotate the first 2P coordinates of x by tables of (L, P) or (B, L, P), at least in float32.
 
     >>> quarter_turn = torch.zeros(1, 1), torch.ones(1, 1)
     >>> rotate(torch.tensor([[[[3.0, 4.0, 5.0]]]]), *quarter_turn)
@@ -124,7 +126,7 @@ def rotate(
             "cos and sin must be (L, P) or (B, L, P), 2P at most D, for x of (B, H, L, D); got cos "
             f"{tuple(cos.shape)} and sin {tuple(sin.shape)} for x {tuple(x.shape)}."
         )
-    dtype = torch.promote_types(x.dtype, torch.float32)  # of the tables, hence of every product
+    dtype = torch.promote_types(x.dtype, torch.float32)  # of the tables, and so of every product
     cos, sin = cos.unsqueeze(-3).to(dtype), sin.unsqueeze(-3).to(dtype)  # (…, 1, L, P)
     n = 2 * cos.shape[-1]
     if layout == "half":
@@ -140,10 +142,10 @@ def rotate(
 def interleaved_to_half(
     head_dim: int, rotary_dim: int | None = None, *, device: Device = None
 ) -> Int[Tensor, " D"]:
-    """The order in which to take interleaved coordinates for the half layout to turn them alike.
+    """The permutation that converts interleaved coordinates to the half layout.
 
-    Both layouts are one rotation of renamed coordinates: when the rows of the query and the key
-    projection (one head's, in order) are both taken so, every score is what it was.
+    Both layouts are the same rotation up to the order of coordinates: permuting the rows of the
+    query and the key projection (of each head) alike leaves every score unchanged.
 
     >>> interleaved_to_half(8, 6)
     tensor([0, 2, 4, 1, 3, 5, 6, 7])
@@ -156,7 +158,7 @@ def interleaved_to_half(
 def half_to_interleaved(
     head_dim: int, rotary_dim: int | None = None, *, device: Device = None
 ) -> Int[Tensor, " D"]:
-    """The way back: the inverse permutation of `interleaved_to_half`.
+    """The inverse permutation of `interleaved_to_half`.
 
     >>> half_to_interleaved(8, 6)
     tensor([0, 3, 1, 4, 2, 5, 6, 7])

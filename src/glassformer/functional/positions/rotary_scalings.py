@@ -1,4 +1,4 @@
-"""How rotary positions reach further than they were trained: ways to slow the frequencies down."""
+"""RoPE scalings: lower frequencies extend the context beyond the trained length."""
 
 import math
 from dataclasses import KW_ONLY, dataclass
@@ -42,8 +42,8 @@ class NTKScaling:
 
         base' = base · stretch^(D / (D − 2)),  so  frequency' = frequency / stretch^(i / (P − 1))
 
-    The fastest pair stays as it is, the slowest is divided by `stretch`: that is `factor`, or where
-    `original_len` is given (the dynamic form) it grows with the length, from 1::
+    The fastest pair is unchanged, the slowest is divided by `stretch`: that is `factor`, or with
+    `original_len` (the dynamic form) it grows with the length, from 1::
 
         stretch = factor · max(length, original_len) / original_len − (factor − 1)
 
@@ -73,17 +73,17 @@ class NTKScaling:
 
 @dataclass(frozen=True, slots=True)
 class YaRNScaling:
-    """YaRN: fast pairs stay, slow pairs slow down (Peng et al. 2023, arXiv:2309.00071).
+    """YaRN: fast pairs stay unchanged, slow pairs slow down (Peng et al. 2023, arXiv:2309.00071).
 
     ::
 
         kept 1 ──────╲                     turns of a pair within original_len:
                       ╲                    beta_fast or more: keep the frequency
              0         ╲───────            beta_slow or fewer: divide it by factor
-               fast pairs → slow pairs     between: a line, from whole pair to whole pair (truncate)
+               fast pairs → slow pairs     between: linear; truncate rounds its ends to pairs
 
-    The paper sharpens the scores too, by a factor on cos and sin (§3.4): `attention_factor`, or
-    0.1 · ln(factor) + 1, or where `mscale` and `mscale_all_dim` are given the quotient
+    The paper also sharpens the scores by a factor on cos and sin (§3.4): `attention_factor`, or
+    0.1 · ln(factor) + 1, or with `mscale` and `mscale_all_dim` the quotient
     (0.1 · mscale · ln(factor) + 1) / (0.1 · mscale_all_dim · ln(factor) + 1).
 
     >>> from glassformer.functional.positions.rotary import Rotary
@@ -127,8 +127,8 @@ class YaRNScaling:
         high = n * math.log(self.original_len / (2 * math.pi * self.beta_slow), base)
         if self.truncate:
             low, high = math.floor(low), math.ceil(high)
-        # 2n − 1, though the last pair is n − 1: so it is in the authors' code, and so models were
-        # trained. A ramp of no width is a step.
+        # 2n − 1, although the last pair is n − 1: the authors' code does this, and models were
+        # trained with it. A ramp of width 0 is a step.
         low, high = max(low, 0), min(high, 2 * n - 1)
         pairs = torch.arange(n, dtype=frequencies.dtype, device=frequencies.device)
         slowed = ((pairs - low) / (high - low or 1)).clamp(0, 1)
@@ -137,7 +137,7 @@ class YaRNScaling:
 
 @dataclass(frozen=True, slots=True)
 class BandedScaling:
-    """Three bands of wavelengths: short ones stay, long ones slow down, a blend between them.
+    """Three bands of wavelengths: short ones unchanged, long ones scaled, a blend in between.
 
     Published in the code that accompanies Grattafiori et al. 2024 (arXiv:2407.21783)::
 
@@ -176,6 +176,6 @@ Scaling = LinearScaling | NTKScaling | YaRNScaling | BandedScaling
 
 def _check_reach(factor: Number, original_len: int | None = None) -> None:
     if factor < 1:
-        raise ConfigError(f"factor must be at least 1, so that reach grows; got factor={factor}.")
+        raise ConfigError(f"factor must be at least 1 to extend the context; got factor={factor}.")
     if original_len is not None and original_len < 1:
         raise ConfigError(f"original_len must be at least 1; got original_len={original_len}.")

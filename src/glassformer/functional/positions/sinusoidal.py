@@ -1,4 +1,4 @@
-"""Sinusoidal positions: every place is a point of its own, a row of waves from fast to slow."""
+"""Sinusoidal positional encoding: waves from fast to slow identify each position."""
 
 from typing import Literal
 
@@ -18,16 +18,16 @@ def sinusoidal(
     dtype: torch.dtype = torch.float32,
     device: torch.device | str | None = None,
 ) -> Float[Tensor, "... C"]:
-    """The position table that is added to embeddings (Vaswani et al. 2017, §3.5).
+    """The positional encoding that is added to embeddings (Vaswani et al. 2017, §3.5).
 
     ::
 
         table[p, 2i]     = sin(p / base^(2i / dim))
         table[p, 2i + 1] = cos(p / base^(2i / dim))
 
-    `layout` "half" puts all sines first and all cosines behind, as some trained models have it.
-    `positions` is a length, meaning 0 … length − 1, or a tensor of any shape and any real values:
-    between the integers and beyond any length the formula goes on.
+    `layout` "half" puts all sines before all cosines, as in some trained models. `positions` is a
+    length, meaning 0 … length − 1, or a tensor of any shape with any real values: the formula has
+    no largest length.
 
     >>> sinusoidal(3, 4)
     tensor([[ 0.0000,  1.0000,  0.0000,  1.0000],
@@ -38,11 +38,11 @@ def sinusoidal(
     """
     if dim < 2 or dim % 2:
         raise ConfigError(
-            f"dim must be even and at least 2, a sine and a cosine per frequency; got dim={dim}."
+            f"dim must be even and at least 2 (a sine and a cosine per frequency); got dim={dim}."
         )
     if base <= 1:
         raise ConfigError(
-            f"base must be greater than 1, so that waves get slower; got base={base}."
+            f"base must be greater than 1, so that frequencies decrease; got base={base}."
         )
     if layout not in ("interleaved", "half"):
         raise ConfigError(f"layout is 'interleaved' or 'half'; got {layout!r}.")

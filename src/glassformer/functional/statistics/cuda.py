@@ -1,7 +1,7 @@
-"""Statistics on CUDA by two Triton kernels: when they apply, and how they are started.
+"""Statistics on CUDA by two Triton kernels: when they apply, and how they are launched.
 
-They know the masks that are bands and rectangles, ALiBi, soft-capping and grouped heads, in
-float32, bfloat16 and float16; for everything else `refusal` says why the streaming pass runs.
+They support masks that are bands and rectangles, ALiBi, soft-capping and grouped heads, in float32,
+bfloat16 and float16; otherwise `refusal` says why the streaming pass runs instead.
 """
 
 import math
@@ -24,7 +24,7 @@ from glassformer.installation import install_command
 
 _FAR = 1 << 30  # farther than any key: no limit
 _LOG2E = 1 / math.log(2)
-_PROGRAMS_PER_CORE = 6  # of the GPU: with fewer some of its cores would stand idle
+_PROGRAMS_PER_CORE = 6  # of the GPU: with fewer, some of its cores would be idle
 
 
 def refusal(
@@ -35,28 +35,28 @@ def refusal(
     top: int | None = None,
     query_positions: Tensor | None = None,
 ) -> str | None:
-    """Why the kernels cannot do what is asked; None: they can."""
+    """Why the kernels cannot compute this call; None if they can."""
     B, _, L, S = scoring.extent
     if torch.compiler.is_compiling():
         return "the kernels are not traced into a compiled graph"
-    if (why := _no_triton(q.device)) is not None:
+    if (why := _triton_refusal(q.device)) is not None:
         return why
     if q.dtype == torch.float64:
         return "the kernels compute in float32"
     widest = 128 if q.dtype == torch.float32 else 256
     if q.shape[-1] > widest:
-        return f"the kernels take heads of {widest} at most in {q.dtype}; got {q.shape[-1]}"
+        return f"the kernels support heads of at most {widest} in {q.dtype}; got {q.shape[-1]}"
     if not (B and L and S):
         return "there is nothing to attend to"
     if top is not None:
-        return "the kernels do not look for the strongest keys"
+        return "the kernels do not find the strongest keys"
     if query_positions is not None:
-        return "the kernels know queries that stand at the last keys, side by side"
+        return "the kernels need consecutive queries that end at the last key"
     if scoring.mask is not None and not _is_known_mask(scoring.mask):
-        return "the kernels know Causal, Window, Padding and Prefix, joined by &, and no other mask"
+        return "the kernels support only Causal, Window, Padding and Prefix, combined by &"
     if scoring.bias is not None and not _is_known_bias(scoring.bias, scoring.extent):
-        return "the kernels know ALiBi, aligned bottom-right, and no other bias"
-    M, N = _pair(map_size)
+        return "the only bias that the kernels support is ALiBi, aligned bottom-right"
+    M, N = _as_pair(map_size)
     if min(M, N) < 1 or max(L, S) * (min(M, L) + 1) >= 1 << 31:
         return f"the kernels count in 31 bits; got {L} queries, {S} keys and map_size={map_size}"
     return None
@@ -80,10 +80,10 @@ def measure(
     del query_positions
     lse = row_lse(q, k, scoring) if lse is None else lse.to(torch.float32, copy=True).contiguous()
     B, H, L, S = scoring.extent
-    M, N = (min(n, most) for n, most in zip(_pair(map_size), (L, S), strict=True))
+    M, N = (min(n, most) for n, most in zip(_as_pair(map_size), (L, S), strict=True))
     shape = _statistics_shape(q, distance)
-    # A block of keys stays in one column of the map: the size that wastes least of its last one,
-    # where a tile costs as much as 32 further keys before its first.
+    # A block of keys lies in one column of the map. Choose the size that wastes the least of the
+    # last block; starting a tile costs as much as 32 keys.
     cell = _blocks(S, N)
     keys = min((16, 32, 64, shape.keys), key=lambda n: _blocks(cell, n) * (n + 32))
     programs = B * H * N * _blocks(cell, keys)
@@ -173,13 +173,13 @@ def row_lse(
 
 
 class _Shape(NamedTuple):
-    """How a kernel is cut: the fastest of those that were measured (docs/decisions/0009)."""
+    """The launch shape of a kernel: the fastest of those measured (docs/decisions/0009)."""
 
     rows: int
     keys: int
     warps: int
     stages: int
-    registers: int | None  # 168 let three programs of four warps share a core, 128 four
+    registers: int | None  # with 168, three programs of four warps share a core; with 128, four
 
     def options(self, device: torch.device) -> dict[str, Any]:
         if device.type != "cuda":
@@ -215,26 +215,26 @@ class Limits(NamedTuple):
 
     @classmethod
     def of(cls, mask: Mask | None, extent: Extent) -> "Limits":
-        """The limits of a mask that `refusal` lets pass."""
+        """The limits of a mask that `refusal` accepts."""
         L, S = extent[2:]
         whole = cls(-_FAR, _FAR, 0, S, 0, L)
         match mask:
             case And():
                 a, b = cls.of(mask.a, extent), cls.of(mask.b, extent)
-                return cls(*map(_tighter, a, b, (max, min) * 3))
+                return cls(*map(_tighten, a, b, (max, min) * 3))
             case Causal():
-                return whole._replace(high=_number(mask.offset, S - L))
+                return whole._replace(high=_as_number(mask.offset, S - L))
             case Window():
-                stand = _number(mask.offset, S - L)
-                low = -_FAR if mask.left is None else stand - _number(mask.left)
-                high = _FAR if mask.right is None else stand + _number(mask.right)
+                position = _as_number(mask.offset, S - L)
+                low = -_FAR if mask.left is None else position - _as_number(mask.left)
+                high = _FAR if mask.right is None else position + _as_number(mask.right)
                 return whole._replace(low=low, high=high)
             case Prefix():
-                return whole._replace(stop_key=_number(mask.length))
+                return whole._replace(stop_key=_as_number(mask.length))
             case Not(a=Prefix() as hidden):
-                return whole._replace(first_key=_number(hidden.length))
+                return whole._replace(first_key=_as_number(hidden.length))
             case Padding():
-                n, right = _number(mask.lengths), mask.side == "right"
+                n, right = _as_number(mask.lengths), mask.side == "right"
                 keys = {"stop_key": n} if right else {"first_key": S - n}
                 queries = {"stop_query": n} if right else {"first_query": L - n}
                 parts = {"keys": keys, "queries": queries, "both": keys | queries}
@@ -250,14 +250,14 @@ class Limits(NamedTuple):
         return rows.clamp(-_FAR, _FAR).to(torch.int32)
 
 
-def _tighter(a: Any, b: Any, which: Callable[[int, int], int]) -> int | Tensor:
+def _tighten(a: Any, b: Any, which: Callable[[int, int], int]) -> int | Tensor:
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
         return which(a, b)
     tensor, other = (a, b) if isinstance(a, Tensor) else (b, a)
     return tensor.clamp(min=other) if which is max else tensor.clamp(max=other)
 
 
-def _number(value: Any, default: int | None = None) -> Any:
+def _as_number(value: Any, default: int | None = None) -> Any:
     if value is None:
         return default
     return value.long() if isinstance(value, Tensor) else value
@@ -278,7 +278,7 @@ def _is_known_bias(bias: Bias, extent: Extent) -> bool:
 
 
 class _Operands(NamedTuple):
-    """What both kernels take, in their order."""
+    """The arguments of both kernels, in order."""
 
     q: Tensor
     k: Tensor
@@ -294,10 +294,10 @@ class _Operands(NamedTuple):
         scale, cap = scoring.scale * _LOG2E, 0.0
         if scoring.softcap is not None:
             scale, cap = scoring.scale / scoring.softcap, scoring.softcap * _LOG2E
-        if scale < 0:  # the largest product is to be the largest score
+        if scale < 0:  # the largest product must be the largest score
             q, scale = -q, -scale
         limits = Limits.of(scoring.mask, scoring.extent).tensor(scoring.extent.B, q.device)
-        slopes = limits  # not looked at
+        slopes = limits  # not used
         if isinstance(scoring.bias, ALiBi):
             slopes = scoring.bias.slopes.detach().float() * _LOG2E
         H, D = q.shape[1], q.shape[3]
@@ -312,7 +312,7 @@ class _Operands(NamedTuple):
                 "WIDTH": max(16, 1 << (D - 1).bit_length()),
                 "ALIBI": scoring.bias is not None,
                 "SOFTCAP": scoring.softcap is not None,
-                # A float32 product from three of tf32 is exact to about 2⁻²¹.
+                # A float32 product made of three tf32 products is exact to about 2⁻²¹.
                 "PRECISION": "tf32x3" if q.dtype == torch.float32 else "ieee",
             },
         )
@@ -324,7 +324,7 @@ def _cells_of_a_tile(L: int, M: int, rows: int) -> str:
     return "two" if rows <= L // M else "many"
 
 
-def _pair(map_size: int | tuple[int, int] | None) -> tuple[int, int]:
+def _as_pair(map_size: int | tuple[int, int] | None) -> tuple[int, int]:
     if map_size is None:
         return 1, 1
     return (map_size, map_size) if isinstance(map_size, int) else map_size
@@ -335,7 +335,7 @@ def _blocks(length: int, size: int) -> int:
 
 
 def _parts(programs: int, most: int, device: torch.device) -> int:
-    """Into how many parts each program's work is cut, so that all cores have some."""
+    """The number of parts of each program's work, so that all cores are busy."""
     return max(min(_PROGRAMS_PER_CORE * _n_cores(device) // programs, most), 1)
 
 
@@ -346,7 +346,7 @@ def _n_cores(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count
 
 
-# Both are kept: sending numbers to a GPU waits for all that it has to do.
+# Both are cached: copying numbers to a GPU waits for its queued work.
 @lru_cache(maxsize=256)
 def _constant(numbers: tuple[int, ...], device: torch.device) -> Int[Tensor, "1 n"]:
     return torch.tensor([numbers], dtype=torch.int32, device=device)
@@ -358,14 +358,14 @@ def _edges(length: int, n: int, device: torch.device) -> Int[Tensor, " n+1"]:
 
 
 @cache
-def _no_triton(device: torch.device) -> str | None:
+def _triton_refusal(device: torch.device) -> str | None:
     if device.type != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
         return f"the kernels run on CUDA, not on {device.type}"
     if find_spec("triton") is None:
         return f"triton is not installed: {install_command('gpu')}"
     if device.type == "cuda":
         if torch.version.hip is not None:
-            return "the kernels are untried on ROCm"
+            return "the kernels are untested on ROCm"
         if torch.cuda.get_device_capability(device) < (8, 0):
             return "the kernels need a GPU of compute capability 8.0 or more"
     return None

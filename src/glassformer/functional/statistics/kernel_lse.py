@@ -1,8 +1,8 @@
-"""The log-sum-exp that PyTorch's fused kernels find anyway, kept while somebody listens.
+"""The log-sum-exp that PyTorch's fused kernels compute anyway, captured on request.
 
-`F.scaled_dot_product_attention` calls a kernel and drops its `lse`. While `KernelLse` is entered,
-the same kernel is called by its own name and `lse` is kept: what comes out is the same to the bit.
-That, and what `lse` means, is looked at once for every kind of call; what is not so is left alone.
+`F.scaled_dot_product_attention` calls a kernel and drops its `lse`. While `KernelLse` is active,
+the same kernel is called directly and `lse` is kept; the output is bitwise the same. Both claims
+are verified once for every kind of call; if either fails, PyTorch's own call is used.
 """
 
 from collections.abc import Callable
@@ -20,14 +20,14 @@ from glassformer.functional.checks import check_scoring
 from glassformer.functional.masks import Causal
 from glassformer.functional.tiles import tile_scores
 
-LEAST = 1 << 20  # cells: below this, finding lse anew costs nothing that matters
-_NEAR = 1e-5  # relative where lse exceeds 1: PyTorch's CPU kernel for bfloat16 misses it
+LEAST = 1 << 20  # cells: below this, recomputing lse costs little
+_NEAR = 1e-5  # relative if lse exceeds 1; PyTorch's bfloat16 CPU kernel exceeds it
 
 _trusted: dict[tuple[Any, ...], bool] = {}
 
 
 class KernelLse(TorchFunctionMode):
-    """While this is entered, `lse` is that of the last fused attention, or None.
+    """While this is active, `lse` is that of the last fused attention, or None.
 
     >>> q, k, v = torch.randn(3, 1, 2, 1024, 8).unbind(0)
     >>> with KernelLse() as heard:
@@ -55,13 +55,13 @@ class KernelLse(TorchFunctionMode):
             if call is not None and _is_trusted(call):
                 out, self.lse = call.attend()
                 return out
-        except Exception:  # listening is never worth an answer: PyTorch gives it, or its own error
+        except Exception:  # capturing must never fail: PyTorch answers, or raises its own error
             self.lse = None
         return func(*args, **options)
 
 
 class _Call(NamedTuple):
-    """Attention without a dense mask and without dropout, and the kernel that PyTorch takes."""
+    """Attention without a dense mask and dropout, and the kernel that PyTorch chooses."""
 
     q: Tensor
     k: Tensor
@@ -83,7 +83,7 @@ class _Call(NamedTuple):
         scale: float | None = None,
         enable_gqa: bool = False,
     ) -> "_Call | None":
-        """None where nothing is to be heard, or not worth it."""
+        """The call, or None if its lse is not available or not worth capturing."""
         is_plain = attn_mask is None and not dropout_p and query.ndim == 4 and not query.is_meta
         if not is_plain or query.shape[2] * key.shape[2] < LEAST or query.shape[3] % 8:
             return None
@@ -95,7 +95,7 @@ class _Call(NamedTuple):
         return cls(query, key, value, is_causal, scale, enable_gqa, kernel)
 
     def attend(self) -> tuple[Tensor, Float[Tensor, "B H L"]]:
-        """What the kernel gives: the weighted sum, and the log-sum-exp of each row."""
+        """The results of the kernel: the weighted sum, and the log-sum-exp of each row."""
         op = getattr(torch.ops.aten, self.kernel)
         before = (None, True) if self.kernel in _TAKE_BIAS else ()
         operands = self.q, self.k, self.v, *before
@@ -114,14 +114,14 @@ _KERNELS = {
     (SDPBackend.EFFICIENT_ATTENTION.value, "cuda"): "_scaled_dot_product_efficient_attention",
     (SDPBackend.CUDNN_ATTENTION.value, "cuda"): "_scaled_dot_product_cudnn_attention",
 }
-_TAKE_BIAS = (  # before what the others take: a bias, and whether lse is wanted
+_TAKE_BIAS = (  # two more leading arguments: a bias, and whether to return lse
     "_scaled_dot_product_efficient_attention",
     "_scaled_dot_product_cudnn_attention",
 )
 
 
 def _is_trusted(call: _Call) -> bool:
-    """Whether the kernel called by its name does what PyTorch does, and its lse is what we mean."""
+    """Whether the kernel called directly gives PyTorch's result, and its lse is ours."""
     kind = call.kind
     if kind not in _trusted:
         with torch.no_grad():
@@ -132,14 +132,14 @@ def _is_trusted(call: _Call) -> bool:
 def _is_same(call: _Call) -> bool:
     try:
         out, lse = call.attend()
-    except (RuntimeError, TypeError):  # another version of PyTorch, or a case that it prepares
+    except (RuntimeError, TypeError):  # another PyTorch version, or inputs that it preprocesses
         return False
     q, k, v = (x.detach() for x in call[:3])
     options = {"is_causal": call.is_causal, "scale": call.scale, "enable_gqa": call.enable_gqa}
     expected = F.scaled_dot_product_attention(q, k, v, **options)
     if lse.shape != q.shape[:3] or not torch.equal(out, expected):
         return False
-    # PyTorch's causal flag lets the first query stand at the first key.
+    # PyTorch's causal flag aligns the first query with the first key.
     mask = Causal(offset=0) if call.is_causal else None
     scoring = check_scoring(q, k, mask=mask, bias=None, scale=call.scale, softcap=None)
     L, S = scoring.extent[2:]

@@ -1,17 +1,17 @@
 """The Triton kernels behind statistics on CUDA: one for `lse`, one for everything that follows.
 
     keys →   k0      k1
-              ┌───────┐  A program of the second kernel keeps one block of keys and goes down the
-   queries    │ ╲     │  queries that may see it, tile by tile. What a key receives adds up in
-      ↓       │   ╲   │  registers. What belongs to a query is summed over the keys of the block
-              │     ╲ │  and added to memory, and so are map cells: a block lies in one column of
+              ┌───────┐  A program of the second kernel holds one block of keys and visits the
+   queries    │ ╲     │  queries that may see it, tile by tile. What a key receives is summed in
+      ↓       │   ╲   │  registers. Values per query are summed over the keys of the block and
+              │     ╲ │  added to memory, and so are map cells: a block lies in one column of
               │       │  cells.
               │       │
-              └───────┘  Tiles that a mask or the diagonal crosses (╲) are visited with care, cell
-                         by cell, in a launch of their own; the others need no comparison at all.
+              └───────┘  Tiles that a mask or the diagonal crosses (╲) are checked cell by cell, in
+                         a separate launch; the others need no comparison at all.
 
-Scores are in units of log 2, so that exp2 alone makes a weight of them. cuda.py says
-when and how these run; it alone imports this file, when needed, because this imports triton.
+Scores are in units of log 2, so that exp2 turns them into weights. cuda.py says when and how these
+run; only it imports this file, and only when needed, because this file imports triton.
 """
 
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
@@ -24,9 +24,9 @@ import triton.language as tl
 
 _LN2 = tl.constexpr(0.6931471805599453)
 _NAN_BITS = tl.constexpr(0x7FC00000)
-_NOTHING = tl.constexpr(-1e30)  # the logarithm of no weight: exp2 of it is 0, and 0 times it too
+_NOTHING = tl.constexpr(-1e30)  # the logarithm of weight 0: its exp2 is 0, and 0 times it too
 
-# Numbers that differ from call to call: no kernel is compiled anew because one is 1 or even.
+# Numbers that differ from call to call: no recompilation because one is 1 or even.
 _FREE = ("limits_batch", "H", "group", "L", "S", "n_parts")
 
 
@@ -113,12 +113,12 @@ def lse_kernel(  # noqa: PLR0915  (a kernel is one function)
             k_tile = tl.load(source + columns[:, None] * k_row + d[None, :], mask=inside, other=0.0)
             products = tl.dot(q_tile, tl.trans(k_tile), input_precision=PRECISION)
             if careful or ALIBI or SOFTCAP:
-                scores = _capped(products, scale, cap, SOFTCAP)
+                scores = _cap_scores(products, scale, cap, SOFTCAP)
                 if ALIBI:
                     away = tl.abs(rows[:, None] + (S - L) - keys[None, :])
                     scores -= slope * away.to(tl.float32)
                 if careful:
-                    seen = _allowed(rows, keys, low, high, first_key, stop_key, first_row, stop_row)
+                    seen = _may_see(rows, keys, low, high, first_key, stop_key, first_row, stop_row)
                     scores = tl.where(seen, scores, float("-inf"))
                 higher = tl.maximum(most, tl.max(scores, 1))
             else:
@@ -180,8 +180,8 @@ def statistics_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
 
     Adds to (2, B, H, L) entropy and distance, (B, H, S) received and (B, H, M, N) mass, and raises
     (B, H, L) peak and (B, H, M, N) maximum, which are floats seen as integers.
-    CELLS says how many rows of the map a tile meets: "none" (no map), "one", "two" at most, "many".
-    DISTANCE: whether it is asked for; it takes a tenth of the time.
+    CELLS: how many rows of the map a tile overlaps: "none" (no map), "one", at most "two", "many".
+    DISTANCE: whether to compute it, which takes a tenth of the time.
     RAGGED: the last block of a column of the map is shorter.
     """
     program = tl.program_id(0)
@@ -216,10 +216,10 @@ def statistics_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
     head = head.to(tl.int64)
     cells = head * M * N + column
     height = L // M
-    shift = S - L  # query i stands at key i + shift
+    shift = S - L  # query i has the position of key i + shift
 
     # Tiles of queries: first … full … ahead … behind … after … stop. All cells are allowed in
-    # full … after; queries stand before all keys up to `ahead`, after them from `behind` on.
+    # full … after; queries precede all keys up to `ahead`, and follow them from `behind` on.
     whole = (k0 >= first_key) & (k1 <= stop_key)
     first_key, stop_key = tl.maximum(k0, first_key), tl.minimum(k1, stop_key)
     first = tl.maximum(tl.maximum(first_key - high, first_row), 0) // ROWS
@@ -247,7 +247,7 @@ def statistics_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
         begin += n * part // n_parts
         pooled = tl.zeros([ROWS, 4], tl.float32)
         highest = tl.zeros([ROWS], tl.int32)
-        a = ((begin * ROWS + 1) * M - 1) // L  # the row of the map in which the first tile begins
+        a = ((begin * ROWS + 1) * M - 1) // L  # the row of the map in which the first tile starts
         cell = cells + a * N
         edge = (a + 1) * L // M
         for tile in range(begin, end):
@@ -264,12 +264,12 @@ def statistics_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
             past = (rows + shift - k0).to(tl.float32)  # from the block's first key to the query
 
             products = tl.dot(q_tile, tl.trans(k_tile), input_precision=PRECISION)
-            scores = _capped(products, scale, cap, SOFTCAP)
+            scores = _cap_scores(products, scale, cap, SOFTCAP)
             if CAREFUL:
                 away = tl.abs(past[:, None] - local.to(tl.float32)[None, :])
                 if ALIBI:
                     scores -= slope * away
-                seen = _allowed(rows, keys, low, high, first_key, stop_key, first_row, stop_row)
+                seen = _may_see(rows, keys, low, high, first_key, stop_key, first_row, stop_row)
                 log_weights = tl.where(seen, scores - known[:, None], _NOTHING)
             else:
                 if ALIBI:
@@ -280,9 +280,9 @@ def statistics_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
                 log_weights = scores - known[:, None]
             weights = tl.exp2(log_weights)
 
-            # First what needs the logarithms, so that they leave their registers.
+            # First use the logarithms, to free their registers.
             surprise = tl.sum(weights * log_weights, 1) * -_LN2
-            gained += _folded(weights, ROWS, KEYS)
+            gained += _fold_rows(weights, ROWS, KEYS)
             if DISTANCE:
                 given, offset = _moments(weights, ROWS, KEYS)
                 if CAREFUL:
@@ -291,14 +291,14 @@ def statistics_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
                     far = tl.sum(side * (past[:, None] * given - offset), 1)
             elif CELLS != "none":
                 given = tl.sum(tl.sum(tl.reshape(weights, [ROWS, KEYS // 8, 4, 2]), 1), 2)
-            # Floats from 0 up are ordered as their bits are.
+            # Nonnegative floats have the same order as their bits.
             strongest = tl.max(weights.to(tl.int32, bitcast=True), 1)
             strongest = tl.where(tl.abs(surprise) < float("inf"), strongest, _NAN_BITS)
 
             places = per_row + head * L + rows
             if DISTANCE:
                 pairs = places[:, None] + n_heads.to(tl.int64) * L * tl.arange(0, 2)[None, :]
-                both = tl.join(surprise, far)  # one trip through shared memory instead of two
+                both = tl.join(surprise, far)  # one pass through shared memory instead of two
                 tl.atomic_add(pairs, both, mask=real[:, None], sem="relaxed")
             else:
                 tl.atomic_add(places, surprise, mask=real, sem="relaxed")
@@ -336,7 +336,7 @@ def statistics_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
 
 @no_type_check
 @triton.jit
-def _capped(products, scale, cap, SOFTCAP: tl.constexpr):
+def _cap_scores(products, scale, cap, SOFTCAP: tl.constexpr):
     # scale holds the 1/log 2; with a cap it holds 1/cap, and cap the 1/log 2.
     return cap * _tanh(products * scale) if SOFTCAP else products * scale
 
@@ -344,8 +344,8 @@ def _capped(products, scale, cap, SOFTCAP: tl.constexpr):
 @no_type_check
 @triton.jit
 def _tanh(x):
-    # Triton's own is in a library that its interpreter lacks. Near 0 the quotient would cancel:
-    # there the odd Taylor series, whose next term is below 1e-9 of the first.
+    # Triton's tanh is in a library that its interpreter lacks. Near 0 the quotient would cancel, so
+    # the odd Taylor series is used there; its next term is below 1e-9 of the first.
     y = x * x
     near = x * (1 + y * (-1 / 3 + y * (2 / 15 + y * (-17 / 315 + y * (62 / 2835)))))
     far = 1 - 2 / (tl.exp2(tl.minimum(tl.abs(x), 30.0) * (2 / _LN2)) + 1)
@@ -354,8 +354,8 @@ def _tanh(x):
 
 @no_type_check
 @triton.jit
-def _allowed(rows, keys, low, high, first_key, stop_key, first_row, stop_row):
-    # All limits become one first and one last key for each row: two comparisons for a cell.
+def _may_see(rows, keys, low, high, first_key, stop_key, first_row, stop_row):
+    # Reduce all limits to a first and a last key per row: two comparisons per cell.
     first = tl.maximum(rows + low, first_key)
     last = tl.minimum(rows + high, stop_key - 1)
     last = tl.where((rows >= first_row) & (rows < stop_row), last, -1)
@@ -364,8 +364,8 @@ def _allowed(rows, keys, low, high, first_key, stop_key, first_row, stop_row):
 
 @no_type_check
 @triton.jit
-def _folded(weights, ROWS: tl.constexpr, KEYS: tl.constexpr):
-    """Sums over the rows that one thread holds: four warps, each with eight rows and eight more."""
+def _fold_rows(weights, ROWS: tl.constexpr, KEYS: tl.constexpr):
+    """Sum over the rows that one thread holds: four warps, each with two groups of eight rows."""
     apart = tl.permute(tl.reshape(weights, [ROWS // 64, 4, 2, 8, KEYS]), (0, 2, 1, 3, 4))
     return tl.sum(tl.reshape(apart, [ROWS // 32, 4, 8, KEYS]), 0)
 
@@ -376,7 +376,7 @@ def _moments(weights, ROWS: tl.constexpr, KEYS: tl.constexpr):
     """Σ weight and Σ weight · (key − first key) of each row, (ROWS, 4): over a quarter of the keys.
 
     Keys are numbered 8 · octave + 2 · quarter + side, as the matrix units lay them out: each thread
-    holds all octaves and sides of one quarter, so that its factors are constants without registers.
+    holds all octaves and sides of one quarter, so that its factors are compile-time constants.
     """
     apart = tl.reshape(weights, [ROWS, KEYS // 8, 4, 2])
     octaves = (tl.arange(0, KEYS // 8) * 8).to(tl.float32)
@@ -391,7 +391,7 @@ def _moments(weights, ROWS: tl.constexpr, KEYS: tl.constexpr):
 @no_type_check
 @triton.jit
 def _add_to_cell(mass, maximum, given, strongest, ROWS: tl.constexpr):
-    # Sixteen rows belong to one warp, which needs no other to sum them up.
+    # Sixteen rows belong to one warp, which can sum them alone.
     same = tl.zeros([ROWS // 16], tl.int32)
     tl.atomic_add(mass + same, tl.sum(tl.reshape(given, [ROWS // 16, 64]), 1), sem="relaxed")
     most = tl.max(tl.reshape(strongest, [ROWS // 16, 16]), 1)

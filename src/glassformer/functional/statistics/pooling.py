@@ -1,7 +1,7 @@
-"""A matrix of weights pooled into a small map, tile by tile.
+"""The weight matrix pooled into a small map, tile by tile.
 
 The map has M × N cells; cell (a, b) covers the queries from ⌊a·L/M⌋ up to ⌊(a+1)·L/M⌋ and the keys
-likewise, so that sizes need not divide lengths and no weight is counted twice.
+likewise, so that sizes need not divide lengths and every weight counts once.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from glassformer.functional.cells import Extent, Tile
 
 @dataclass(frozen=True)
 class Map:
-    """The attention matrix seen from afar."""
+    """The attention matrix, pooled into M × N cells."""
 
     mass: Float[Tensor, "*where M N"]  # Σ of the weights in each cell
     maximum: Float[Tensor, "*where M N"]  # the largest weight in each cell
@@ -25,12 +25,12 @@ class Map:
 
     @property
     def share(self) -> Float[Tensor, "*where M N"]:
-        """Which part of a query's attention goes to each cell, on average: rows sum to 1."""
+        """The mean share of a query's attention that falls on each cell: rows sum to 1."""
         return self.mass / self.row_edges.diff().clamp(min=1)[:, None]
 
 
 class MapSums:
-    """A map that grows tile by tile; never larger than asked for, nor than the matrix."""
+    """A map accumulated tile by tile; at most as large as requested, and as the matrix."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class MapSums:
         self.column = torch.arange(len(widths)).repeat_interleave(widths).to(device)
 
     def add(self, weights: Float[Tensor, "B H R C"], tile: Tile) -> None:
-        """Take in one tile. Rows first: what is left for the columns to sort is then small."""
+        """Add one tile. Rows are reduced first, which leaves little to scatter into columns."""
         assert isinstance(tile.rows, slice)
         start, stop = tile.rows.start, tile.rows.stop
         column = self.column[tile.cols]

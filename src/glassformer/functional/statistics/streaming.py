@@ -1,7 +1,7 @@
 """Statistics in pure PyTorch, tile by tile: any mask, any bias, any device.
 
-For every chunk of queries the scores are formed once where a full-width tile fits the memory
-budget; beyond that twice, first for `lse`, then for the weights exp(score − lse).
+For every chunk of queries, scores are computed once if a full-width tile fits the memory budget,
+otherwise twice: first for `lse`, then for the weights exp(score − lse).
 """
 
 from collections.abc import Callable
@@ -60,7 +60,7 @@ def measure(
             scores = tile_scores(q, k, scoring, tile) if kept is None else kept
             log_weights = scores.sub_(finite)
             weights = log_weights.exp()
-            # A weight of 0 has logarithm −∞; 0 · −∞ has no value, 0 · −1000 is 0.
+            # A weight of 0 has logarithm −∞, and 0 · −∞ is NaN; 0 · −1000 is 0.
             surprise = log_weights.clamp_(min=-1000.0).mul_(weights)
             per_row["entropy"][:, :, rows] -= surprise.sum(-1)
             if distance:

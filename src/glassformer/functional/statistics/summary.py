@@ -1,7 +1,7 @@
-"""What attention does, without its matrix: exact statistics of q and k, in linear memory.
+"""Exact statistics of attention from q and k, in linear memory.
 
-On CUDA a Triton kernel finds them where it can (cuda.py), in about the time of
-attention itself; elsewhere PyTorch does, tile by tile (streaming.py).
+On CUDA, Triton kernels compute them where possible (cuda.py), in about the time of attention
+itself; otherwise PyTorch does, tile by tile (streaming.py).
 """
 
 from collections.abc import Callable
@@ -25,13 +25,13 @@ from glassformer.functional.tiles import tile_scores
 
 @dataclass(frozen=True)
 class AttentionStatistics:
-    """What one attention site does, query by query and key by key; zeros in an empty row."""
+    """Statistics of one attention site per query and per key; zeros in an empty row."""
 
     lse: Float[Tensor, "B H L"]  # log Σ exp(score); −∞ where nothing is allowed
-    entropy: Float[Tensor, "B H L"]  # −Σ weight · log weight, in nats: 0 sharp, log S even
+    entropy: Float[Tensor, "B H L"]  # −Σ weight · log weight, in nats: 0 is sharp, log S uniform
     peak: Float[Tensor, "B H L"]  # the largest weight
-    distance: Float[Tensor, "B H L"] | None  # Σ weight · |where the query stands − key|
-    received: Float[Tensor, "B H S"]  # Σ over queries: the mass each key gets
+    distance: Float[Tensor, "B H L"] | None  # Σ weight · |query position − key|
+    received: Float[Tensor, "B H S"]  # Σ over queries: the attention each key receives
     top: Top | None
     map: Map | None
 
@@ -51,12 +51,12 @@ def attention_statistics(
     lse: Float[Tensor, "B H L"] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> AttentionStatistics:
-    """Statistics of softmax(q kᵀ · scale + bias), exact, and never more than tiles of it in memory.
+    """Exact statistics of softmax(q kᵀ · scale + bias), with only tiles of it in memory.
 
     `map_size` adds a pooled map with that many rows and columns, `top` the strongest keys of each
-    query; `distance=False` is faster on a GPU. `query_positions` gives the key position of each
-    query, where the queries are not the last ones. A known `lse` saves a pass. `progress` is called
-    with the fraction done, up to 1.
+    query; `distance=False` is faster on a GPU. `query_positions` is the key position of each query
+    (default: the last ones). A known `lse` saves a pass. `progress` is called with the fraction
+    done, up to 1.
 
     >>> q = k = torch.zeros(1, 1, 4, 8)
     >>> attention_statistics(q, k).received.squeeze()
@@ -89,7 +89,7 @@ def attention_lse(
     scale: float | None = None,
     softcap: float | None = None,
 ) -> Float[Tensor, "B H L"]:
-    """The log-sum-exp of every row of scores: all that is needed to get exact weights anywhere.
+    """The log-sum-exp of every row of scores, which gives exact weights at any cell.
 
     >>> q, k = torch.zeros(1, 1, 2, 4), torch.zeros(1, 1, 3, 4)
     >>> attention_lse(q, k)  # three scores of 0: log 3
@@ -113,7 +113,7 @@ def attention_tile(
     scale: float | None = None,
     softcap: float | None = None,
 ) -> Float[Tensor, "B H R C"]:
-    """The exact weights of a rectangle of the matrix: exp(score − lse) for these cells alone.
+    """The exact weights of a rectangle of the matrix: exp(score − lse) for these cells only.
 
     >>> q = k = torch.eye(2).view(1, 1, 2, 2)
     >>> attention_tile(q, k, attention_lse(q, k, scale=1.0), [1], slice(0, 2), scale=1.0).squeeze()
@@ -133,5 +133,5 @@ def _check_lse(lse: Tensor, scoring: Scoring) -> None:
     if tuple(lse.shape) != scoring.extent[:3]:
         raise ShapeError(
             f"lse must be (B, H, L) = {scoring.extent[:3]}; got {tuple(lse.shape)}. "
-            "It comes from attention_lse(q, k, ...) or attention_statistics(q, k, ...).lse."
+            "Compute it with attention_lse(q, k, ...) or attention_statistics(q, k, ...).lse."
         )

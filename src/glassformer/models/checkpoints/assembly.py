@@ -21,7 +21,7 @@ Saved = Model | RecurrentLanguage | RecurrentTranslator
 
 
 Shapes = dict[str, tuple[int, ...]]
-_AT_ONCE = 1 << 24  # numbers that are looked at together: their flags take as many bytes
+_AT_ONCE = 1 << 24  # numbers checked at once: their flags take as many bytes
 
 
 def describe_shapes(config: Config | RecurrentConfig, n_tensors: int, where: str) -> Shapes:
@@ -38,7 +38,9 @@ def describe_shapes(config: Config | RecurrentConfig, n_tensors: int, where: str
             f"{n_tensors}. The config belongs to other weights."
         )
     try:
-        return {name: tuple(place.shape) for name, place in empty(config).state_dict().items()}
+        return {
+            name: tuple(place.shape) for name, place in build_on_meta(config).state_dict().items()
+        }
     except (RuntimeError, OverflowError):
         raise CheckpointError(
             f"The config in {where} describes tensors that no memory could hold."
@@ -71,7 +73,7 @@ def assemble_model(
         state[name] = tensor.to(device=device, dtype=dtype).contiguous()
     if isinstance(config, Config) and config.positions.kind == "rotary":
         _check_rotation(config)
-    model = empty(config)
+    model = build_on_meta(config)
     model.load_state_dict(state, assign=True)
     return model.eval()
 
@@ -94,12 +96,12 @@ def check_finite(name: str, tensor: Tensor) -> None:
 def check_tokens(special: SpecialTokens, vocab_size: int, where: str) -> SpecialTokens:
     """The special tokens that the model has; some foreign configs say −1 for none."""
 
-    def known(token: int | None) -> bool:
+    def is_known(token: int | None) -> bool:
         return token is not None and 0 <= token < vocab_size
 
-    roles = {n: v if known(v) else None for n, v in asdict(special).items() if n in ONE}
+    roles = {n: v if is_known(v) else None for n, v in asdict(special).items() if n in ONE}
     several = {n: getattr(special, n) for n in SEVERAL}
-    lost = [token for tokens in several.values() for token in tokens if not known(token)]
+    lost = [token for tokens in several.values() for token in tokens if not is_known(token)]
     if lost:
         raise CheckpointError(
             f"Special tokens must be below vocab_size={vocab_size}; {where} names {lost[0]}."
@@ -107,8 +109,8 @@ def check_tokens(special: SpecialTokens, vocab_size: int, where: str) -> Special
     return SpecialTokens(**roles, **several)
 
 
-def empty(config: Config | RecurrentConfig) -> Any:
-    """A model without memory: its names and shapes alone."""
+def build_on_meta(config: Config | RecurrentConfig) -> Any:
+    """Build a model on the meta device: names and shapes, without memory."""
     return build(config, device="meta")
 
 
@@ -128,7 +130,7 @@ def _check_rotation(config: Config) -> None:
 def check_names(
     missing: Iterable[str], unexpected: Iterable[str], where: str, *, hint: str = ""
 ) -> None:
-    """Every tensor must be there, and none that nobody asked for."""
+    """Check that all expected tensors are there, and no others."""
     for names, problem in ((sorted(missing), "lacks"), (sorted(unexpected), "has, unexpectedly,")):
         if names:
             shown = ", ".join(names[:3])

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from glassformer.models.checkpoints.assembly import empty
+from glassformer.models.checkpoints.assembly import build_on_meta
 from glassformer.models.checkpoints.names import Table
 from glassformer.models.config import Config, Dropout
 
@@ -14,7 +14,7 @@ _MOST_NAMED = 3
 def describe_loss(config: Config, back: Config, table: Table) -> str | None:
     """How a config differs from what is read `back` from a layout; None where nothing is lost."""
     lost = list(_differences(_comparable(config), _comparable(back)))
-    unknown = [name for name in empty(config).state_dict() if table.origin(name) is None]
+    unknown = [name for name in build_on_meta(config).state_dict() if table.origin(name) is None]
     if unknown:
         lost.append(f"it has no {unknown[0]}")
     more = f"; and {len(lost) - _MOST_NAMED} more" if len(lost) > _MOST_NAMED else ""
@@ -23,7 +23,7 @@ def describe_loss(config: Config, back: Config, table: Table) -> str | None:
 
 def part_names(config: Config, table: Table) -> set[str]:
     """The foreign names of a config's tensors."""
-    origins = map(table.origin, empty(config).state_dict())
+    origins = map(table.origin, build_on_meta(config).state_dict())
     return {part for origin in origins if origin is not None for part in origin.parts}
 
 

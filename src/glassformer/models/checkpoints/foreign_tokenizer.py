@@ -32,7 +32,7 @@ def read_foreign_tokenizer(
     return tokenizer, special
 
 
-def written_tokenizer(tokenizer: Tokenizer, special: SpecialTokens) -> dict[str, bytes]:
+def foreign_tokenizer_files(tokenizer: Tokenizer, special: SpecialTokens) -> dict[str, bytes]:
     """The files that transformers needs to build the same tokenizer."""
     roles = {
         "bos_token": special.begin,

@@ -63,7 +63,7 @@ class GGUFFile:
         """The model with its tokenizer, in float32 unless told otherwise."""
         table = Table(NAMES)
         shapes = describe_shapes(self.config, len(self.tensors), str(self.path))
-        origins = {name: _found(table.origin(name)) for name in shapes}
+        origins = {name: _require_origin(table.origin(name)) for name in shapes}
         available = set(self.tensors)
         used = {part for origin in origins.values() for part in origin.names}
         check_names(
@@ -160,6 +160,6 @@ def check_package(path: Path) -> None:
         ) from None
 
 
-def _found(origin: Origin | None) -> Origin:
+def _require_origin(origin: Origin | None) -> Origin:
     assert origin is not None  # the config was read from a header of this family
     return origin

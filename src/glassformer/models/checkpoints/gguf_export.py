@@ -26,7 +26,7 @@ from glassformer.models.checkpoints.gguf_config import (
 )
 from glassformer.models.checkpoints.names import Table, part_sizes
 from glassformer.models.config import Config
-from glassformer.storage import whole_file
+from glassformer.storage import atomic_file
 from glassformer.text.ggml_export import header_of_tokenizer
 
 _KINDS = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
@@ -50,7 +50,7 @@ def save_gguf(model: Saved, path: Path) -> None:
     tensors = {} if divisors is None else {DIVISORS: divisors}
     for name, tensor in model.state_dict().items():
         tensors |= _foreign_parts(name, tensor, config, fields["general.architecture"])
-    with whole_file(path, mark=b"GGUF") as unfinished:
+    with atomic_file(path, mark=b"GGUF") as unfinished:
         _write(unfinished, fields, tensors)
 
 

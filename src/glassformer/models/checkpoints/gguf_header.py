@@ -2,8 +2,8 @@
 
     magic version n_tensors n_fields │ fields │ tensor infos │ padding │ data
 
-Tensors lie one behind the other in the order of their infos, each padded to the alignment, and the
-last one ends the file: as in ggml's own reader, bytes that nobody asked for are an error.
+Tensors follow one another in the order of their infos, each padded to the alignment, and the
+last one ends the file: as in ggml's own reader, extra bytes are an error.
 """
 
 import mmap

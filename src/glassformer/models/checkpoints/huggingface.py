@@ -22,15 +22,15 @@ from glassformer.models.checkpoints.assembly import (
 )
 from glassformer.models.checkpoints.fidelity import describe_loss, part_names
 from glassformer.models.checkpoints.foreign_tokenizer import (
+    foreign_tokenizer_files,
     read_foreign_tokenizer,
-    written_tokenizer,
 )
 from glassformer.models.checkpoints.names import Origin, is_same, part_sizes
 from glassformer.models.checkpoints.pooling import read_pooling
 from glassformer.models.checkpoints.tensors import WEIGHTS, TensorFiles
 from glassformer.models.config import Config
 from glassformer.settings import quote
-from glassformer.storage import whole_folder
+from glassformer.storage import atomic_folder
 from glassformer.text import SpecialTokens
 
 
@@ -39,7 +39,7 @@ class ForeignFolder:
 
     def __init__(self, folder: Path, values: dict[str, Any]) -> None:
         self.folder, self.values = folder, values
-        self.architecture = _known(values, folder)
+        self.architecture = _find_architecture(values, folder)
         self.files = TensorFiles.of_folder(folder)
         stored = self.files.names
         self.stored = {self.architecture.with_prefix(name, stored): name for name in stored}
@@ -115,7 +115,7 @@ class ForeignFolder:
 
     def _origins(self, names: Iterable[str]) -> dict[str, Origin]:
         table = self.architecture.table(self.config)
-        origins = {name: _found(table.origin(name)) for name in names}
+        origins = {name: _require_origin(table.origin(name)) for name in names}
         head = table.origin("head.weight")
         if self.config.output.tied and head is not None:
             embedding = origins["embedding.weight"]
@@ -134,32 +134,32 @@ def save_foreign(model: Saved, folder: Path, layout: str, *, overwrite: bool) ->
         raise CheckpointError(
             "transformers has no LSTMs of this kind; save with layout='glassformer'."
         )
-    architecture, values = fitting(model.config, layout)
+    architecture, values = choose_architecture(model.config, layout)
     table = architecture.table(model.config)
     written = {
         theirs: piece
         for name, tensor in model.state_dict().items()
-        for theirs, piece in _found(table.origin(name)).write(
+        for theirs, piece in _require_origin(table.origin(name)).write(
             tensor, part_sizes(name, len(tensor), model.config)
         )
     }
     values["dtype"] = str(next(iter(written.values())).dtype).removeprefix("torch.")
-    values |= written_ids(model.special)
-    with whole_folder(folder, overwrite=overwrite) as new:
+    values |= special_token_ids(model.special)
+    with atomic_folder(folder, overwrite=overwrite) as new:
         save_file(written, new / WEIGHTS, metadata={"format": "pt"})
         (new / "config.json").write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
         if model.tokenizer is not None:
-            for name, content in written_tokenizer(model.tokenizer, model.special).items():
+            for name, content in foreign_tokenizer_files(model.tokenizer, model.special).items():
                 (new / name).write_bytes(content)
 
 
-def fitting(config: Config, layout: str) -> tuple[Architecture, dict[str, Any]]:
+def choose_architecture(config: Config, layout: str) -> tuple[Architecture, dict[str, Any]]:
     """The architecture of a layout and its config.json, which must say all that ours says."""
     tried = list(ARCHITECTURES) if layout == "huggingface" else [layout]
     problems: dict[str, str] = {}
     for name in tried:
         architecture = ARCHITECTURES[name]
-        values, problem = _expressed(architecture, config)
+        values, problem = _express_config(architecture, config)
         if problem is None:
             return architecture, values
         problems[name] = problem
@@ -171,7 +171,9 @@ def fitting(config: Config, layout: str) -> tuple[Architecture, dict[str, Any]]:
     raise CheckpointError(f"A {layout} model cannot be like this one: {problems[layout]}.")
 
 
-def _expressed(architecture: Architecture, config: Config) -> tuple[dict[str, Any], str | None]:
+def _express_config(
+    architecture: Architecture, config: Config
+) -> tuple[dict[str, Any], str | None]:
     values = {"model_type": architecture.model_type, **architecture.write(config)}
     try:
         table = architecture.table(config)
@@ -181,12 +183,12 @@ def _expressed(architecture: Architecture, config: Config) -> tuple[dict[str, An
     return values, describe_loss(config, back, table)
 
 
-def _found(origin: Origin | None) -> Origin:
+def _require_origin(origin: Origin | None) -> Origin:
     assert origin is not None  # a config that an architecture reads has no other tensors
     return origin
 
 
-def _known(values: dict[str, Any], folder: Path) -> Architecture:
+def _find_architecture(values: dict[str, Any], folder: Path) -> Architecture:
     kind = values.get("model_type")
     if not isinstance(kind, str) or kind not in ARCHITECTURES:
         raise CheckpointError(
@@ -196,7 +198,7 @@ def _known(values: dict[str, Any], folder: Path) -> Architecture:
     return ARCHITECTURES[kind]
 
 
-def written_ids(special: SpecialTokens) -> dict[str, Any]:
+def special_token_ids(special: SpecialTokens) -> dict[str, Any]:
     """The special tokens, as transformers' configs name them."""
     ends = list(special.end)
     named = {

@@ -14,7 +14,7 @@ from glassformer.models.checkpoints.assembly import Saved
 from glassformer.models.checkpoints.run_weights import is_run, select_weights
 from glassformer.models.config import Config
 from glassformer.models.presets import PRESETS
-from glassformer.models.pretrained import shipped
+from glassformer.models.pretrained import list_pretrained
 from glassformer.parsing import read_json
 from glassformer.paths import user_path
 from glassformer.storage import check_free
@@ -31,13 +31,13 @@ def load(
 
     ::
 
-        load("reader")              one that comes with glassformer
+        load("reader")              a pretrained model of glassformer
         load("folder")              one that glassformer or transformers saved
         load("run")                 a training run: its finished, best or latest weights
         load("model.gguf")          a GGUF file of the Llama family
         load("hf://ORG/NAME")       a repository of the Hugging Face hub; @REVISION, /FILE.gguf
 
-    `dtype` is the saved one unless given, float32 for GGUF and for what comes with glassformer.
+    `dtype` defaults to the saved one, and to float32 for GGUF and our pretrained models.
     A folder of that name is `./reader`. Weights with NaN or infinity are refused unless
     `allow_non_finite`.
 
@@ -45,12 +45,12 @@ def load(
     >>> type(model).__name__, model.name, model.config.dim
     ('Encoder', 'reader', 256)
     """
-    path = _path(source)
-    if dtype is None and str(source) in shipped():
+    path = _find_source(source)
+    if dtype is None and str(source) in list_pretrained():
         dtype = torch.float32
     model = _load(path, dtype=dtype, device=device, allow_non_finite=allow_non_finite)
-    is_address = str(source) in shipped() or str(source).startswith("hf://")
-    model.name = str(source).removeprefix("hf://") if is_address else _name(path)
+    is_address = str(source) in list_pretrained() or str(source).startswith("hf://")
+    model.name = str(source).removeprefix("hf://") if is_address else _name_model(path)
     return model
 
 
@@ -59,7 +59,7 @@ def _load(path: Path, **options: Any) -> Saved:
         from glassformer.models.checkpoints.gguf import GGUFFile
 
         return GGUFFile(path).load(**options)
-    values = _described(path)
+    values = _read_description(path)
     if "glassformer" in values:
         from glassformer.models.checkpoints.own import load_own
 
@@ -71,12 +71,12 @@ def _load(path: Path, **options: Any) -> Saved:
 
 def load_config(source: str | Path) -> Config:
     """The config of saved weights, without loading them."""
-    path = _path(source)
+    path = _find_source(source)
     if path.is_file():
         from glassformer.models.checkpoints.gguf import GGUFFile
 
         return GGUFFile(path).config
-    values = _described(path)
+    values = _read_description(path)
     if "glassformer" in values:
         from glassformer.models.checkpoints.own import read_own_config
 
@@ -136,19 +136,19 @@ def check_target(folder: str | Path, *, layout: str, overwrite: bool) -> Path:
     return path
 
 
-def _path(source: str | Path) -> Path:
+def _find_source(source: str | Path) -> Path:
     if str(source).startswith("hf://"):
         from glassformer.models.checkpoints.hub import fetch
 
         return fetch(str(source))
-    if str(source) in shipped():
-        return shipped()[str(source)]
+    if str(source) in list_pretrained():
+        return list_pretrained()[str(source)]
     path = user_path(source)
     if not path.exists():
         preset = f" {source!r} is a preset, which has no weights: build it." * (source in PRESETS)
         raise CheckpointError(
-            f"A model must be {' or '.join(shipped())}, a folder, a GGUF file or hf://ORG/NAME; "
-            f"{str(source)!r} is not there.{preset}"
+            f"A model must be {' or '.join(list_pretrained())}, a folder, a GGUF file or "
+            f"hf://ORG/NAME; {str(source)!r} is not there.{preset}"
         )
     if path.is_file() and path.suffix != ".gguf":
         raise CheckpointError(
@@ -158,12 +158,12 @@ def _path(source: str | Path) -> Path:
     return select_weights(path) if is_run(path) else path
 
 
-def _name(path: Path) -> str:
+def _name_model(path: Path) -> str:
     path = path.resolve()
     return f"{path.parent.name}/{path.name}" if is_run(path.parent) else path.name
 
 
-def _described(folder: Path) -> dict[str, Any]:
+def _read_description(folder: Path) -> dict[str, Any]:
     if not (folder / "config.json").is_file():
         files = sorted(p.name for p in folder.glob("*.gguf"))
         raise CheckpointError(

@@ -2,7 +2,7 @@
 
     decoder.blocks.{i}.attention.qkv.{x}    model.layers.{i}.self_attn.[q|k|v]_proj.{x}
 
-{i} is the number of a layer and {x} stands for weight or bias. The right column reads like PyTorch,
+{i} is the number of a layer and {x} is weight or bias. The right column reads like PyTorch,
 and is followed in both directions:
 
     a             the tensor a
@@ -32,7 +32,7 @@ _PARTS = re.compile(r"\[([^\]|]+(?:\|[^\]|]+)+)\]")
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where one of our tensors comes from: the right column, with its layer filled in."""
+    """The source of one of our tensors: the right column, with its layer filled in."""
 
     parts: tuple[str, ...]  # one below the other
     copies: tuple[str, ...]  # other names of the same tensor
@@ -51,7 +51,7 @@ class Origin:
     def read(self, get: Get, available: set[str], sizes: Sequence[int]) -> Tensor:
         """Our tensor, made of foreign ones; `sizes` are the rows that each part must have."""
         if len(self.parts) > 1:
-            pieces = [self._formed(get(name)) for name in self.parts]
+            pieces = [self._apply_form(get(name)) for name in self.parts]
             for name, piece, rows in zip(self.parts, pieces, sizes, strict=True):
                 if piece.shape != (rows, *pieces[0].shape[1:]):
                     raise CheckpointError(
@@ -67,15 +67,15 @@ class Origin:
                     f"{present[0]} and {name} must be one and the same tensor by the config; they "
                     "differ. The config belongs to other weights, or a file is damaged."
                 )
-        return self._formed(first)
+        return self._apply_form(first)
 
     def write(self, tensor: Tensor, sizes: Sequence[int]) -> Iterator[tuple[str, Tensor]]:
         """The foreign tensors that ours is made of."""
         pieces = tensor.split(list(sizes)) if len(self.parts) > 1 else [tensor]
         for name, piece in zip(self.parts, pieces, strict=True):
-            yield name, self._unformed(piece).contiguous()
+            yield name, self._undo_form(piece).contiguous()
 
-    def _formed(self, tensor: Tensor) -> Tensor:
+    def _apply_form(self, tensor: Tensor) -> Tensor:
         if not self.form:
             return tensor
         if self.form in (".T", "[0]") and tensor.ndim != 2:
@@ -92,7 +92,7 @@ class Origin:
             )
         return tensor[0] if self.form == "[0]" else tensor[n:]
 
-    def _unformed(self, tensor: Tensor) -> Tensor:
+    def _undo_form(self, tensor: Tensor) -> Tensor:
         if self.form == ".T":
             return tensor.T
         if self.form == "[0]":

@@ -27,7 +27,7 @@ from glassformer.models.checkpoints.tensors import WEIGHTS, TensorFiles
 from glassformer.models.config import Config
 from glassformer.paths import is_file_name
 from glassformer.settings import quote
-from glassformer.storage import sha256, whole_folder
+from glassformer.storage import atomic_folder, sha256
 from glassformer.text import SpecialTokens, read_tokenizer
 
 VERSION = 1
@@ -36,7 +36,7 @@ VERSION = 1
 def save_own(model: Saved, folder: Path, *, overwrite: bool) -> None:
     """The model with its config and tokenizer, written whole or not at all."""
     tokenizer = model.tokenizer
-    with whole_folder(folder, overwrite=overwrite) as new:
+    with atomic_folder(folder, overwrite=overwrite) as new:
         save_file(
             {name: tensor.contiguous() for name, tensor in model.state_dict().items()},
             new / WEIGHTS,

@@ -31,7 +31,7 @@ class TensorFiles:
     def __init__(self, paths: Iterable[Path]) -> None:
         self._where: dict[str, tuple[Path, Any]] = {}
         for path in paths:
-            opened = _opened(path)
+            opened = _open_file(path)
             for name in opened.keys():  # noqa: SIM118
                 if name in self._where:
                     raise CheckpointError(
@@ -46,7 +46,7 @@ class TensorFiles:
         if (folder / WEIGHTS).is_file():
             return cls([folder / WEIGHTS])
         if (folder / INDEX).is_file():
-            return cls._sharded(folder)
+            return cls._from_shards(folder)
         pickled = sorted(p.name for kind in PICKLES for p in folder.glob(kind))
         if pickled:
             raise CheckpointError(
@@ -61,7 +61,7 @@ class TensorFiles:
         )
 
     @classmethod
-    def _sharded(cls, folder: Path) -> "TensorFiles":
+    def _from_shards(cls, folder: Path) -> "TensorFiles":
         index = read_json(folder / INDEX, most=256 << 20)
         listed = index.get("weight_map")
         if not isinstance(listed, dict) or not listed:
@@ -125,7 +125,7 @@ class TensorFiles:
         )
 
 
-def _opened(path: Path) -> Any:
+def _open_file(path: Path) -> Any:
     with contextlib.suppress(OSError):
         if path.stat().st_size == 0:
             raise CheckpointError(f"{path} is empty: it was not written to its end.")

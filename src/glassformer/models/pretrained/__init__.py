@@ -2,7 +2,7 @@
 
     reader        fills gaps in English sentences
     translator    writes English sentences in Chinese and French
-    writer        goes on with an English text
+    writer        continues an English text
 
 `gf.load("reader")` reads them. They are stored in float16 and loaded in float32.
 """
@@ -12,10 +12,10 @@ from pathlib import Path
 HERE = Path(__file__).parent
 
 
-def shipped() -> dict[str, Path]:
-    """The models that are here, by name.
+def list_pretrained() -> dict[str, Path]:
+    """The folders of the pretrained models, by name.
 
-    >>> sorted(shipped())
+    >>> sorted(list_pretrained())
     ['reader', 'translator', 'writer']
     """
     return {path.parent.name: path.parent for path in sorted(HERE.glob("*/config.json"))}
@@ -23,4 +23,4 @@ def shipped() -> dict[str, Path]:
 
 def card(name: str) -> str:
     """What there is to know about a model: data, licence, recipe, scores, limits."""
-    return (shipped()[name] / "CARD.md").read_text(encoding="utf-8")
+    return (list_pretrained()[name] / "CARD.md").read_text(encoding="utf-8")

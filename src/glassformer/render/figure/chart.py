@@ -14,7 +14,7 @@ from glassformer.render.figure.fonts import font_families, has_chinese, make_dra
 from glassformer.render.numbers import format_brief
 from glassformer.render.paragraph import wrap_text
 from glassformer.render.signature import FIGURE, figure_metadata
-from glassformer.storage import whole_file
+from glassformer.storage import atomic_file
 
 _SIGNS = "o^sDvPX*"
 _WIDTH, _HEIGHT = 6.0, 4.2  # inches of a panel
@@ -58,7 +58,7 @@ def write_chart(chart: Chart, path: str | Path, *, title: str, caption: str) -> 
         figure.supxlabel(small_print, fontsize=8, color="#555555", x=0.01, ha="left")
         kind = Path(path).suffix[1:]
         signed = figure_metadata(kind)
-        with whole_file(Path(path), ConfigError, mark=FIGURE) as unfinished:
+        with atomic_file(Path(path), ConfigError, mark=FIGURE) as unfinished:
             figure.savefig(unfinished, format=kind, dpi=140, bbox_inches="tight", metadata=signed)
 
 

@@ -33,7 +33,7 @@ from glassformer.render.paragraph import join_sentences, wrap_text
 from glassformer.render.sampled_queries import count_queries, sample_queries
 from glassformer.render.signature import FIGURE, figure_metadata
 from glassformer.render.tokens import is_cross, row_labels, row_title, token_names
-from glassformer.storage import whole_file
+from glassformer.storage import atomic_file
 from glassformer.tracing import Site, Trace
 
 KINDS = ("head", "heads", "alignment", "entropy")
@@ -68,7 +68,7 @@ def draw_figure(
         spoken = language if has_chinese() else Language("en")  # instead of empty boxes
         drawn = _Drawn(trace, sequence, drawing or Drawing(), spoken)
         figure = drawn.figure(kind, site, head)
-        with whole_file(path, TraceError, mark=FIGURE) as unfinished:
+        with atomic_file(path, TraceError, mark=FIGURE) as unfinished:
             _save(figure, unfinished, path.suffix[1:])
 
 
@@ -131,14 +131,14 @@ class _Drawn:
             return self._grid(chosen)
         if kind == "alignment":
             return self._alignment(chosen, head)
-        told = self.say("figure.head", n=number)
-        return self._heat(self._cells(chosen, number), chosen, told)
+        label = self.say("figure.head", n=number)
+        return self._heat(self._cells(chosen, number), chosen, label)
 
     def _cells(self, site: Site, head: int) -> Tensor:
         most = (_MOST_CELLS, _MOST_CELLS)
         return head_cells(site, head, most, self.drawing, sequence=self.sequence)
 
-    def _heat(self, cells: Tensor, site: Site, told: str) -> Any:
+    def _heat(self, cells: Tensor, site: Site, label: str) -> Any:
         names = self._names(site, _MOST_TOKENS)
         room = [_inches(sides) for sides in names]  # of the queries' names, and of the keys'
         height, width = (min(8.0, max(2.4, 0.32 * n)) for n in cells.shape)
@@ -149,16 +149,16 @@ class _Drawn:
         self._name_sides(axes, site, names)
         axes.tick_params(labelsize=8)
         self._colorbar(figure, image, axes, [cells], site, scale)
-        self._title(figure, site, f"{_plain(site.name)} · {told}")
+        self._title(figure, site, f"{_plain(site.name)} · {label}")
         self._caption(figure, [site], [cells])
         return figure
 
     def _alignment(self, site: Site, head: int | None) -> Any:
         """Target against source, with a ring around the largest weight of each row."""
-        told = self.say("figure.mean") if head is None else self.say("figure.head", n=head)
+        label = self.say("figure.mean") if head is None else self.say("figure.head", n=head)
         heads = site.head_numbers if head is None else [head]
         cells = torch.stack([self._cells(site, number) for number in heads]).mean(0)
-        figure = self._heat(cells, site, told)
+        figure = self._heat(cells, site, label)
         if max(cells.shape) <= _MOST_TOKENS:
             rows = [i for i, row in enumerate(cells) if not bool(row.isnan().all())]
             strongest = cells.nan_to_num(nan=-1.0).argmax(-1)[rows].tolist()
@@ -254,24 +254,24 @@ class _Drawn:
         say = self.say
         is_pooled = max(site.shape[2:]) > _MOST_CELLS
         by_pool = {"max": say("figure.largest"), "mean": say("figure.pooled.mean")}
-        told = by_pool[self.drawing.pool] if is_pooled else say("figure.weight")
+        label = by_pool[self.drawing.pool] if is_pooled else say("figure.weight")
         if self.drawing.scale == "row":
-            told = say("figure.row.share", what=told)
-        told = say("figure.root", what=told) if scale.is_rooted else told
+            label = say("figure.row.share", what=label)
+        label = say("figure.root", what=label) if scale.is_rooted else label
         beyond = any(bool((each > scale.largest * (1 + 1e-6)).any()) for each in cells)
         bar = figure.colorbar(
-            image, ax=axes, fraction=0.03, label=told, extend="max" if beyond else "neither"
+            image, ax=axes, fraction=0.03, label=label, extend="max" if beyond else "neither"
         )
         ticks = [scale.value(share) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
         bar.set_ticks(ticks, labels=[format_brief(tick) for tick in ticks])
         bar.minorticks_off()
 
-    def _title(self, figure: Any, site: Site, told: str, *, brackets: bool = False) -> None:
+    def _title(self, figure: Any, site: Site, label: str, *, brackets: bool = False) -> None:
         """Set the title: the model, the text, and the part that is shown."""
         cells = int(figure.get_figwidth() / 0.095)
         above = heading(self.trace, site, self.language, sequence=self.sequence)
         lines = wrap_text(make_drawable([above], most=400)[0], cells) if above else []
-        lines += [told] if told else []
+        lines += [label] if label else []
         figure.suptitle("\n".join(lines) + ("\n" if brackets else ""), fontsize=10)
 
     def _caption(self, figure: Any, sites: list[Site], cells: list[Tensor]) -> None:

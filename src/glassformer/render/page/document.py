@@ -22,7 +22,7 @@ from glassformer.render.page.texts import page_texts
 from glassformer.render.sampled_queries import even_positions, thin_queries
 from glassformer.render.signature import PAGE
 from glassformer.render.tokens import is_cross, text_name
-from glassformer.storage import whole_file
+from glassformer.storage import atomic_file
 from glassformer.tracing import Site, Trace
 
 VERSION = 2
@@ -37,7 +37,7 @@ def draw_page(trace: Trace, path: str | Path, *, language: Language) -> None:
     if path.suffix != ".html":
         raise TraceError(f"A page must be an .html file; got {path.name!r}.")
     text = page_html(trace, language)
-    with whole_file(path, TraceError, mark=PAGE) as unfinished:
+    with atomic_file(path, TraceError, mark=PAGE) as unfinished:
         unfinished.write_text(text, "utf-8")
 
 

@@ -77,7 +77,7 @@ def describe_site(trace: Trace, site: Site, names: Names, tensors: Tensors) -> d
         "next": following,
         "shape": list(site.shape),
         "heads": list(site.head_numbers),
-        "stands": site.stands.tolist(),
+        "query_positions": site.query_positions.tolist(),
         "n_kv_heads": site.k.shape[1],
         "head_dim": head_dim,
         "value_dim": site.v.shape[-1],
@@ -122,8 +122,8 @@ def _parts(part: Any, site: Site, tensors: Tensors) -> Any:
     plain = _plain(encode_mask(part, "", found), found, tensors)
     if isinstance(part, RelativeBuckets):
         _, _, L, S = site.shape
-        stands = torch.as_tensor(S - L if part.offset is None else part.offset)
-        first, last = -int(stands.max()) - L + 1, S - 1 - int(stands.min())
+        offset = torch.as_tensor(S - L if part.offset is None else part.offset)
+        first, last = -int(offset.max()) - L + 1, S - 1 - int(offset.min())
         ahead = torch.arange(first, last + 1, device=part.table.device)
         plain |= {"first": first, "buckets": part.buckets(ahead).tolist()}
     return plain

@@ -57,7 +57,7 @@ def ticks(axis: Axis, low: Number, high: Number, most: int = 5) -> list[Number]:
     return [round(i * step, 12) for i in range(first, last + 1)]
 
 
-def _at(value: Number, axis: Axis, low: Number, high: Number, cells: int) -> int | None:
+def _cell_at(value: Number, axis: Axis, low: Number, high: Number, cells: int) -> int | None:
     """The cell of a number on an axis of `cells` cells; None if it is out of range."""
     if axis.log:
         if value <= 0:
@@ -73,7 +73,7 @@ def _lines(panel: Lines, width: int, language: Language) -> Iterator[RenderableT
     low, high = axis_limits(panel.y, measured + across)
     left, right = axis_limits(panel.x, list(panel.places))
     labels = {
-        _at(t, panel.y, low, high, _HEIGHT): format_brief(t) for t in ticks(panel.y, low, high)
+        _cell_at(t, panel.y, low, high, _HEIGHT): format_brief(t) for t in ticks(panel.y, low, high)
     }
     side = max((len(label) for label in labels.values()), default=0)
     columns = min(width - side - 3, 72)
@@ -83,7 +83,7 @@ def _lines(panel: Lines, width: int, language: Language) -> Iterator[RenderableT
     points: dict[tuple[int, int], set[int]] = {}
     for i, series in enumerate(panel.series):
         found = [
-            (_at(x, panel.x, left, right, columns), _at(y, panel.y, low, high, _HEIGHT))
+            (_cell_at(x, panel.x, left, right, columns), _cell_at(y, panel.y, low, high, _HEIGHT))
             for x, y in zip(panel.places, series.values, strict=True)
             if y is not None
         ]
@@ -98,7 +98,7 @@ def _lines(panel: Lines, width: int, language: Language) -> Iterator[RenderableT
         label = labels.get(row, "")
         edge = "┤" if label else "│"
         yield Text(f"{label:>{side}} {edge}{''.join(grid[row])}".rstrip(), no_wrap=True)
-    for line in _below(panel, left, right, columns):
+    for line in _draw_axis(panel, left, right, columns):
         yield Text(" " * (side + 1) + line, no_wrap=True, overflow="ignore")
     yield from _legend(panel, any(len(some) > 1 for some in points.values()), language)
     yield ""
@@ -110,11 +110,11 @@ def _draw_mark(
 ) -> None:
     left, right, low, high = ends
     if side == "y":
-        row = _at(at, panel.y, low, high, len(grid))
+        row = _cell_at(at, panel.y, low, high, len(grid))
         if row is not None:
             grid[row] = ["╌"] * len(grid[row])
         return
-    column = _at(at, panel.x, left, right, len(grid[0]))
+    column = _cell_at(at, panel.x, left, right, len(grid[0]))
     if column is not None:
         for line in grid:
             line[column] = "┊"
@@ -128,13 +128,13 @@ def _connect(grid: list[list[str]], points: list[tuple[int, int]]) -> None:
             grid[row][column] = _BETWEEN
 
 
-def _below(panel: Lines, left: Number, right: Number, columns: int) -> list[str]:
+def _draw_axis(panel: Lines, left: Number, right: Number, columns: int) -> list[str]:
     """The horizontal axis with its numbers and its label."""
     edge, names = ["─"] * columns, [" "] * (columns + 8)
     exact = panel.places if len(panel.places) <= 10 else ticks(panel.x, left, right)
     last = -2
     for tick in exact:
-        column = _at(tick, panel.x, left, right, columns)
+        column = _cell_at(tick, panel.x, left, right, columns)
         if column is None:
             continue
         edge[column] = "┴"
@@ -187,8 +187,8 @@ def _bars(panel: Bars, width: int) -> Iterator[RenderableType]:
         low /= 2  # so that the smallest bar is visible
     several = len(panel.series) > 1
     side = min(max(map(cell_len, panel.names), default=0), width // 3)
-    told = max(len(format_brief(v)) for v in values) if values else 1
-    room = max(_LEAST_BAR, min(48, width - side - told - (6 if several else 4)))
+    digits = max(len(format_brief(v)) for v in values) if values else 1
+    room = max(_LEAST_BAR, min(48, width - side - digits - (6 if several else 4)))
     yield Text(panel.y.label, style="dim")
     for i, name in enumerate(panel.names):
         for j, (sign, series) in enumerate(zip(SIGNS, panel.series, strict=False)):
@@ -199,7 +199,7 @@ def _bars(panel: Bars, width: int) -> Iterator[RenderableType]:
             if value is None:
                 line.append("–")
             else:
-                length = _at(min(max(value, low), high), axis, low, high, 8 * room + 1) or 0
+                length = _cell_at(min(max(value, low), high), axis, low, high, 8 * room + 1) or 0
                 line.append(_blocks(length), style="cyan")
                 line.append(f" {format_brief(value)}")
             yield line

@@ -57,7 +57,7 @@ def draw_picture(
         *_weights(site, head, queries, keys, width, drawing, language, sequence),
         "",
         Text(say("look.attended"), style="bold"),
-        _attended(site, head, queries, keys, width, sequence),
+        _draw_attended(site, head, queries, keys, width, sequence),
         "",
         Text(say("look.heads", site=visible_token(site.name)), style="bold"),
         draw_heads(trace, site, language=language, sequence=sequence),
@@ -106,7 +106,7 @@ def _weights(
             part(head, sequence=sequence).cpu() for part in (site.weights, site.allowed)
         )
         numbers = draw_weights(weights, queries, keys, allowed=seen)
-        if _wide(numbers) <= width:
+        if _measure_width(numbers) <= width:
             return [numbers]
     whole = L <= _ROWS and count_fitting_keys(width, queries, most=WIDEST_ROW) >= S
     most = (L, S) if whole else (32, width - 2)
@@ -130,18 +130,18 @@ def _note(text: str) -> Paragraph:
     return Paragraph(text, style="dim")
 
 
-def _attended(
+def _draw_attended(
     site: Site, head: int, queries: list[str], keys: list[str], width: int, sequence: int
 ) -> RenderableType:
     """The top three keys of each query, or as many as fit."""
     rows = range(max(0, site.shape[2] - _ROWS), site.shape[2])
     for k in (3, 2, 1):
         found = draw_top_keys(site, head, queries, keys, rows=rows, k=k, sequence=sequence)
-        if _wide(found) <= width:
+        if _measure_width(found) <= width:
             break
     return found
 
 
-def _wide(drawing: RenderableType) -> int:
+def _measure_width(drawing: RenderableType) -> int:
     endless = Console(width=10_000)
     return Measurement.get(endless, endless.options, drawing).maximum

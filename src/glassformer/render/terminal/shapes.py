@@ -150,13 +150,13 @@ class _Drawing:
         for step in steps:
             for shape in step.inputs:
                 if shape.step not in made and (shape.name, shape.step) not in seen:
-                    rows.append((shape.name, "", *_both(shape), "", ""))
+                    rows.append((shape.name, "", *_format_both(shape), "", ""))
                     seen.add((shape.name, shape.step))
             operation, weight = f"→ {self._operation(step)}", self._weight(step)
             for shape in step.outputs:
                 name = "" if shape.name == "x" else shape.name
                 name += "" if step.held else NEVER_HELD
-                rows.append((operation, name, *_both(shape), *weight))
+                rows.append((operation, name, *_format_both(shape), *weight))
                 operation, weight = "", ("", "")
         return rows
 
@@ -181,7 +181,7 @@ class _Drawing:
     def _weight(self, step: ShapeStep) -> tuple[str, str]:
         if not step.parameters:
             return "", ""
-        letters, numbers = _both(step.parameters[0])
+        letters, numbers = _format_both(step.parameters[0])
         tied = f" {self.language.say('shapes.tied')}" if step.note == "tied" else ""
         biased = f" {BIASED}" if len(step.parameters) > 1 else ""
         return f"{letters}{tied}{biased}", numbers
@@ -196,7 +196,7 @@ class _Drawing:
             yield say("shapes.tied"), say("shapes.note.tied")
 
 
-def _both(shape: Shape) -> tuple[str, str]:
+def _format_both(shape: Shape) -> tuple[str, str]:
     return f"[{','.join(shape.letters)}]", f"[{','.join(map(str, shape.numbers))}]"
 
 
@@ -250,7 +250,7 @@ def _table(rows: Sequence[Row], widths: Sequence[int], *, style: str = "") -> Re
     grid = _grid(widths, style)
     for row in rows:
         if len(widths) > 3:
-            grid.add_row(_hanging(row[0], widths[0]), *map(Text, row[1 : len(widths)]))
+            grid.add_row(_hang_indent(row[0], widths[0]), *map(Text, row[1 : len(widths)]))
             continue
         if _is_operation(row):
             parts += [grid, Text(row[0])]
@@ -266,7 +266,7 @@ def _grid(widths: Sequence[int], style: str) -> Table:
     return grid
 
 
-def _hanging(text: str, width: int) -> Text:
+def _hang_indent(text: str, width: int) -> Text:
     fits = cell_len(text) <= width
     return Text(text if fits else "\n  ".join(wrap_text(text, width - 2)))
 

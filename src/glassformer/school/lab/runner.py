@@ -20,7 +20,7 @@ from glassformer.school.lab.texts import ExperimentTexts
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExperimentReport:
-    """What came out of one run of an experiment."""
+    """The result of one run of an experiment."""
 
     experiment: Experiment
     size: str

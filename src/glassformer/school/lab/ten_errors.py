@@ -31,7 +31,7 @@ class Errors(NamedTuple):
 
 
 def average_heads() -> Errors:
-    """1. torch.nn.MultiheadAttention returns the mean over heads unless told otherwise."""
+    """1. torch.nn.MultiheadAttention returns the mean over heads by default."""
     module = nn.MultiheadAttention(_C, _H, batch_first=True, dtype=torch.float64)
     x = torch.randn(_B, _L, _C, dtype=torch.float64)
     assert module.in_proj_weight is not None and module.in_proj_bias is not None
@@ -74,7 +74,7 @@ def view_keys_with_query_length() -> Errors:
 
 
 def mask_whole_row() -> Errors:
-    """5a. A row that is −∞ throughout is 0/0: NaN. The truth is that nothing is taken."""
+    """5a. A row of −∞ becomes 0/0: NaN. The correct output is zero."""
     q, k, v = (torch.randn(1, 1, _L, _D) for _ in range(3))
     mask = torch.ones(_L, _L, dtype=torch.bool)
     mask[2] = False
@@ -127,15 +127,16 @@ def reorder_layers_under_seed() -> Errors:
     """8. A printed matrix does not come back under its seed when layers are made in other order."""
     x, seed = torch.randn(1, 3, 4), int(torch.randint(0, 1 << 30, ()))
 
-    def printed(order: str) -> Tensor:
+    def attend_in_order(order: str) -> Tensor:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             layers = {name: nn.Linear(4, 4, bias=False) for name in order}
         return fromscratch.attention(layers["q"](x), layers["k"](x), x)[1]
 
-    truth = printed("qkv")
+    truth = attend_in_order("qkv")
     return Errors(
-        largest_difference(printed("vqk"), truth), largest_difference(printed("qkv"), truth)
+        largest_difference(attend_in_order("vqk"), truth),
+        largest_difference(attend_in_order("qkv"), truth),
     )
 
 

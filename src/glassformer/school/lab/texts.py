@@ -1,7 +1,7 @@
 """The texts of an experiment: a TOML file beside its code, a table for each language.
 
 [en]            title, claim, prediction, explanation
-[en.names]      what stands in its chart
+[en.names]      the labels of its chart
 [en.checks]     a sentence for each check, with the numbers as {placeholders}
 """
 

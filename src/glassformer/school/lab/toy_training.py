@@ -26,7 +26,7 @@ def train_toy(
     clip: float = 1.0,
     predict: Callable[..., Any] | None = None,
 ) -> list[float]:
-    """Train on batches that are drawn anew for each step; the loss of each step comes back.
+    """Train on new random batches in each step; returns the loss of each step.
 
     Every model that is trained with one seed sees the same batches.
     """

@@ -54,7 +54,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """TeX that stands on lines of its own."""
+    """TeX on lines of its own (display math)."""
 
     tex: str
 

@@ -8,7 +8,7 @@ from glassformer.languages import Language
 from glassformer.school.learn.chapters import read_chapters
 from glassformer.school.learn.html import chapter_markup, highlight_css, line_markup
 from glassformer.school.learn.references import Known
-from glassformer.storage import whole_file
+from glassformer.storage import atomic_file
 
 _GENERATOR = '<meta name="generator" content="glassformer">'  # only a book of ours is replaced
 _LANGUAGES = {"en": "en", "zh": "zh-Hans"}
@@ -17,7 +17,7 @@ _LANGUAGES = {"en": "en", "zh": "zh-Hans"}
 def write_book(path: Path, *, known: Known, language: Language) -> None:
     """The book in one language, written whole or not at all."""
     text = book_markup(known=known, language=language)
-    with whole_file(path, mark=_GENERATOR.encode()) as unfinished:
+    with atomic_file(path, mark=_GENERATOR.encode()) as unfinished:
         unfinished.write_text(text, "utf-8")
 
 

@@ -117,29 +117,29 @@ def _transformer(language: Language) -> Picture:
     say = language.say
     trace = shapes("transformer-base", batch=2, length=10, context=14)
 
-    def after(site: str, key: str) -> Stage:
+    def output_stage(site: str, key: str) -> Stage:
         made = [step for step in trace.steps if step.site == site][-1].outputs[0]
         return Stage(say(key), "", made.numbers, " ".join(made.letters))
 
-    def given(site: str, key: str) -> Stage:
+    def input_stage(site: str, key: str) -> Stage:
         tokens = next(step for step in trace.steps if step.site == site).inputs[0]
         return Stage("", say(key), tokens.numbers, " ".join(tokens.letters))
 
     encoder = (
-        given("encoder.embedding", "learn.flow.source"),
-        after("encoder.embedding", "learn.flow.embed"),
-        after("encoder.0.self", "learn.flow.attention"),
-        after("encoder.0.feed_forward", "learn.flow.network"),
-        after("encoder.5.feed_forward", "learn.flow.five"),
+        input_stage("encoder.embedding", "learn.flow.source"),
+        output_stage("encoder.embedding", "learn.flow.embed"),
+        output_stage("encoder.0.self", "learn.flow.attention"),
+        output_stage("encoder.0.feed_forward", "learn.flow.network"),
+        output_stage("encoder.5.feed_forward", "learn.flow.five"),
     )
     decoder = (
-        given("decoder.embedding", "learn.flow.tokens"),
-        after("decoder.embedding", "learn.flow.embed"),
-        after("decoder.0.self", "learn.flow.masked"),
-        after("decoder.0.cross", "learn.flow.cross"),
-        after("decoder.0.feed_forward", "learn.flow.network"),
-        after("decoder.5.feed_forward", "learn.flow.five"),
-        after("head", "learn.flow.head"),
+        input_stage("decoder.embedding", "learn.flow.tokens"),
+        output_stage("decoder.embedding", "learn.flow.embed"),
+        output_stage("decoder.0.self", "learn.flow.masked"),
+        output_stage("decoder.0.cross", "learn.flow.cross"),
+        output_stage("decoder.0.feed_forward", "learn.flow.network"),
+        output_stage("decoder.5.feed_forward", "learn.flow.five"),
+        output_stage("head", "learn.flow.head"),
     )
     return Row(
         (
@@ -154,13 +154,13 @@ def _stage(operation: str, name: str, tensor: torch.Tensor, letters: str) -> Sta
 
 
 def _on_meta_device(make: Callable[[Language], Picture]) -> Callable[[Language], Picture]:
-    """Shapes need no numbers: no memory is taken, and no random numbers are drawn."""
+    """Build a picture on the meta device: shapes need neither memory nor random numbers."""
 
-    def made(language: Language) -> Picture:
+    def make_on_meta(language: Language) -> Picture:
         with torch.device("meta"):
             return make(language)
 
-    return made
+    return make_on_meta
 
 
 FLOWS: dict[str, Callable[[Language], Picture]] = {

@@ -33,7 +33,7 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Something with a shape, and how it came from what stands before it."""
+    """A tensor with its shape, and the operation that produced it."""
 
     operation: str  # empty for what is given
     name: str

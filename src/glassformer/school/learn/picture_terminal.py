@@ -60,12 +60,12 @@ def _flow(flow: Flow) -> RenderableType:
         grid.add_column(no_wrap=True)
     for stage in flow.stages:
         arrow = f"→ {stage.operation}" if stage.operation else ""
-        name = _named(stage)
+        name = _stage_name(stage)
         grid.add_row(Text(arrow or name, style="" if arrow else "bold"), *_shape(stage))
     return Group(Text(flow.title, style="bold"), grid) if flow.title else grid
 
 
-def _named(stage: Stage) -> str:
+def _stage_name(stage: Stage) -> str:
     return stage.name
 
 

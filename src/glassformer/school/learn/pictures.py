@@ -1,4 +1,4 @@
-"""The pictures of the chapters, by name: each is computed when it is looked at."""
+"""The pictures of the chapters, by name, computed when they are shown."""
 
 import math
 from collections.abc import Callable

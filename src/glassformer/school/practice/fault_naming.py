@@ -14,7 +14,7 @@ from glassformer.school.practice.exercise import Fault
 from glassformer.school.practice.outcome import Outcome, outcomes_agree
 
 _LEAST_LIKENESS = 0.4
-# A source becomes a function from the number of a case to what came of it.
+# A source becomes a function from the number of a case to its outcome.
 Load = Callable[[str], Callable[[int], Outcome]]
 
 

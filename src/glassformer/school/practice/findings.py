@@ -22,7 +22,7 @@ _BLOCKED = {
 
 
 def stop_finding(exercise: Exercise, stop: dict[str, Any]) -> Finding:
-    """Why a file never came to its end."""
+    """Why a file did not run to its end."""
     message = stop.get("message", "")
     match stop["stop"]:
         case "memory" | "output" | "exit" | "interfered" as plain:
@@ -77,7 +77,7 @@ def failure_finding(outcome: Outcome) -> Finding:
 
 
 def difference_finding(found: Difference, *, hidden: bool) -> Finding:
-    """How a result differs; `hidden` where the right numbers must not be told."""
+    """How a result differs; `hidden` if the right numbers must not be shown."""
     values = {"path": found.path, "expected": found.expected, "got": found.got}
     cell = f"{found.path}[{', '.join(map(str, found.place))}]" if found.place else found.path
     if hidden:

@@ -1,4 +1,4 @@
-"""Grading as the rest of the program sees it: a file goes in, a report comes out."""
+"""The interface of grading: a file in, a report out."""
 
 import contextlib
 import json
@@ -48,7 +48,7 @@ class Grader:
         self._server = self._start()
 
     def _start(self) -> "subprocess.Popen[str]":
-        # -P: a file torch.py in the learner's folder must not be taken for torch.
+        # -P: a file torch.py in the learner's folder must not shadow torch.
         words = [sys.executable, "-P", str(Path(__file__).with_name("bootstrap.py"))]
         return subprocess.Popen(
             words,

@@ -42,7 +42,7 @@ class Judge:
         stop: dict[str, Any] | None,
         retrace: Callable[[int], Sequence[TrailStep]] | None = None,
     ) -> GradingReport:
-        """What came of the learner's file: all outcomes, or those before it stopped.
+        """The result of the learner's file: all outcomes, or those before it stopped.
 
         `retrace` runs a case of the learner's once more and returns its steps.
         """
@@ -95,7 +95,7 @@ class Judge:
         )
 
     def _load(self, source: str) -> Callable[[int], Outcome]:
-        """A faulty source as a function from the number of a case to what came of it."""
+        """A faulty source as a function from the number of a case to its outcome."""
         try:
             module = load_source(source, "fault.py", "fault")
         except Exception as error:
@@ -187,7 +187,7 @@ def report_stop(
     checked: tuple[CheckResult, ...] = (),
     case: str | None = None,
 ) -> GradingReport:
-    """The report of a file that never came to its end."""
+    """The report of a file that did not run to its end."""
     return GradingReport(
         exercise=exercise.name,
         passed=False,

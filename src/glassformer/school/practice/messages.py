@@ -29,7 +29,7 @@ MOST_LINE = 2 * MOST_BYTES  # of one of them: base64 takes a third more, names a
 MOST_MESSAGE = 300  # characters of an error
 MOST_NAMES = 20
 BLOCKED = ("files", "solutions", "processes", "network")
-# Why a file never came to its end, as its own process can know it.
+# Why a file did not run to its end, as far as its own process knows.
 STOPS = (
     "syntax",
     "forbidden",

@@ -1,4 +1,4 @@
-"""What came of one call: a value, or the way in which it failed."""
+"""The outcome of one call: a value, or how it failed."""
 
 from dataclasses import dataclass
 from typing import Any

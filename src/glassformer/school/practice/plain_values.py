@@ -1,6 +1,6 @@
 """Results as plain data: what code returned, in a form that can pass between processes.
 
-No pickle: a value is taken apart into leaves (arrays, numbers, texts) and the containers around
+No pickle: a value is flattened into leaves (arrays, numbers, texts) and the containers around
 them, so that reading one can never run anything.
 """
 
@@ -63,7 +63,7 @@ def to_plain(value: Any, most_bytes: int = MOST_BYTES) -> Value:
 
 @dataclass(slots=True)
 class _Converter:
-    """How much of a result has been taken apart; all of it together is bounded."""
+    """How much of a result has been flattened; the total is bounded."""
 
     most_bytes: int
     n_bytes: int = 0

@@ -1,4 +1,4 @@
-"""Random inputs, drawn anew for every grading and the same for solution, faults and learner."""
+"""Random inputs: new for every grading, the same for solution, faults and learner."""
 
 from collections.abc import Sequence
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""The learner's process: runs his file, case by case, and sends what came of each.
+"""The learner's process: runs the file case by case and sends each outcome.
 
 It never sees the solution. Every message is one line of JSON on a pipe of its own; what the
 learner prints goes elsewhere.
@@ -274,7 +274,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def find_line(file: str, error: BaseException) -> int | None:
-    """The last line of the learner's file that an error came through."""
+    """The last line of the learner's file in an error's traceback."""
     while isinstance(error, TooMuch) and error.__cause__ is not None:
         error = error.__cause__
     lines = [
@@ -286,13 +286,13 @@ def find_line(file: str, error: BaseException) -> int | None:
 
 
 def _guard_import(real: Callable[..., Any], packages: tuple[str, ...]) -> Callable[..., Any]:
-    def guarded(name: str, *args: Any, **kwargs: Any) -> Any:
+    def import_if_allowed(name: str, *args: Any, **kwargs: Any) -> Any:
         frame = sys._getframe(1)
         if frame.f_globals.get("__name__") == "learner" and name.split(".", 1)[0] in packages:
             raise Forbidden(name)
         return real(name, *args, **kwargs)
 
-    return guarded
+    return import_if_allowed
 
 
 class _Finder:
@@ -319,7 +319,7 @@ def _error_name(error: BaseException) -> str:
     return one_line(type.__getattribute__(type(error), "__name__"))
 
 
-def sender(descriptor: int) -> Callable[[dict[str, Any]], None]:
+def make_sender(descriptor: int) -> Callable[[dict[str, Any]], None]:
     """A function that writes messages to a pipe."""
 
     def send(message: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""A sitting as a state machine: events go in, a screen comes out; no terminal is known here.
+"""A practice session as a state machine: events in, a screen out, independent of a terminal.
 
 state   keys and saves            what is asked of the driver
 ─────   ──────────────            ───────────────────────────
@@ -27,7 +27,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """Files that changed, came or went."""
+    """Files that were changed, created or deleted."""
 
     paths: frozenset[Path]
 
@@ -64,7 +64,7 @@ class Screen:
 
 @dataclass(kw_only=True)
 class PracticeSession:
-    """Where somebody stands in the exercises."""
+    """The state of a practice session."""
 
     exercises: Sequence[Exercise]
     workspace: Workspace

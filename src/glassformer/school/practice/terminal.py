@@ -119,7 +119,7 @@ def _draw_foot(screen: Screen, language: Language) -> RenderableType:
 
 
 def draw_report(report: GradingReport, exercise: Exercise, language: Language) -> RenderableType:
-    """What came of a grading: the verdict, the mistake, the line, the numbers."""
+    """The result of a grading: the verdict, the mistake, the line, the numbers."""
     say = language.say
     parts: list[RenderableType] = []
     if report.passed:

@@ -71,7 +71,7 @@ def watch(session: PracticeSession, folder: Path, language: Language) -> None:
 
 
 def _forward_errors(events: "SimpleQueue[Any]", run: Any) -> Any:
-    """A thread's work; what it raises is raised where somebody hears it."""
+    """Run a thread's work and forward its errors to the main thread."""
 
     def work() -> None:
         try:
@@ -141,7 +141,7 @@ def _draw(session: PracticeSession, language: Language) -> os.terminal_size:
 
 
 def watch_saves(folder: Path, stop: threading.Event) -> Iterator[frozenset[Path]]:
-    """Files as they change, come or go; an empty set when the folder itself went or came."""
+    """Sets of changed, created or deleted files; an empty set if the folder itself changed."""
     from watchfiles import watch
 
     is_another = False

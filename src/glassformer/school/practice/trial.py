@@ -25,7 +25,7 @@ from glassformer.school.practice.messages import (
     read_transcript,
 )
 from glassformer.school.practice.report import GradingReport
-from glassformer.school.practice.runner import run_learner, sender
+from glassformer.school.practice.runner import make_sender, run_learner
 
 _PREPARING = 30.0  # seconds until learner's code begins to run
 _GRACE = 3.0  # seconds beyond the limit, for code that swallows the first alarm
@@ -208,7 +208,7 @@ def _run_learner_process(
         sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="replace", closefd=False)
         if order := os.read(start_end, 16):  # else it is not needed any more
             os.close(start_end)
-            run_learner(exercise, path, source, seed, sender(send_end), traced=int(order))
+            run_learner(exercise, path, source, seed, make_sender(send_end), traced=int(order))
         code = 0
     except BaseException:
         traceback.print_exc()  # nobody reads it but the judge

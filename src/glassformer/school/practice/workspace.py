@@ -13,14 +13,14 @@ from glassformer.errors import ConfigError
 from glassformer.languages import Language, flag
 from glassformer.render.paragraph import wrap_text
 from glassformer.school.practice.exercise import Exercise
-from glassformer.storage import special_kind, write_whole
+from glassformer.storage import special_kind, write_atomically
 
 _WIDTH = 88  # of the comment at the top of a file
 DEFAULT = Path("glassformer-practice")
 
 
 class Workspace:
-    """The folder in which somebody practises."""
+    """The folder of a learner's exercises."""
 
     def __init__(self, folder: Path, language: Language) -> None:
         self.folder, self.language = folder, language
@@ -51,10 +51,10 @@ class Workspace:
             readme = self.folder / "README.md"
             if not os.path.lexists(readme):
                 text = say("practice.readme", total=len(exercises), command=self.command)
-                write_whole(readme, text)
+                write_atomically(readme, text)
             for exercise in exercises:
                 if not os.path.lexists(self.file(exercise)):
-                    write_whole(self.file(exercise), self.initial_text(exercise))
+                    write_atomically(self.file(exercise), self.initial_text(exercise))
         except OSError as error:
             reason = error.strerror or str(error)
             message = say("practice.error.folder", folder=self.folder, reason=reason)
@@ -70,12 +70,12 @@ class Workspace:
         return f"{comment}\n\n{exercise.stub}"
 
     def reset(self, exercise: Exercise) -> Path | None:
-        """Write an exercise anew; the learner's version goes to old/, and where is returned."""
+        """Write an exercise again; moves the learner's version to old/ and returns its path."""
         file, kept = self.file(exercise), None
         if os.path.lexists(file):
             kept = self._move_to_old(file)
         self.folder.mkdir(parents=True, exist_ok=True)
-        write_whole(file, self.initial_text(exercise))
+        write_atomically(file, self.initial_text(exercise))
         return kept
 
     def reveal(self, exercise: Exercise) -> Path:
@@ -84,7 +84,7 @@ class Workspace:
         path.parent.mkdir(exist_ok=True)
         if os.path.lexists(path) and not _contains(path, exercise.solution):
             self._move_to_old(path)
-        write_whole(path, exercise.solution)
+        write_atomically(path, exercise.solution)
         return path
 
     def _move_to_old(self, file: Path) -> Path:

@@ -37,7 +37,7 @@ class CustomAttention:
         if self.graph is None:
             self.explained.clear()
             self.silent.clear()
-            self.graph = OperationGraph(self._saw, lambda: self.inside[-1], self.guarded)
+            self.graph = OperationGraph(self._note_found, lambda: self.inside[-1], self.guarded)
             self.graph.__enter__()
         self.inside.append(module)
         self.n_products[module] = self.graph.n_products
@@ -72,7 +72,7 @@ class CustomAttention:
             if not is_part and (has_products or not self.explained):
                 self.missed(each, f"{type(module).__name__} {reason}")
 
-    def _saw(self, node: Node) -> None:
+    def _note_found(self, node: Node) -> None:
         module = self.inside[-1]
         self.explained.add(module)
         self.found(module, node)

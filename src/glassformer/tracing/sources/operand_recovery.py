@@ -141,7 +141,7 @@ class _Attention:
             elif node.op in (_aten.sub, _aten.sub_) and not _is_first(node, before):
                 factor = -factor
             elif node.op in MOVES and factor.numel() > 1:
-                factor = node.again(factor.expand(before.tensor.shape))
+                factor = node.replay(factor.expand(before.tensor.shape))
             before = node
         if factor.numel() == 1:
             return factor.reshape(())
@@ -263,7 +263,7 @@ def _replay_moves(t: Tensor, way: list[Node]) -> Tensor:
     """The moves of the way alone, made with another tensor."""
     for node in way:
         if node.op in MOVES:
-            t = node.again(t)
+            t = node.replay(t)
         elif t.shape != node.tensor.shape:
             t = t.expand(node.tensor.shape)
     return t

@@ -48,13 +48,13 @@ class Node:
     """A tensor, and the operation that gave it."""
 
     tensor: Tensor
-    op: Any = None  # None: it came from outside
+    op: Any = None  # None: an input
     function: Any = None
     args: tuple[Any, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
     parents: tuple["Node", ...] = ()  # of its tensors, in the order of the arguments
 
-    def again(self, instead: Tensor) -> Tensor:
+    def replay(self, instead: Tensor) -> Tensor:
         """The same operation on another tensor of the same shape, wherever that lies in memory."""
         if self.op in (_aten.view, _aten._unsafe_view, _aten._reshape_alias):
             return instead.reshape(self.args[1])

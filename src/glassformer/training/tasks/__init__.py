@@ -1,7 +1,7 @@
-"""What can be learned: a batch to a loss, a model to scores, one file per task.
+"""Training tasks, one file each: from batches to losses, and from a model to scores.
 
-Reading order: task (what they all have), windows (parts of a long text), language, masked,
-translation, classification.
+Reading order: task (the interface), windows (parts of a long text), language_modeling,
+masked_modeling, translation, classification.
 """
 
 from glassformer.training.tasks.classification import Classification

@@ -1,4 +1,4 @@
-"""Classification: a whole text is read, and its class is guessed from the first token's vector."""
+"""Classification: predict the class of a text from the first token's hidden state."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,17 +12,17 @@ from glassformer.text.store import TokenTable
 from glassformer.training.batches import Batch, Rows, as_tensors, batch_by_tokens
 from glassformer.training.data import TrainingData
 from glassformer.training.recipe import Recipe
-from glassformer.training.tasks.task import Task, locate_lines, ragged
+from glassformer.training.tasks.task import Task, as_ragged, locate_lines
 
 
 class Classification(Task):
-    """Texts with a class each, in batches by the number of tokens."""
+    """Texts with one class each, batched by number of tokens."""
 
     def __init__(self, recipe: Recipe, data: TrainingData) -> None:
         super().__init__(recipe, data)
         self.numbers = {name: i for i, name in enumerate(data.classes)}
         self.labels = self._labels(data.train)
-        self.texts = ragged(data.train, "tokens")
+        self.texts = as_ragged(data.train, "tokens")
 
     def _labels(self, table: TokenTable) -> np.ndarray:
         found = [self.numbers.get(label, -1) for label in table.notes["labels"]]
@@ -57,7 +57,7 @@ class Classification(Task):
             yield self._batch(table, labels, rows)
 
     def _batch(self, table: TokenTable, labels: np.ndarray, rows: Rows) -> Batch:
-        texts = self.texts if table is self.data.train else ragged(table, "tokens")
+        texts = self.texts if table is self.data.train else as_ragged(table, "tokens")
         to = self.recipe.batches.round_to
         tokens, lengths = texts.pad_rows(rows, pad=self.pad, round_to=to)
         tensors = as_tensors(tokens=tokens, lengths=lengths, targets=labels[rows])

@@ -1,4 +1,4 @@
-"""Language model: each token of a window is guessed from those before it."""
+"""Language modeling: predict each token of a window from those before it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -17,7 +17,7 @@ from glassformer.training.tasks.windows import Windows
 
 
 class LanguageModeling(Task):
-    """Windows of a long text; with `batches.documents` a token sees its own document alone."""
+    """Windows of a long text; with `batches.documents`, attention stays within a document."""
 
     def __init__(self, recipe: Recipe, data: TrainingData) -> None:
         super().__init__(recipe, data)
@@ -45,7 +45,7 @@ class LanguageModeling(Task):
             return Batch(as_tensors(tokens=inputs, targets=targets), targets.size, targets.size)
         documents, positions = text.documents(starts, extra=1)
         targets = targets.copy()
-        targets[documents[:, 1:] != documents[:, :-1]] = IGNORED  # nothing tells what comes next
+        targets[documents[:, 1:] != documents[:, :-1]] = IGNORED  # unpredictable
         tensors = as_tensors(
             tokens=inputs,
             targets=targets,

@@ -1,8 +1,8 @@
-"""Masked language model: some tokens of a window are hidden, and guessed from all others.
+"""Masked language modeling: predict hidden tokens of a window from all others.
 
-Of those to be guessed, 80 % become the mask, 10 % another token, 10 % stay as they are, so that
-the model cannot trust what it sees (Devlin et al. 2019, §3.1). Scores are computed where something
-is to be guessed, and nowhere else.
+Of the tokens to predict, 80 % are replaced by the mask token and 10 % by a random token; 10 % stay
+unchanged, so that the model cannot trust what it sees (Devlin et al. 2019, §3.1). Logits are
+computed only at the positions to predict.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,14 +24,14 @@ from glassformer.training.tasks.windows import Windows
 
 
 class MaskedModeling(Task):
-    """Windows of a long text with gaps; with `batches.documents` a document sees itself alone."""
+    """Masked windows of a text; with `batches.documents`, attention stays within a document."""
 
     def __init__(self, recipe: Recipe, data: TrainingData) -> None:
         super().__init__(recipe, data)
         if data.special.mask is None:
             raise ConfigError(
-                "A masked language model must have a token for what is hidden; the tokenizer has "
-                "none. Learn a new one, or choose another task."
+                "Masked language modeling needs a mask token; the tokenizer has none. "
+                "Train a new tokenizer, or choose another task."
             )
         self.mask = data.special.mask
         valid = None if data.valid is None else data.valid.columns["tokens"]
@@ -66,10 +66,10 @@ class MaskedModeling(Task):
     def hide(
         self, tokens: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Tokens with gaps, where the gaps are, and what was in them; rows are filled up."""
+        """Masked tokens, the masked positions and their targets; rows are padded to one length."""
         n = max(1, round(tokens.shape[1] * self.recipe.batches.masked))
         chance = rng.random(tokens.shape)
-        chance[self.is_special[tokens]] = 2.0  # never chosen before an ordinary token
+        chance[self.is_special[tokens]] = 2.0  # chosen only after all ordinary tokens
         gaps = np.sort(np.argpartition(chance, n - 1, axis=1)[:, :n], axis=1)
         found = np.take_along_axis(tokens, gaps, axis=1)
         targets = np.where(self.is_special[found], IGNORED, found)

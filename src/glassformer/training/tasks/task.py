@@ -1,4 +1,4 @@
-"""What every task has: an order of batches, batches, and logits for their targets."""
+"""The interface of a task: the order of batches, the batches, and logits for their targets."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ from glassformer.training.recipe import Recipe
 
 
 class Task(ABC):
-    """A recipe's data as batches; every batch has `targets`, the others are the task's own."""
+    """A recipe's data as batches. Each has `targets`; its other tensors depend on the task."""
 
     def __init__(self, recipe: Recipe, data: TrainingData) -> None:
         self.recipe, self.data = recipe, data
@@ -26,34 +26,34 @@ class Task(ABC):
 
     @abstractmethod
     def order(self, epoch: int) -> list[Rows]:
-        """The batches of an epoch, as the rows that are in them."""
+        """The batches of an epoch, each as the rows it holds."""
 
     @abstractmethod
     def batch(self, rows: Rows, *where: int) -> Batch:
-        """Rows as tensors; what is random in them is a function of the seed and of `where`."""
+        """Rows as tensors; any randomness depends only on the seed and `where`."""
 
     @abstractmethod
     def valid_batches(self) -> Iterator[Batch]:
-        """What to validate with, always the same; nothing where there is nothing."""
+        """The validation batches, the same each time; none without validation data."""
 
     @abstractmethod
     def logits(self, model: Any, tensors: Mapping[str, Tensor]) -> Tensor:
-        """The model's scores, a row for each target."""
+        """The model's logits, one row per target."""
 
     def describe(self) -> str:
-        """The amount of data, in a line."""
+        """The amount of data, in one line."""
         order = self.order(0)
         text = f"{len(order):,} batch{'es' * (len(order) != 1)} per epoch"
         lengths = self.lengths()
         return text if lengths is None else f"{text}, {padding_share(lengths, order):.1%} padding"
 
     def lengths(self) -> np.ndarray | None:
-        """How many tokens each example has, where these are padded."""
+        """The number of tokens of each example, for tasks with padding."""
         return None
 
     @abstractmethod
     def locate(self, rows: Rows) -> list[str]:
-        """Where in the data rows come from, to be read by a person."""
+        """The origin of rows in the data, for error messages."""
 
     def extra_scores(self, model: Any) -> dict[str, float]:
         """Scores beyond loss and accuracy."""
@@ -61,20 +61,20 @@ class Task(ABC):
         return {}
 
     def sample(self, model: Any, text: str) -> str:
-        """What the model makes of a text."""
+        """The model's output for a text."""
         del model, text
         return ""
 
     def run_once(self, model: Any, text: str) -> None:
-        """Run a text through the model, for whoever observes it."""
+        """Run a text through the model once, to be traced."""
         self.sample(model, text)
 
 
 class Objective(nn.Module):
-    """A model and its task as one module, from tensors to a sum: what is compiled and wrapped.
+    """A model and its task as one module, which is compiled and wrapped for parallel training.
 
-    While training the sum of losses; otherwise that without smoothing, and the number of hits.
-    With `consistency` α a batch is seen twice, each time under other dropout:
+    Returns the sum of losses in training mode; in evaluation mode the sum without label smoothing
+    and the number of hits. With `consistency` α, each batch passes twice with different dropout:
 
         ½ (CE₁ + CE₂ + α · ½ (KL(p₁‖p₂) + KL(p₂‖p₁)))        R-Drop (Liang et al. 2021)
     """
@@ -104,7 +104,7 @@ class Objective(nn.Module):
 
 @torch.no_grad()
 def validate(objective: nn.Module, task: Task, parallel: Parallel) -> dict[str, float]:
-    """Loss, perplexity and accuracy per target of the validation data."""
+    """Loss, perplexity and accuracy per target on the validation data."""
     objective.eval()
     sums, n = torch.zeros(2, dtype=torch.float32, device=parallel.device), 0
     for batch in task.valid_batches():
@@ -118,13 +118,13 @@ def validate(objective: nn.Module, task: Task, parallel: Parallel) -> dict[str, 
     return {"loss": loss, "perplexity": float(np.exp(min(loss, 80.0))), "accuracy": hits}
 
 
-def ragged(table: TokenTable, column: str) -> Ragged:
-    """A column of a token table, ready to be padded."""
+def as_ragged(table: TokenTable, column: str) -> Ragged:
+    """A column of a token table as ragged sequences."""
     store = table.columns[column]
     return Ragged(store.tokens, store.lengths)
 
 
 def locate_lines(table: TokenTable, rows: Rows) -> list[str]:
-    """Files and lines of rows."""
+    """The file and line of each row."""
     files, places = table.notes["files"], table.notes["places"]
     return [f"{files[file]} line {line}" for file, line in (places[int(i)] for i in rows)]

@@ -1,10 +1,10 @@
-"""Translation: a source is read, and each target token is guessed from those before it.
+"""Translation: predict each target token from the source and the target tokens before it.
 
     source   Ein Hund schläft </s>
     tokens   <s>   A    dog   sleeps        what the decoder sees (teacher forcing)
-    targets  A     dog  sleeps </s>         what it must say
+    targets  A     dog  sleeps </s>         what it must predict
 
-Padding stands behind a text: a decoder that looks back never sees it, an encoder is told lengths.
+Padding follows each text: the causal mask hides it from the decoder, lengths from the encoder.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,18 +23,18 @@ from glassformer.training.data import TrainingData
 from glassformer.training.loss import IGNORED
 from glassformer.training.recipe import Recipe
 from glassformer.training.scores import score_translations, translate_all
-from glassformer.training.tasks.task import Task, locate_lines, ragged
+from glassformer.training.tasks.task import Task, as_ragged, locate_lines
 
 
 class Translation(Task):
-    """Pairs of texts, in batches by the number of tokens."""
+    """Pairs of texts, batched by number of tokens."""
 
     def __init__(self, recipe: Recipe, data: TrainingData) -> None:
         super().__init__(recipe, data)
         self.start = start_token(data.special)
-        self.pairs = [(ragged(data.train, "source"), ragged(data.train, "target"))]
+        self.pairs = [(as_ragged(data.train, "source"), as_ragged(data.train, "target"))]
         if data.valid is not None:
-            self.pairs.append((ragged(data.valid, "source"), ragged(data.valid, "target")))
+            self.pairs.append((as_ragged(data.valid, "source"), as_ragged(data.valid, "target")))
 
     def lengths(self) -> np.ndarray:
         return self.data.train.lengths
@@ -70,14 +70,18 @@ class Translation(Task):
         return translation_logits(model, tensors)
 
     def extra_scores(self, model: Any) -> dict[str, float]:
-        """BLEU and chrF; every translation of one source counts as a reference."""
-        wish = self.recipe.evaluate
-        if not wish.bleu or self.data.valid is None:
+        """BLEU and chrF; all translations of one source are its references."""
+        settings = self.recipe.evaluate
+        if not settings.bleu or self.data.valid is None:
             return {}
         sources, references = group_references(self.data.valid)
-        sources, references = sources[: wish.n_texts], references[: wish.n_texts]
-        found = translate_all(model, sources, beams=wish.beams, length_penalty=wish.length_penalty)
-        return score_translations(found, references, tokenize=wish.tokenize, remove=wish.remove)
+        sources, references = sources[: settings.n_texts], references[: settings.n_texts]
+        found = translate_all(
+            model, sources, beams=settings.beams, length_penalty=settings.length_penalty
+        )
+        return score_translations(
+            found, references, tokenize=settings.tokenize, remove=settings.remove
+        )
 
     def sample(self, model: Any, text: str) -> str:
         return translate_all(model, [text], beams=1)[0]
@@ -89,7 +93,7 @@ class Translation(Task):
 def pair_batch(
     pair: tuple[Ragged, Ragged], rows: Rows, *, start: int, pad: int, round_to: int = 1
 ) -> Batch:
-    """Sources and shifted targets of some pairs."""
+    """The sources and shifted targets of some pairs."""
     source, source_lengths = pair[0].pad_rows(rows, pad=pad, round_to=round_to)
     targets, lengths = pair[1].pad_rows(rows, pad=IGNORED, round_to=round_to)
     tokens = np.roll(targets, 1, axis=1)
@@ -103,15 +107,17 @@ def pair_batch(
 
 
 def start_token(special: SpecialTokens) -> int:
-    """What a translation begins with."""
+    """The first token of every translation."""
     starts = special.start or (special.begin,)
     if len(starts) != 1 or starts[0] is None:
-        raise ConfigError(f"A translation must begin with one token; the tokenizer names {starts}.")
+        raise ConfigError(
+            f"A translator needs exactly one start token; the tokenizer has {starts}."
+        )
     return starts[0]
 
 
 def translation_logits(model: Any, tensors: Mapping[str, Tensor]) -> Tensor:
-    """Scores for each target, from a Transformer or an LSTM."""
+    """Logits for each target, from a Transformer or an LSTM."""
     source, lengths, tokens = (tensors[n] for n in ("source", "source_lengths", "tokens"))
     if isinstance(model, LSTMSeq2Seq):
         return model(source, lengths, tokens)
@@ -119,7 +125,7 @@ def translation_logits(model: Any, tensors: Mapping[str, Tensor]) -> Tensor:
 
 
 def group_references(table: TokenTable) -> tuple[list[str], list[list[str]]]:
-    """The different sources of a table, each with all its translations."""
+    """The distinct sources of a table, each with all its translations."""
     found: dict[str, list[str]] = {}
     for source, target in table.notes["texts"]:
         found.setdefault(source, []).append(target)

@@ -1,4 +1,4 @@
-"""Windows of a long text: fixed length, no padding, and which document each token is of."""
+"""Windows of a long text: fixed length, no padding, and the document of each token."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from glassformer.training.recipe import BatchSettings, DataSettings
 
 
 class Windows:
-    """A text of many tokens, cut anew each epoch; its end may be held out to validate with."""
+    """A long text, cut into new windows each epoch; its end can be held out for validation."""
 
     def __init__(self, store: TokenStore, batches: BatchSettings, seed: int) -> None:
         self.tokens, self.offsets = store.tokens, store.offsets
@@ -26,7 +26,7 @@ class Windows:
         batches: BatchSettings,
         seed: int,
     ) -> "tuple[Windows, Windows | None]":
-        """What to train with, and what to validate with."""
+        """The training part and the validation part."""
         first = cls(train, batches, seed)
         if valid is not None:
             return first, cls(valid, batches, seed)
@@ -38,14 +38,14 @@ class Windows:
         return first, second
 
     def order(self, epoch: int) -> list[Rows]:
-        """Where the windows of an epoch begin, batch by batch."""
+        """The start positions of the windows of an epoch, batch by batch."""
         b = self.batches
         return window_batches(
             self.n, length=b.length, rows=b.rows, seed=self.seed, epoch=epoch, at_random=b.at_random
         )
 
     def fixed_batches(self, n_batches: int | None) -> Iterator[Rows]:
-        """The same windows each time: all of them, or so many batches from anywhere."""
+        """The same windows each time: all of them, or `n_batches` random batches."""
         b = self.batches
         length = min(b.length, self.n - 1)
         if n_batches is not None:
@@ -58,12 +58,12 @@ class Windows:
             yield starts[i : i + b.rows]
 
     def cut(self, starts: Rows, extra: int = 0) -> np.ndarray:
-        """The tokens of windows, and `extra` ones behind them."""
+        """The tokens of windows, each followed by `extra` more."""
         length = min(self.batches.length, self.n - 1)
         return self.tokens[starts[:, None] + np.arange(length + extra)].astype(np.int64)
 
     def documents(self, starts: Rows, extra: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """Which document each token of windows is of, and its place in it, from the window's."""
+        """The document of each token, and its position in it, counted within the window."""
         length = min(self.batches.length, self.n - 1)
         where = starts[:, None] + np.arange(length + extra)
         which = np.searchsorted(self.offsets, where, side="right")

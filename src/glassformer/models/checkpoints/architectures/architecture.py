@@ -38,17 +38,17 @@ class Foreign:
         """A whole number of at least 1, or `least`; one without a default must be there."""
         value = self.get(name, default)
         if not isinstance(value, int) or isinstance(value, bool):
-            raise self._wrong(name, "a whole number", value)
+            raise self._value_error(name, "a whole number", value)
         if not least <= value < 2**31:
-            raise self._wrong(name, f"at least {least} and below 2³¹", value)
+            raise self._value_error(name, f"at least {least} and below 2³¹", value)
         return value
 
     def number(self, name: str, default: float | int | None = None) -> float:
         value = self.get(name, default)
         if not isinstance(value, int | float) or isinstance(value, bool):
-            raise self._wrong(name, "a number", value)
+            raise self._value_error(name, "a number", value)
         if not abs(value) < 1e300:  # nor NaN, nor an integer of a thousand digits
-            raise self._wrong(name, "a finite number", value)
+            raise self._value_error(name, "a finite number", value)
         return float(value)
 
     def optional_number(self, name: str) -> float | None:
@@ -57,25 +57,25 @@ class Foreign:
     def flag(self, name: str, default: bool) -> bool:
         value = self.get(name, default)
         if not isinstance(value, bool):
-            raise self._wrong(name, "true or false", value)
+            raise self._value_error(name, "true or false", value)
         return value
 
     def table(self, name: str) -> dict[str, Any]:
         value = self.get(name, {})
         if not isinstance(value, dict):
-            raise self._wrong(name, "a table", value)
+            raise self._value_error(name, "a table", value)
         return value
 
     def word(self, name: str, default: str, known: Iterable[str]) -> str:
         value = self.get(name, default)
         if not isinstance(value, str) or value not in known:
-            raise self._wrong(name, f"one of {', '.join(known)}", value)
+            raise self._value_error(name, f"one of {', '.join(known)}", value)
         return value
 
     def activation(self, name: str, default: str) -> Activation:
         return ACTIVATIONS[self.word(name, default, ACTIVATIONS)]
 
-    def only(self, name: str, allowed: Any) -> None:
+    def require(self, name: str, allowed: Any) -> None:
         """A field that we know with one value alone, and that may be left out."""
         value = self.get(name, allowed)
         if value != allowed:
@@ -84,7 +84,7 @@ class Foreign:
                 f"with {allowed!r}."
             )
 
-    def same(self, first: str, second: str, default: int) -> int:
+    def require_equal(self, first: str, second: str, default: int) -> int:
         """Two fields that must agree: encoder and decoder are of one width here."""
         a, b = self.whole(first, default), self.whole(second, default)
         if a != b:
@@ -93,7 +93,7 @@ class Foreign:
             )
         return a
 
-    def _wrong(self, name: str, what: str, value: Any) -> CheckpointError:
+    def _value_error(self, name: str, what: str, value: Any) -> CheckpointError:
         has = "it is missing" if value is None else f"it is {quote(value)}"
         return CheckpointError(
             f"{name} in config.json of a {self.kind} model must be {what}; {has}."

@@ -56,8 +56,8 @@ def _read(c: Foreign, names: set[str], *, positions: Positions, embedding_norm: 
         dim=c.whole("d_model"),
         n_layers=c.whole("encoder_layers"),
         n_decoder_layers=c.whole("decoder_layers"),
-        n_heads=c.same("encoder_attention_heads", "decoder_attention_heads", 16),
-        hidden_dim=c.same("encoder_ffn_dim", "decoder_ffn_dim", 4096),
+        n_heads=c.require_equal("encoder_attention_heads", "decoder_attention_heads", 16),
+        hidden_dim=c.require_equal("encoder_ffn_dim", "decoder_ffn_dim", 4096),
         max_len=c.whole("max_position_embeddings", 1024),
         activation=c.activation("activation_function", "gelu"),
         positions=positions,
@@ -83,8 +83,8 @@ def _read_bart(c: Foreign, names: set[str]) -> Config:
 
 
 def _read_marian(c: Foreign, names: set[str]) -> Config:
-    c.only("share_encoder_decoder_embeddings", True)
-    c.only("decoder_vocab_size", c.whole("vocab_size"))
+    c.require("share_encoder_decoder_embeddings", True)
+    c.require("decoder_vocab_size", c.whole("vocab_size"))
     positions = Positions(kind="sinusoidal", layout="half")
     return _read(c, names, positions=positions, embedding_norm=False)
 

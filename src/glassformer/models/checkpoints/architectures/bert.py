@@ -54,9 +54,9 @@ ROBERTA_NAMES: Columns = (
 
 
 def _read(c: Foreign, names: set[str], *, reserved: int, masked: str, classes: str) -> Config:
-    c.only("position_embedding_type", "absolute")
-    c.only("is_decoder", False)
-    c.only("tie_word_embeddings", True)
+    c.require("position_embedding_type", "absolute")
+    c.require("is_decoder", False)
+    c.require("tie_word_embeddings", True)
     hidden = c.number("hidden_dropout_prob", 0.1)
     return Config(
         family="encoder",
@@ -97,10 +97,10 @@ def _read_bert(c: Foreign, names: set[str]) -> Config:
 
 
 def _read_roberta(c: Foreign, names: set[str]) -> Config:
-    c.only("pad_token_id", 1)  # positions begin behind it
+    c.require("pad_token_id", 1)  # positions begin behind it
     config = _read(c, names, reserved=2, masked="lm_head.", classes="classifier.")
     if config.output.masked_tokens:
-        c.only("hidden_act", "gelu")  # the head always has it
+        c.require("hidden_act", "gelu")  # the head always has it
     return config
 
 
@@ -117,11 +117,11 @@ def _write(config: Config, *, reserved: int) -> dict[str, Any]:
         "hidden_dropout_prob": config.dropout.residual,
         "attention_probs_dropout_prob": config.dropout.weights,
         "type_vocab_size": config.n_token_types,
-        **_written_labels(config.output.classes),
+        **_write_labels(config.output.classes),
     }
 
 
-def _written_labels(classes: tuple[str, ...]) -> dict[str, Any]:
+def _write_labels(classes: tuple[str, ...]) -> dict[str, Any]:
     if not classes:
         return {}
     return {

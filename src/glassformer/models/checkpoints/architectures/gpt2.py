@@ -29,8 +29,8 @@ NAMES: Columns = (
 
 
 def _read(c: Foreign, names: set[str]) -> Config:  # noqa: ARG001
-    c.only("scale_attn_by_inverse_layer_idx", False)
-    c.only("add_cross_attention", False)
+    c.require("scale_attn_by_inverse_layer_idx", False)
+    c.require("add_cross_attention", False)
     dim = c.whole("n_embd")
     return Config(
         family="decoder",

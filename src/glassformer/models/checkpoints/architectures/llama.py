@@ -97,7 +97,7 @@ def _window(c: Foreign) -> int | None:
 def _read_rotary(c: Foreign, max_len: int) -> Positions:
     rope = Foreign({"model_type": c.kind, **c.table("rope_scaling"), **c.table("rope_parameters")})
     base = rope.number("rope_theta", c.number("rope_theta", 10000.0))
-    rope.only("partial_rotary_factor", 1.0)
+    rope.require("partial_rotary_factor", 1.0)
     older = rope.word("type", "default", ROPE_TYPES)
     kind = rope.word("rope_type", older, ROPE_TYPES)
     return Positions(kind="rotary", base=base, scaling=_read_scaling(rope, kind, max_len))

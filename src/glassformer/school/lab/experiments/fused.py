@@ -44,10 +44,12 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
     for L, _ in iterate_with_progress(lengths, progress):
         q, k, v = torch.randn(3, 1, _HEADS, L, _WIDTH).unbind(0)
 
-        def way(backend: Name, operands: tuple[Tensor, ...] = (q, k, v)) -> Callable[[], Tensor]:
+        def run_with(
+            backend: Name, operands: tuple[Tensor, ...] = (q, k, v)
+        ) -> Callable[[], Tensor]:
             return lambda: attention(*operands, backend=backend)
 
-        ways = {name: way(backend) for name, backend in _WAYS.items()}
+        ways = {name: run_with(backend) for name, backend in _WAYS.items()}
         taken = measure_seconds(ways, repeats=repeats, at_least=2e-3)
         # A few rows are enough to compare with float64, which would need L² of twice the size.
         few = q[:, :, :64].double()

@@ -79,10 +79,10 @@ def measure(size: str, seed: int, progress: ProgressCallback, model: str | None 
         for layer in range(config.n_layers):
             site = trace[f"decoder.{layer}.self"]
             few = range(min(n, 8, len(tokens)))
-            told = [roles(site, tokens[i], sequence=i) for i in few]
+            by_text = [roles(site, tokens[i], sequence=i) for i in few]
             for head in range(config.n_heads):
                 scores = {
-                    name: sum(each[head].scores[name] for each in told) / len(told)
+                    name: sum(each[head].scores[name] for each in by_text) / len(by_text)
                     for name in ("induction", "previous", "positional", "broad")
                 }
                 with _ablate_head(found, layer, head):

@@ -58,11 +58,11 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
             for way, softmax in (("plain", plain_softmax), ("shifted", shifted_softmax)):
                 found[f"{way}_{name}"].append(_share_broken(softmax(scores)))
             shifted = shifted_softmax(scores)
-            error[name] = max(error[name], _relative(shifted, wanted))
+            error[name] = max(error[name], _relative_error(shifted, wanted))
             if name != "float32":
                 by = shifted_softmax(scores.float()).to(scores.dtype)
                 key = f"{name}_by_float32"
-                error[key] = max(error[key], _relative(by, wanted))
+                error[key] = max(error[key], _relative_error(by, wanted))
     return {**found, "error": error, "filled": {name: _probe_fill(name) for name in _DTYPES}}
 
 
@@ -72,7 +72,7 @@ def _share_broken(weights: Tensor) -> float:
     return float((~((sums - 1).abs() < 0.1)).double().mean())
 
 
-def _relative(weights: Tensor, wanted: Tensor) -> float:
+def _relative_error(weights: Tensor, wanted: Tensor) -> float:
     large = wanted > 0.01
     return float(((weights.double() - wanted).abs() / wanted)[large].max())
 

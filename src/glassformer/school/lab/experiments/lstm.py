@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.models import Config, Decoder, Positions
-from glassformer.models.parameters import count_parameters, matched_dim
+from glassformer.models.parameters import count_parameters, match_dim
 from glassformer.models.recurrent import LSTMLanguageModel, LSTMSeq2Seq
 from glassformer.render.chart import Axis, Chart, Lines, Mark, Series
 from glassformer.school.lab.experiment import Check, Experiment, Numbers, Verdict
@@ -86,13 +86,13 @@ def _build(
     with torch.device("meta"):
         n = count_parameters(Decoder(config))
     if name == "lstm":
-        lstm = LSTMLanguageModel(V, matched_dim(n, lambda dim: LSTMLanguageModel(V, dim, 1)), 1)
+        lstm = LSTMLanguageModel(V, match_dim(n, lambda dim: LSTMLanguageModel(V, dim, 1)), 1)
         return lstm, lambda tokens: lstm(tokens)[0]
 
     def make(dim: int) -> LSTMSeq2Seq:
         return LSTMSeq2Seq(V, V, dim, 1, attention=True)
 
-    seq2seq = make(matched_dim(n, make))
+    seq2seq = make(match_dim(n, make))
 
     def read_then_answer(tokens: Tensor) -> Tensor:
         text, asked = tokens[:, :-_ASKED], tokens[:, -_ASKED:]
@@ -230,7 +230,7 @@ EXPERIMENT = Experiment(
         "models/recurrent.py:LSTMLanguageModel",
         "models/recurrent.py:AdditiveAttention",
         "models/decoder.py:Decoder",
-        "models/parameters.py:matched_dim",
+        "models/parameters.py:match_dim",
     ),
     measure=measure,
     judge=judge,

@@ -35,7 +35,11 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
         "table": ((table.T + 1) / 2).tolist(),
         "similarity": similarity[0].tolist(),
         "between": float(
-            (_similar(torch.tensor([10.5]), 10, dim) + _similar(torch.tensor([10.5]), 11, dim)) / 2
+            (
+                _similarity(torch.tensor([10.5]), 10, dim)
+                + _similarity(torch.tensor([10.5]), 11, dim)
+            )
+            / 2
         ),
         "spread": spread,
         "forward_back": float((similarity - similarity.T).abs().max()),
@@ -53,7 +57,7 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
     return found
 
 
-def _similar(places: torch.Tensor, other: int, dim: int) -> torch.Tensor:
+def _similarity(places: torch.Tensor, other: int, dim: int) -> torch.Tensor:
     here = sinusoidal(places.double(), dim, dtype=torch.float64)
     return here @ sinusoidal(torch.tensor([float(other)]), dim, dtype=torch.float64).T / (dim / 2)
 

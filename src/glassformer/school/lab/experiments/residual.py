@@ -103,7 +103,7 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
 def judge(numbers: Numbers) -> Verdict:
     depth, gradients = numbers["depth"], numbers["gradients"]
     left = {way: values[0] / values[-1] for way, values in gradients.items()}
-    last = {way: _late(values) for way, values in numbers["losses"].items()}
+    last = {way: _final_loss(values) for way, values in numbers["losses"].items()}
     guess = float(torch.tensor(float(_VOCABULARY)).log())
     return Verdict.of(
         # Each plain block weakens the gradient several times; six of them a hundredfold and more.
@@ -134,7 +134,7 @@ def judge(numbers: Numbers) -> Verdict:
     )
 
 
-def _late(losses: list[float]) -> float:
+def _final_loss(losses: list[float]) -> float:
     some = losses[-max(1, len(losses) // 10) :]
     return sum(some) / len(some)
 
