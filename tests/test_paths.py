@@ -14,7 +14,9 @@ def test_paths_that_people_write(tmp_path: Path, monkeypatch) -> None:
 
 @pytest.mark.plain
 def test_paths_that_nobody_has(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match=r"'~nosuchuser/a' starts with the home folder of a user"):
+    with pytest.raises(
+        CheckpointError, match=r"'~nosuchuser/a' starts with the home folder of a user"
+    ):
         user_path("~nosuchuser/a")
     with pytest.raises(ConfigError, match=r"'x{200}…' cannot be a path: File name too long"):
         user_path("x" * 5000, ConfigError)

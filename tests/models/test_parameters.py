@@ -25,7 +25,7 @@ def test_tied_parameters_count_once():
     ],
     ids=["language", "seq2seq"],
 )
-def test_matched_dim_is_the_closest(target, build):
+def test_match_dim_is_the_closest(target, build):
     dim = match_dim(target, build)
 
     def off(dim):
@@ -36,11 +36,11 @@ def test_matched_dim_is_the_closest(target, build):
     assert off(dim) <= 0.02 * target
 
 
-def test_matched_dim_of_less_than_the_smallest_is_the_smallest():
+def test_match_dim_of_less_than_the_smallest_is_the_smallest():
     assert match_dim(1, lambda dim: nn.Linear(dim, 100)) == 1
 
 
-def test_matched_dim_finds_an_exact_match():
+def test_match_dim_finds_an_exact_match():
     for dim in range(1, 40):
         assert match_dim(dim * 7, lambda d: nn.Linear(d, 7, bias=False)) == dim
 
