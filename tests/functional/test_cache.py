@@ -365,7 +365,7 @@ def test_k_and_v_must_fit_each_other(kind):
 def test_crop_must_shorten(kind, length):
     cache, (_, k, v) = new_cache(kind), operands(5)
     cache.append(k, v)
-    with pytest.raises(ShapeError, match=rf"its length is 5, got length={length}\."):
+    with pytest.raises(ShapeError, match=rf"0 … 5, its length; got length={length}\."):
         cache.crop(length)
     unchanged(cache, k, v)
 

@@ -189,7 +189,7 @@ def test_models():
         with pytest.raises(ConfigError, match=sentence):
             model_config(Recipe.from_dict(LEAST, [change]), vocab_size=9)
     lstm = Recipe.from_dict({**LEAST, "task": "masked", "model": {"family": "lstm"}})
-    with pytest.raises(ConfigError, match="language or translation; got task 'masked'"):
+    with pytest.raises(ConfigError, match="language and translation; got task 'masked'"):
         model_config(lstm, vocab_size=9)
 
 
