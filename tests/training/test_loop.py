@@ -236,7 +236,9 @@ def test_a_folder_in_which_nothing_was_trained_is_free(tmp_path):
     texts = [path.read_text() for path in small_runs.pairs(tmp_path)]
     for path in small_runs.pairs(tmp_path):
         path.write_text("a\n" * 50)
-    with pytest.raises(DataError, match="At least one example to validate with is required; none of 50"):
+    with pytest.raises(
+        DataError, match="At least one example to validate with is required; none of 50"
+    ):
         run(recipe, out)
     assert (out / "essence.json").is_file()
     for path, text in zip(small_runs.pairs(tmp_path), texts, strict=True):
