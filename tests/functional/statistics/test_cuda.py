@@ -296,7 +296,7 @@ def test_what_the_kernels_refuse() -> None:
     assert why(bias=gf.ALiBi.of_heads(H, DEVICE)) is None
     assert "float32" in why(q.double(), k.double())
     wide = torch.randn(1, 1, 4, 129, device=DEVICE)
-    assert "heads of 128 at most in torch.float32; got 129" in why(wide, wide)
+    assert "heads of at most 128 in torch.float32; got 129" in why(wide, wide)
     assert why(wide.half(), wide.half()) is None
     assert "nothing to attend to" in why(q[:, :, :0])
     assert "strongest keys" in why(top=3)
