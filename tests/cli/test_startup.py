@@ -38,6 +38,7 @@ def test_lists_and_cards(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     lines = ["learn", "learn --json", "quiz --list", "quiz --json", "practice list"]
     lines += ["models writer", "lab", "lab --lang zh"]
+    lines += ["learn why", "learn training --lang zh", "learn fast"]  # no numbers from torch
     assert run_lines(tmp_path, lines) == dict.fromkeys(lines, (0, False))
 
 

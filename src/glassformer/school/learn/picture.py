@@ -6,6 +6,7 @@ from typing import Literal
 from torch import Tensor
 
 from glassformer.functional import RowArithmetic
+from glassformer.school.learn.bars import Bars
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,15 +48,6 @@ class Flow:
 
     stages: tuple[Stage, ...]
     title: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Bars:
-    """Named lengths, and what is written at their ends."""
-
-    bars: tuple[tuple[str, float, str], ...]
-    title: str = ""
-    full: float | None = None  # the length that fills the picture; the longest unless given
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,8 @@ from glassformer.render.terminal.columns import Beside
 from glassformer.render.terminal.heat_map import draw_heat
 from glassformer.render.terminal.matrix import draw_scores, draw_weights
 from glassformer.render.terminal.steps import draw_steps
-from glassformer.school.learn.picture import Bars, Flow, Matrix, Picture, Row, Stage, Steps
-
-_LONGEST = 28  # cells of a bar
+from glassformer.school.learn.bars import Bars, draw_bars
+from glassformer.school.learn.picture import Flow, Matrix, Picture, Row, Stage, Steps
 
 
 def draw_picture(picture: Picture, *, language: Language) -> RenderableType:
@@ -25,7 +24,7 @@ def draw_picture(picture: Picture, *, language: Language) -> RenderableType:
         case Flow():
             return _flow(picture)
         case Bars():
-            return _bars(picture)
+            return draw_bars(picture)
         case Matrix():
             return _matrix(picture)
 
@@ -72,15 +71,3 @@ def _stage_name(stage: Stage) -> str:
 def _shape(stage: Stage) -> tuple[Text, Text]:
     letters = Text(f"({', '.join(stage.letters.split())})", style="dim")
     return letters, Text(f"({', '.join(map(str, stage.shape))})", style="cyan")
-
-
-def _bars(picture: Bars) -> RenderableType:
-    most = picture.full or max(length for _, length, _ in picture.bars)
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True, justify="right")
-    grid.add_column(no_wrap=True)
-    grid.add_column(no_wrap=True)
-    for name, length, written in picture.bars:
-        cells = max(round(_LONGEST * length / most), 1 if length > 0 else 0)
-        grid.add_row(name, Text("█" * cells, style="cyan"), written)
-    return Group(Text(picture.title, style="bold"), grid) if picture.title else grid

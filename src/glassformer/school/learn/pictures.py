@@ -17,8 +17,9 @@ from glassformer.functional import (
     sinusoidal,
 )
 from glassformer.languages import Language
+from glassformer.school.learn.bars import BAR_PICTURES, Bars
 from glassformer.school.learn.flows import FLOWS
-from glassformer.school.learn.picture import Bars, Matrix, Picture, Row, Steps
+from glassformer.school.learn.picture import Matrix, Picture, Row, Steps
 
 _CAT = ("The", "cat", "sat")
 _SENTENCE = ("The", "cat", "sat", "on", "the", "mat")
@@ -35,17 +36,6 @@ def draw(name: str, language: Language) -> Picture:
         known = ", ".join(PICTURES)
         raise ConfigError(f"A picture is one of {known}; got {name!r}.")
     return PICTURES[name](language)
-
-
-def _distances(language: Language) -> Picture:
-    """How many steps information takes from the first of n tokens to the last."""
-    n = 64
-    ways = [
-        ("learn.picture.recurrent", n - 1),
-        ("learn.picture.convolution", math.ceil((n - 1) / 2)),  # 3 wide: two more tokens a layer
-        ("learn.picture.attention", 1),
-    ]
-    return Bars(tuple((language.say(key), float(steps), str(steps)) for key, steps in ways))
 
 
 def _cat(language: Language) -> Picture:  # noqa: ARG001
@@ -167,26 +157,6 @@ def _wave_products(language: Language) -> Picture:
     return Bars(tuple(bars), say("learn.picture.distance"))
 
 
-def _schedule(language: Language) -> Picture:
-    """The learning rate of the paper: width 512, 4000 steps of warm-up."""
-    steps = (1000, 2000, 4000, 8000, 16_000, 32_000, 64_000)
-    rates = [512**-0.5 * min(step**-0.5, step * 4000**-1.5) for step in steps]
-    bars = ((f"{s:,}", r, f"{r:.1e}") for s, r in zip(steps, rates, strict=True))
-    return Bars(tuple(bars), language.say("learn.picture.rate"))
-
-
-def _cache(language: Language) -> Picture:
-    """Keys and values computed to write n tokens, one at a time."""
-    n, say = 100, language.say
-    without = n * (n + 1) // 2
-    return Bars(
-        (
-            (say("learn.picture.nocache"), float(without), f"{without:,}"),
-            (say("learn.picture.cache"), float(n), f"{n:,}"),
-        )
-    )
-
-
 def _floor_division(language: Language) -> Picture:
     dots, say = torch.tensor([12.5, 30.8, 25.1], dtype=torch.float64), language.say
     return Row(
@@ -201,7 +171,7 @@ def _floor_division(language: Language) -> Picture:
 
 
 PICTURES: dict[str, Callable[[Language], Picture]] = {
-    "distances": _distances,
+    **BAR_PICTURES,
     "cat": _cat,
     "peaks": _peaks,
     "three-words": _three_words,
@@ -213,8 +183,6 @@ PICTURES: dict[str, Callable[[Language], Picture]] = {
     "previous": _previous,
     "waves": _waves,
     "wave-products": _wave_products,
-    "schedule": _schedule,
-    "cache": _cache,
     "floored": _floor_division,
     **FLOWS,
 }

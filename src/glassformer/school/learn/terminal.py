@@ -13,6 +13,7 @@ from rich.text import Text
 
 from glassformer.languages import Language
 from glassformer.render.paragraph import Paragraph, wrap_text
+from glassformer.school.learn.bars import BAR_PICTURES, draw_bars
 from glassformer.school.learn.blocks import (
     Block,
     Formula,
@@ -132,18 +133,23 @@ def _draw_snippet(code: str, output: str) -> RenderableType:
 
 def _draw_reference(block: Reference, known: Known, language: Language) -> RenderableType:
     if block.kind == "picture":
-        # Imported here: a list of questions must not load torch.
-        from glassformer.school.learn.picture_terminal import draw_picture
-        from glassformer.school.learn.pictures import draw
-
-        drawing = draw_picture(draw(block.names[0], language), language=language)
-        parts: list[RenderableType] = [drawing]
+        parts: list[RenderableType] = [_draw_picture(block.names[0], language)]
         if block.caption:
             parts += ["", Flowing(style_line(read_line(block.caption), "dim"))]
         return Padding(Group(*parts), (0, 0, 0, 2))
     if block.kind == "quiz":
         return _draw_questions(block.names, language)
     return _draw_pointer(block.kind, block.names, known, language)
+
+
+def _draw_picture(name: str, language: Language) -> RenderableType:
+    if name in BAR_PICTURES:
+        return draw_bars(BAR_PICTURES[name](language))
+    # Imported here: a list of questions, and a chapter that computes nothing, must not load torch.
+    from glassformer.school.learn.picture_terminal import draw_picture
+    from glassformer.school.learn.pictures import draw
+
+    return draw_picture(draw(name, language), language=language)
 
 
 def _draw_questions(names: tuple[str, ...], language: Language) -> RenderableType:
