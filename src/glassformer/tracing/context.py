@@ -24,6 +24,7 @@ from glassformer.tracing.recorder import Recorder, Source
 from glassformer.tracing.selection import Rows, Selection
 from glassformer.tracing.sources.ours import OurSource
 from glassformer.tracing.sources.torch_modules import TorchSource
+from glassformer.tracing.stream_listener import StreamListener
 from glassformer.tracing.trace import Run, Trace
 
 
@@ -37,6 +38,7 @@ def watch(
     rows: Rows | None = None,
     every: int = 1,
     outputs: bool = False,
+    residual: bool = False,
     device: torch.device | str | None = None,
     budget: int | str | None = None,
     folder: str | Path | None = None,
@@ -56,7 +58,8 @@ def watch(
 
     `layers` and `heads` select some of them, `rows` some of the queries: positions in the text, or
     "last" for the last row of each call. `every=n` keeps each n-th step of generation. `outputs`
-    also keeps what the model computed. `device` moves the operands, to "cpu" for instance; what
+    also keeps what the model computed; `residual` keeps the residual stream and what each part of
+    each block adds to it (`trace.stream()`). `device` moves the operands, to "cpu" for instance; what
     exceeds the budget ("4 GiB") goes to disk, into `folder` or the system's temporary folder.
 
     What cannot be recorded never costs the model's output: the site is refused, and a
@@ -78,6 +81,7 @@ def watch(
     store = OperandStore(device, budget, folder)
     name = type(found).__name__
     recorder = Recorder(name, source, selection, store, tokenizer=tokenizer, outputs=outputs)
+    recorder.residual = residual
     with _attach(recorder, tree) as trace:
         yield trace
 
@@ -115,6 +119,8 @@ def _attach(recorder: Recorder, tree: ModuleTree) -> Iterator[Trace]:
             if compiled:
                 undo.append(switch_compiling_off())
             recorder.source.attach(recorder, undo)
+            if recorder.residual:
+                StreamListener(recorder.source.tree, recorder).attach(undo)
         yield recorder.trace
         is_failing = False
     finally:

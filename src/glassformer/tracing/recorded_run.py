@@ -20,6 +20,8 @@ from glassformer.tracing.operand_store import OperandStore
 from glassformer.tracing.site import Site
 from glassformer.tracing.site_assembly import drop_empty_sites, name_selected_rows
 from glassformer.tracing.site_steps import Step, Steps
+from glassformer.tracing.stream import Stream
+from glassformer.tracing.stream_steps import StreamSteps
 from glassformer.tracing.text_labels import label_following, label_rows, name_texts, repeat_rows
 from glassformer.tracing.trace import Run, TracedText
 
@@ -32,6 +34,7 @@ class RecordedRun:
         self.run = Run()
         self.sites: dict[str, Steps] = {}
         self.places: dict[str, Place] = {}
+        self.streams: dict[str, StreamSteps] = {}
         self.refusals: dict[str, str] = {}
         self.fault: str | None = None  # why nothing of this run can be shown
         self.tokens: dict[str, list[Tensor]] = {}
@@ -65,6 +68,7 @@ class RecordedRun:
             run.places = {n: self.places[n] for n in run.sites}
             run.refusals = {n: r for n, r in self.refusals.items() if n in run.sites}
             run.tokens = {n: t for n, t in self.tokens.items() if n == "source"}
+            run.streams = {n: s for n, s in self.streams.items() if n != writer}
             run.fault = self.fault
             run.is_stale = self.fault is not None
         return run
@@ -99,11 +103,21 @@ class RecordedRun:
             steps.steps.clear()
         return steps
 
+    def open_stream(self, stack: str, *, is_new: bool) -> StreamSteps:
+        """The residual stream of a stack so far; a text that does not grow is read anew."""
+        self.is_stale = True
+        stream = self.streams.setdefault(stack, StreamSteps(stack))
+        if is_new and stack != self.layout.writer:
+            stream.passes.clear()
+        return stream
+
     def shorten(self, stop: int) -> None:
         """Follow a cropped cache: the dropped tokens were only a trial."""
         for name, steps in self.sites.items():
             if self.places[name].stack == self.layout.writer and not steps.is_cross:
                 steps.shorten(stop)
+        if self.layout.writer in self.streams:
+            self.streams[self.layout.writer].shorten(stop)
         kept, n = [], 0
         if len(self.tokens.get("tokens", ())) != len(self.order):
             raise TraceError("its cache was cropped, and which tokens are left is not known")
@@ -124,12 +138,12 @@ class RecordedRun:
             return
         self.is_stale = False
         run = self.run
-        run.sites, run.texts, run.refusals = {}, {}, dict(self.refusals)
+        run.sites, run.streams, run.texts, run.refusals = {}, {}, {}, dict(self.refusals)
         if self.fault is None:
             with self.guard.catch(self.layout.name, self.spoil):
                 self._assemble()
                 return
-        run.sites, run.texts = {}, {}
+        run.sites, run.streams, run.texts = {}, {}, {}
         run.refusals |= dict.fromkeys(self.places or self.layout.site_names, str(self.fault))
         self.is_stale = False
 
@@ -146,6 +160,11 @@ class RecordedRun:
                     run.refusals[name] = reason
                 elif steps.steps:
                     run.sites[name] = self._build_site(name, steps, batch)
+        for stack, stream in self.streams.items():
+            name = stream_name(stack)
+            with self.guard.catch(name, partial(self._drop, name)):
+                if name not in self.refusals and stream.passes:
+                    run.streams[stack] = self._build_stream(stream, batch)
         drop_empty_sites(run)
         for name, site in list(run.sites.items()) if self.layout.writer else ():
             with self.guard.catch(name, partial(self._drop, name)):
@@ -175,6 +194,19 @@ class RecordedRun:
         is_source = self.layout.has_source and place.stack == "encoder"
         repeated = batch if is_source else None
         return steps.build_site(name, order, queries, keys, self.store, batch=repeated)
+
+
+    def _build_stream(self, stream: StreamSteps, batch: int) -> Stream:
+        own = self.layout.texts(Place("", stream.stack, None, is_cross=False))[0]
+        is_written = stream.stack == self.layout.writer
+        is_source = self.layout.has_source and stream.stack == "encoder"
+        order = self.order if is_written else self.order[-1:]
+        return stream.build(own, order, self.store, batch=batch if is_source else None)
+
+
+def stream_name(stack: str) -> str:
+    """What the residual stream of a stack is called where it is refused."""
+    return f"{stack}.stream"
 
 
 def _do_nothing() -> None:

@@ -5,7 +5,7 @@ computed. The recorder finds the run that a pass continues, keeps what was selec
 caches' beams, and refuses what could not be followed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
@@ -15,11 +15,13 @@ from torch import Tensor
 from glassformer.errors import GlassformerError
 from glassformer.tracing.guard import Guard
 from glassformer.tracing.layout import Layout, Place
+from glassformer.tracing.model_lookup import ModuleTree
 from glassformer.tracing.operand_store import OperandStore
 from glassformer.tracing.patches import FAILED, Tap, listen
-from glassformer.tracing.recorded_run import RecordedRun
+from glassformer.tracing.recorded_run import RecordedRun, stream_name
 from glassformer.tracing.selection import Selection
 from glassformer.tracing.site_steps import Step
+from glassformer.tracing.stream_graph import StreamStep
 from glassformer.tracing.trace import Run, Trace
 
 MOST_OPEN = 4  # runs that may still be continued: guidance alternates between two caches
@@ -31,6 +33,7 @@ MakeStep = Callable[[], tuple[Step, Tensor | None]]  # the step, and how far it 
 class Source(Protocol):
     """What a recorder asks of those who know a kind of model."""
 
+    tree: ModuleTree
     reorders: tuple[str, str]  # the method by which its caches move beams, and the argument's name
 
     def check(self, recorder: "Recorder") -> None:
@@ -58,6 +61,7 @@ class Recorder:
         self.name, self.source, self.guard = name, source, Guard("gf.watch")
         self.selection, self.store = selection, store
         self.tokenizer, self.outputs = tokenizer, outputs
+        self.residual = False  # whether the residual stream is kept as well
         self.trace = Trace(assemble=self.finish)
         self.layout: Layout | None = None
         self.open: list[RecordedRun] = []  # those that may be continued; the last is the latest
@@ -66,6 +70,7 @@ class Recorder:
         self.reader: Any = None  # the encoder, if the present pass only reads
         self.start = 0  # how many tokens precede the present pass
         self.is_counted = False  # whether the present pass is a step of its run
+        self.streaming: set[str] = set()  # stacks whose stream has begun in the present pass
 
     def tap(self, **callbacks: Any) -> Tap:
         """Someone who listens; a fault in a callback concerns the whole run."""
@@ -74,6 +79,7 @@ class Recorder:
     def begin_pass(self, reader: Any = None) -> None:
         """A pass of the model begins; which run it belongs to is not known yet."""
         self.run, self.reader, self.start, self.is_counted = None, reader, 0, False
+        self.streaming.clear()
 
     def read(self) -> RecordedRun:
         """The pass of `reader` belongs to a run that has yet to be written."""
@@ -180,6 +186,34 @@ class Recorder:
                 steps.n_rows, step.L, step=len(steps.steps), device=step.q.device
             )
             run.add(place, step.select(heads, rows), difference)
+
+    def record_stream(
+        self, stack: str, start: Tensor, steps: Sequence[StreamStep], end: Tensor
+    ) -> None:
+        """Keep what one block did to the residual stream of its stack."""
+        run = self.run
+        if run is None or run.fault is not None:
+            return
+        name = stream_name(stack)
+        stream = run.open_stream(stack, is_new=stack not in self.streaming)
+        if name in run.refusals:
+            return
+        with self.guard.catch(name, partial(run.refuse, name)), torch.no_grad():
+            try:
+                if stack not in self.streaming:
+                    self.streaming.add(stack)
+                    rows = self.selection.row_positions(
+                        stream.n_rows, start.shape[1], step=len(stream.passes), device=start.device
+                    )
+                    stream.begin(start, rows, self.store)
+                stream.add_block(start, steps, end, self.store)
+            except GlassformerError as error:
+                run.refuse(name, str(error).rstrip("."))
+
+    def refuse_stream(self, stack: str, reason: str) -> None:
+        """A block whose stream could not be followed."""
+        if self.run is not None:
+            self.run.refuse(stream_name(stack), reason)
 
     def refuse(self, place: Place, reason: str) -> None:
         """A call of attention that cannot be shown."""

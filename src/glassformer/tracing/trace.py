@@ -13,6 +13,7 @@ from torch import Tensor
 
 from glassformer.errors import TraceError
 from glassformer.tracing.site import Site
+from glassformer.tracing.stream import Stream
 
 
 @dataclass(eq=False)
@@ -34,6 +35,7 @@ class Run:
     refusals: dict[str, str] = field(
         default_factory=dict
     )  # sites that could not be recorded, and why
+    streams: dict[str, Stream] = field(default_factory=dict)  # residual streams, by stack
 
 
 class Trace:
@@ -115,6 +117,22 @@ class Trace:
 
     def __len__(self) -> int:
         return len(self.run.sites) if self.runs else 0
+
+    def stream(self, stack: str | None = None) -> Stream:
+        """The residual stream of a stack (default: the last one), recorded with residual=True."""
+        streams = self.run.streams
+        if stack is None and streams:
+            return list(streams.values())[-1]
+        if stack in streams:
+            return streams[stack]
+        for name, why in self.run.refusals.items():
+            if name.endswith(".stream") and stack in (None, name.removesuffix(".stream")):
+                raise TraceError(f"The residual stream of {_escape(name[:-7])} was refused: {_escape(why)}.")
+        if not streams:
+            raise TraceError(
+                "This trace holds no residual stream; record it by gf.watch(model, residual=True)."
+            )
+        raise TraceError(f"The streams of this run are {_enumerate(list(streams))}; got {stack!r}.")
 
     def labels(self, text: str = "tokens", *, sequence: int = 0) -> list[str]:
         """The labels of a text of the last run, or the token ids where there are none."""

@@ -1,0 +1,81 @@
+"""A norm as a formula: with its statistics frozen, it is linear.
+
+norm(x) = (x − mean) / size · gain + bias, where the mean is zero for RMSNorm. For one x, `size` and
+`mean` are numbers; held fixed, the norm of a sum is the sum of the norms of its terms.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from glassformer.errors import TraceError
+
+_EPS = ("eps", "variance_epsilon", "epsilon", "norm_eps", "layer_norm_eps")
+
+
+@dataclass(eq=False, frozen=True, kw_only=True)
+class NormForm:
+    """LayerNorm or RMSNorm: whether it centres, its gain and bias for each feature, its eps."""
+
+    is_centred: bool
+    eps: float
+    gain: Float[Tensor, " C"] | None = None
+    bias: Float[Tensor, " C"] | None = None
+
+    @classmethod
+    def of(cls, module: nn.Module, before: Tensor, after: Tensor) -> "NormForm":
+        """The formula that a module follows, held against what it has just computed."""
+        before, after = before.reshape(-1, before.shape[-1])[-8:], after
+        after = after.reshape(-1, after.shape[-1])[-8:]
+        scale = after.abs().amax().double().clamp(min=1e-30)
+        tolerance = 8 * max(torch.finfo(before.dtype).eps, torch.finfo(after.dtype).eps)
+        for form in cls._candidates(module):
+            apart = (form(before.double()) - after.double()).abs().amax() / scale
+            if apart <= tolerance:
+                return form
+        raise TraceError(f"{type(module).__name__} is neither a LayerNorm nor an RMSNorm")
+
+    @classmethod
+    def _candidates(cls, module: nn.Module) -> Iterator["NormForm"]:
+        weight, bias = (_find_vector(module, name) for name in ("weight", "bias"))
+        known: list[Any] = [getattr(module, name, None) for name in _EPS]
+        eps = [float(each) for each in known if isinstance(each, int | float)] or [0.0]
+        gains = [weight] if weight is None else [weight, 1 + weight.double()]
+        for gain in gains:
+            for is_centred in (True, False):
+                for each in eps:
+                    yield cls(is_centred=is_centred, eps=each, gain=gain, bias=bias)
+
+    def __call__(self, x: Float[Tensor, "... C"]) -> Float[Tensor, "... C"]:
+        """The norm of x, computed as modules do: in the precision of x, RMSNorm's in float32."""
+        gain = None if self.gain is None else self.gain.to(x.device)
+        if self.is_centred:
+            gain, bias = (t if t is None else t.to(x) for t in (gain, self.bias))
+            return F.layer_norm(x, x.shape[-1:], gain, bias, self.eps)
+        exact = x.to(torch.promote_types(x.dtype, torch.float32))
+        exact = exact * torch.rsqrt(exact.square().mean(-1, keepdim=True) + self.eps)
+        y = exact.to(x.dtype)
+        y = y if gain is None else (gain * y).to(x.dtype)
+        return y if self.bias is None else y + self.bias.to(x)
+
+    def push(self, part: Float[Tensor, "... C"], x: Float[Tensor, "... C"]) -> Tensor:
+        """What a part of x becomes, with the statistics of x; the parts of x add up."""
+        if self.is_centred:
+            part = part - part.mean(-1, keepdim=True)
+            x = x - x.mean(-1, keepdim=True)
+        part = part / (x.square().mean(-1, keepdim=True) + self.eps).sqrt()
+        return part if self.gain is None else part * self.gain.to(part)
+
+    def offset(self, x: Tensor) -> Tensor:
+        """What the norm adds by itself."""
+        return torch.zeros_like(x) if self.bias is None else self.bias.to(x).expand_as(x)
+
+
+def _find_vector(module: nn.Module, name: str) -> Tensor | None:
+    found = getattr(module, name, None)
+    return found.detach() if isinstance(found, Tensor) and found.ndim == 1 else None

@@ -1,0 +1,111 @@
+"""Listening to the residual stream: the blocks of a model, their norms and their attention.
+
+A block is the outermost numbered module around attention. While it runs, a `StreamGraph` follows the
+stream; when it returns, what was added is handed to the recorder.
+"""
+
+import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any
+
+from torch import Tensor, nn
+
+from glassformer.tracing.layout import Place
+from glassformer.tracing.model_lookup import ModuleTree
+from glassformer.tracing.patches import FAILED, listen
+from glassformer.tracing.recorder import Recorder
+from glassformer.tracing.stream_graph import NotFollowed, StreamGraph
+
+
+class StreamListener:
+    """Follows the stream through the blocks of a model, pass by pass."""
+
+    def __init__(self, tree: ModuleTree, recorder: Recorder) -> None:
+        assert recorder.layout is not None
+        self.tree, self.places, self.recorder = tree, recorder.layout.places, recorder
+        self.graph: StreamGraph | None = None
+        self.block: nn.Module | None = None  # that is running
+
+    def attach(self, undo: list[Callable[[], None]]) -> None:
+        tap = self.recorder.tap
+        undo.append(self._close)
+        for block, stack in find_blocks(self.tree, self.places).items():
+            undo.append(
+                listen(
+                    block,
+                    "forward",
+                    tap(before=partial(self._enter, stack), after=partial(self._leave, stack)),
+                )
+            )
+        for module, place in self.places.items():
+            undo.append(
+                listen(
+                    module,
+                    "forward",
+                    tap(before=partial(self._enter_site, place), after=self._leave_site),
+                )
+            )
+        for module in self.tree.paths:
+            if re.search("norm", type(module).__name__, re.IGNORECASE):
+                undo.append(listen(module, "forward", tap(after=self._pass_norm)))
+
+    def _enter(self, stack: str, block: nn.Module, args: tuple, options: dict[str, Any]) -> None:
+        if self.graph is not None:  # a block inside of a block
+            return
+        given = [*args, *options.values()]
+        start = next((x for x in given if isinstance(x, Tensor) and x.is_floating_point()), None)
+        if start is None or start.ndim != 3:
+            self.recorder.refuse_stream(stack, "its blocks read no (B, L, C) tensor")
+            return
+        self.block, self.graph = block, StreamGraph(start, self._guarded)
+        self.graph.__enter__()
+
+    def _guarded(self) -> AbstractContextManager[None]:
+        return self.recorder.guard.catch(self.recorder.name, self.recorder.refuse_all)
+
+    def _leave(self, stack: str, block: nn.Module, _args: tuple, _options: dict, out: Any) -> None:
+        graph = self.graph
+        if graph is None or block is not self.block:
+            return
+        self._close()
+        if out is FAILED:
+            return
+        end = out if isinstance(out, Tensor) else out[0]
+        try:
+            steps = graph.steps_to(end)
+        except NotFollowed as error:
+            self.recorder.refuse_stream(stack, str(error))
+            return
+        self.recorder.record_stream(stack, graph.start, steps, end)
+
+    def _close(self) -> None:
+        graph, self.graph = self.graph, None
+        if graph is not None:
+            graph.__exit__(None, None, None)
+
+    def _enter_site(self, place: Place, _module: nn.Module, _args: tuple, _options: dict) -> None:
+        if self.graph is not None:
+            self.graph.owner = place.name
+
+    def _leave_site(self, _module: nn.Module, _args: tuple, _options: dict, _out: Any) -> None:
+        if self.graph is not None:
+            self.graph.owner = None
+
+    def _pass_norm(self, module: nn.Module, args: tuple, options: dict, out: Any) -> None:
+        given = args[0] if args else next(iter(options.values()), None)
+        if self.graph is not None and isinstance(given, Tensor) and isinstance(out, Tensor):
+            self.graph.pass_norm(module, given, out)
+
+
+def find_blocks(tree: ModuleTree, places: dict[nn.Module, Place]) -> dict[nn.Module, str]:
+    """The blocks of a model, in order, and their stacks."""
+    by_path = {path: module for module, path in tree.paths.items()}
+    blocks: dict[nn.Module, str] = {}
+    for module, place in places.items():
+        parts = tree.paths[module].split(".")
+        at = next((i for i, part in enumerate(parts) if part.isdigit()), None)
+        if at is not None:
+            blocks[by_path[".".join(parts[: at + 1])]] = place.stack
+    return blocks

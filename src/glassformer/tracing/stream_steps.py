@@ -1,0 +1,164 @@
+"""The residual stream of a stack while it is recorded: block by block, pass by pass."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from glassformer.errors import TraceError
+from glassformer.tracing.beams import follow_beams
+from glassformer.tracing.norm_form import NormForm
+from glassformer.tracing.operand_store import OperandStore
+from glassformer.tracing.stream import Part, Stream, Transform
+from glassformer.tracing.stream_graph import Added, Normed, StreamStep
+from glassformer.tracing.text_labels import repeat_rows
+
+CROSS = ".cross"
+
+
+@dataclass(eq=False)
+class StreamPass:
+    """One pass through the blocks of a stack; steps of generation are one pass each."""
+
+    start: Tensor
+    L: int
+    rows: Int[Tensor, " R"] | None
+    steps: list[Part | Transform] = field(default_factory=list)
+    n_blocks: int = 0
+    end: Tensor | None = None  # what the last block returned, until the next one has read it
+    version: int | None = None  # of its memory: whether it was overwritten in between
+
+    def cut(self, L: int) -> "StreamPass":
+        """Its first rows."""
+        rows = None if self.rows is None else self.rows[self.rows < L]
+        n = L if rows is None else len(rows)
+        steps = [
+            replace(step, value=step.value[:, :n]) if isinstance(step, Part) else step
+            for step in self.steps
+        ]
+        return replace(self, start=self.start[:, :n], L=L, rows=rows, steps=steps)
+
+
+@dataclass(eq=False)
+class StreamSteps:
+    """All passes of a stack in one run."""
+
+    stack: str
+    passes: list[StreamPass] = field(default_factory=list)
+    fault: str | None = None
+    forms: dict[Any, NormForm] = field(default_factory=dict)
+
+    @property
+    def n_rows(self) -> int:
+        return sum(each.L for each in self.passes)
+
+    def begin(self, start: Tensor, rows: Int[Tensor, " R"] | None, store: OperandStore) -> None:
+        kept = store.keep(_select(start.detach(), rows))
+        self.passes.append(StreamPass(kept, start.shape[1], rows))
+
+    def add_block(
+        self, start: Tensor, steps: Sequence[StreamStep], end: Tensor, store: OperandStore
+    ) -> None:
+        """What one block did to the stream."""
+        now = self.passes[-1]
+        if now.end is not None and not (start is now.end and _version(start) == now.version):
+            raise TraceError(
+                f"between blocks {now.n_blocks - 1} and {now.n_blocks} something else changes it"
+            )
+        for step in steps:
+            now.steps.append(self._name(step, now, store))
+        now.n_blocks += 1
+        now.end, now.version = end, _version(end)
+
+    def _name(self, step: StreamStep, now: StreamPass, store: OperandStore) -> Part | Transform:
+        prefix, layer = f"{self.stack}.{now.n_blocks}", now.n_blocks
+        known = {each.name for each in now.steps}
+        if isinstance(step, Added):
+            kind: Any = "mlp"
+            if step.owners:
+                is_cross = all(CROSS in owner for owner in step.owners)
+                kind = "cross" if is_cross else "self"
+            site = min(step.owners) if len(step.owners) == 1 else None
+            if site is not None and not site.startswith(f"{prefix}."):  # shared by the layers
+                site = f"{prefix}.{kind}"
+            name = _number(f"{prefix}.{kind}", known)
+            value = store.keep(_select(step.value, now.rows))
+            joined = step.is_joined
+            return Part(
+                name=name, layer=layer, kind=kind, value=value, site=site, is_joined=joined
+            )
+        if isinstance(step, Normed):
+            if step.module not in self.forms:
+                self.forms[step.module] = NormForm.of(step.module, step.before, step.after)
+            return Transform(name=_number(f"{prefix}.norm", known), norm=self.forms[step.module])
+        return Transform(name=_number(f"{prefix}.scale", known), factor=step.factor)
+
+    def shorten(self, stop: int) -> None:
+        """Drop what lies behind this many tokens: a cache was cropped."""
+        n, kept = 0, []
+        for each in self.passes:
+            left = min(each.L, max(0, stop - n))
+            n += each.L
+            if left == each.L:
+                kept.append(each)
+            elif left:
+                kept.append(each.cut(left))
+        self.passes = kept
+
+    def build(
+        self, text: str, order: Sequence[Tensor], store: OperandStore, *, batch: int | None
+    ) -> Stream:
+        """The stream of the run: the passes below each other, as the beams took them."""
+        order = list(order)[max(0, len(order) - len(self.passes)) :]
+        first = self.passes[-1]
+        names = [[step.name for step in each.steps] for each in self.passes]
+        if any(each != names[-1] for each in names):
+            raise TraceError("its passes went through different blocks")
+
+        def join(chunks: list[Tensor]) -> Tensor:
+            whole = store.concatenate(follow_beams(chunks, order), dim=1)
+            return whole if batch is None else repeat_rows(whole, batch)
+
+        steps: list[Part | Transform] = []
+        for i, step in enumerate(first.steps):
+            if isinstance(step, Part):
+                values = [each.steps[i] for each in self.passes]
+                step = replace(step, value=join([v.value for v in values if isinstance(v, Part)]))
+            steps.append(step)
+        return Stream(
+            name=self.stack,
+            text=text,
+            start=join([each.start for each in self.passes]),
+            steps=steps,
+            rows=self._find_rows(),
+        )
+
+    def _find_rows(self) -> tuple[int, ...] | None:
+        found: list[int] = []
+        n = 0
+        for each in self.passes:
+            if each.rows is None:
+                return None
+            found += (each.rows + n).tolist()
+            n += each.L
+        return tuple(found)
+
+
+def _select(x: Tensor, rows: Int[Tensor, " R"] | None) -> Tensor:
+    return x if rows is None else x.index_select(1, rows)
+
+
+def _number(name: str, known: set[str]) -> str:
+    """A part that writes more than once: decoder.3.mlp, decoder.3.mlp.2 …"""
+    n = 2
+    found = name
+    while found in known:
+        found, n = f"{name}.{n}", n + 1
+    return found
+
+
+def _version(tensor: Tensor) -> int | None:
+    return None if tensor.is_inference() else tensor._version
