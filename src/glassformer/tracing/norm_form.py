@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from glassformer.errors import TraceError
 
+_USUAL_EPS = [1e-5, 1e-6, 1e-12, 0.0]  # where a module does not say
 _EPS = ("eps", "variance_epsilon", "epsilon", "norm_eps", "layer_norm_eps")
 
 
@@ -44,7 +45,7 @@ class NormForm:
     def _candidates(cls, module: nn.Module) -> Iterator["NormForm"]:
         weight, bias = (_find_vector(module, name) for name in ("weight", "bias"))
         known: list[Any] = [getattr(module, name, None) for name in _EPS]
-        eps = [float(each) for each in known if isinstance(each, int | float)] or [0.0]
+        eps = [float(each) for each in known if isinstance(each, int | float)] or _USUAL_EPS
         gains = [weight] if weight is None else [weight, 1 + weight.double()]
         for gain in gains:
             for is_centred in (True, False):

@@ -18,6 +18,7 @@ from glassformer.tracing.layout import Layout, Place
 from glassformer.tracing.model_lookup import ModuleTree
 from glassformer.tracing.operand_store import OperandStore
 from glassformer.tracing.patches import FAILED, Tap, listen
+from glassformer.tracing.readout import Readout
 from glassformer.tracing.recorded_run import RecordedRun, stream_name
 from glassformer.tracing.selection import Selection
 from glassformer.tracing.site_steps import Step
@@ -209,6 +210,12 @@ class Recorder:
                 stream.add_block(start, steps, end, self.store)
             except GlassformerError as error:
                 run.refuse(name, str(error).rstrip("."))
+
+    def record_readout(self, stack: str, readout: Readout) -> None:
+        """Keep what the model makes of the end of a stream."""
+        if self.run is not None and stack in self.run.streams:
+            self.run.streams[stack].readout = readout
+            self.run.is_stale = True
 
     def refuse_stream(self, stack: str, reason: str) -> None:
         """A block whose stream could not be followed."""

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from glassformer.errors import TraceError
 from glassformer.tracing.norm_form import NormForm
+from glassformer.tracing.readout import Readout
 
 Kind = Literal["self", "cross", "mlp", "merged"]
 
@@ -62,6 +63,7 @@ class Stream:
     start: Float[Tensor, "B L C"]  # what the first block reads
     steps: list[Part | Transform] = field(default_factory=list)
     rows: tuple[int, ...] | None = None
+    readout: Readout | None = None  # None: not of this stack, or read from a file
 
     @property
     def parts(self) -> list[Part]:

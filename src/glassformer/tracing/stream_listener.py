@@ -12,9 +12,11 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from glassformer.tracing.guard import describe
 from glassformer.tracing.layout import Place
 from glassformer.tracing.model_lookup import ModuleTree
 from glassformer.tracing.patches import FAILED, listen
+from glassformer.tracing.readout import Readout, ReadoutGraph
 from glassformer.tracing.recorder import Recorder
 from glassformer.tracing.stream_graph import NotFollowed, StreamGraph
 
@@ -27,10 +29,12 @@ class StreamListener:
         self.tree, self.places, self.recorder = tree, recorder.layout.places, recorder
         self.graph: StreamGraph | None = None
         self.block: nn.Module | None = None  # that is running
+        self.readout: ReadoutGraph | None = None  # what follows the last block that has run
+        self.depth = 0  # of models inside of models
 
     def attach(self, undo: list[Callable[[], None]]) -> None:
         tap = self.recorder.tap
-        undo.append(self._close)
+        undo += [self._close, self._close_readout]
         for block, stack in find_blocks(self.tree, self.places).items():
             undo.append(
                 listen(
@@ -47,6 +51,10 @@ class StreamListener:
                     tap(before=partial(self._enter_site, place), after=self._leave_site),
                 )
             )
+        for root in getattr(self.recorder.layout, "roots", ()):
+            undo.append(
+                listen(root, "forward", tap(before=self._enter_root, after=self._leave_root))
+            )
         for module in self.tree.paths:
             if re.search("norm", type(module).__name__, re.IGNORECASE):
                 undo.append(listen(module, "forward", tap(after=self._pass_norm)))
@@ -54,6 +62,7 @@ class StreamListener:
     def _enter(self, stack: str, block: nn.Module, args: tuple, options: dict[str, Any]) -> None:
         if self.graph is not None:  # a block inside of a block
             return
+        self._close_readout()
         given = [*args, *options.values()]
         start = next((x for x in given if isinstance(x, Tensor) and x.is_floating_point()), None)
         if start is None or start.ndim != 3:
@@ -79,6 +88,32 @@ class StreamListener:
             self.recorder.refuse_stream(stack, str(error))
             return
         self.recorder.record_stream(stack, graph.start, steps, end)
+        if self.depth:
+            self.stack, self.readout = stack, ReadoutGraph(end, self._guarded)
+            self.readout.__enter__()
+
+    def _enter_root(self, _root: nn.Module, _args: tuple, _options: dict) -> None:
+        self.depth += 1
+
+    def _leave_root(self, _root: nn.Module, _args: tuple, _options: dict, out: Any) -> None:
+        """The model returns: its scores, if it has any, follow from the end of the stream."""
+        self.depth -= 1
+        graph = self.readout
+        if self.depth or graph is None:
+            return
+        self._close_readout()
+        logits = getattr(out, "logits", None)
+        if isinstance(logits, Tensor) and logits.ndim == 3:
+            keep = partial(self.recorder.record_readout, self.stack)
+            try:
+                keep(graph.read(logits))
+            except Exception as error:  # the stream is right without it
+                keep(Readout(reason=describe(error)))
+
+    def _close_readout(self) -> None:
+        readout, self.readout = self.readout, None
+        if readout is not None:
+            readout.__exit__(None, None, None)
 
     def _close(self) -> None:
         graph, self.graph = self.graph, None
@@ -97,6 +132,8 @@ class StreamListener:
         given = args[0] if args else next(iter(options.values()), None)
         if self.graph is not None and isinstance(given, Tensor) and isinstance(out, Tensor):
             self.graph.pass_norm(module, given, out)
+        elif self.readout is not None and isinstance(given, Tensor) and isinstance(out, Tensor):
+            self.readout.pass_norm(module, given, out)
 
 
 def find_blocks(tree: ModuleTree, places: dict[nn.Module, Place]) -> dict[nn.Module, str]:

@@ -12,6 +12,7 @@ from glassformer.errors import TraceError
 from glassformer.tracing.beams import follow_beams
 from glassformer.tracing.norm_form import NormForm
 from glassformer.tracing.operand_store import OperandStore
+from glassformer.tracing.readout import Readout
 from glassformer.tracing.stream import Part, Stream, Transform
 from glassformer.tracing.stream_graph import Added, Normed, StreamStep
 from glassformer.tracing.text_labels import repeat_rows
@@ -50,6 +51,7 @@ class StreamSteps:
     passes: list[StreamPass] = field(default_factory=list)
     fault: str | None = None
     forms: dict[Any, NormForm] = field(default_factory=dict)
+    readout: Readout | None = None
 
     @property
     def n_rows(self) -> int:
@@ -134,6 +136,7 @@ class StreamSteps:
             start=join([each.start for each in self.passes]),
             steps=steps,
             rows=self._find_rows(),
+            readout=self.readout,
         )
 
     def _find_rows(self) -> tuple[int, ...] | None:

@@ -1,0 +1,241 @@
+"""From the end of the residual stream to the scores of tokens: the operations that a model ran there.
+
+`ReadoutGraph` notes what a model computes between its last block and its logits; `Readout` computes
+the same for any other vector. Where it is a norm followed by a matrix, each term of the stream has
+an exact share in each score.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+from torch.utils.weak import WeakIdKeyDictionary
+
+from glassformer.errors import TraceError
+from glassformer.tracing.norm_form import NormForm
+
+
+_RESHAPES = ("view", "reshape")
+
+
+class _Slot(NamedTuple):
+    """The result of an earlier operation; 0 is the stream itself."""
+
+    number: int
+
+
+class Operation(NamedTuple):
+    """A call of PyTorch, with slots in the place of what followed from the stream."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    options: dict[str, Any]
+    slot: int  # of its result
+
+    def run(self, values: dict[int, Tensor]) -> Tensor:
+        args = tuple(_fill(each, values) for each in self.args)
+        return self.function(*args, **{n: _fill(v, values) for n, v in self.options.items()})
+
+    @property
+    def slots(self) -> set[int]:
+        return {each.number for each in _slots((self.args, list(self.options.values())))}
+
+
+class ReadoutGraph(TorchFunctionMode):
+    """While this is entered, operations on what follows from `start` are noted."""
+
+    def __init__(
+        self,
+        start: Tensor,
+        guarded: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    ) -> None:
+        super().__init__()
+        self.start, self.guarded = start.detach(), guarded
+        self.numbers: Any = WeakIdKeyDictionary()
+        self.numbers[start] = 0
+        self.operations: list[Operation] = []
+        self.norm: NormForm | None = None  # of the stream, where the first step is one
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        del types
+        out = func(*args, **(kwargs or {}))
+        if isinstance(out, Tensor) and getattr(func, "__name__", "") != "__get__":
+            with self.guarded():
+                self._note(func, args, kwargs or {}, out)
+        return out
+
+    def _note(self, func: Any, args: tuple, options: dict[str, Any], out: Tensor) -> None:
+        given, named = self._replace(args), {n: self._replace(v) for n, v in options.items()}
+        if not any(True for _ in _slots((given, list(named.values())))):
+            return
+        if out in self.numbers and not getattr(func, "__name__", "").endswith("_"):
+            return  # returned as it was
+        first = args[0] if args and isinstance(args[0], Tensor) else None
+        if func.__name__ in _RESHAPES and first is not None and first.shape[-1] == out.shape[-1]:
+            func, given, named = _reshape_places, (given[0], _Slot(0), out.ndim), {}
+        self.operations.append(Operation(func, given, named, len(self.operations) + 1))
+        self.numbers[out] = len(self.operations)
+
+    def _replace(self, value: Any) -> Any:
+        if isinstance(value, Tensor):
+            number = self.numbers.get(value)
+            return value.detach() if number is None else _Slot(number)
+        if type(value) in (tuple, list):
+            return type(value)(self._replace(each) for each in value)
+        return value
+
+    def pass_norm(self, module: nn.Module, before: Tensor, after: Tensor) -> None:
+        if self.numbers.get(before) == 0 and self.norm is None:
+            with suppress(TraceError):  # then the scores are not split, but computed all the same
+                self.norm = NormForm.of(module, before, after)
+
+    def read(self, logits: Tensor) -> "Readout":
+        """The readout that ended in these scores; they must be what it computes."""
+        number = self.numbers.get(logits)
+        if not number:
+            raise TraceError("its scores do not follow from the stream by operations that are known")
+        needed, operations = {number}, []
+        for each in reversed(self.operations):
+            if each.slot in needed:
+                needed |= each.slots
+                operations.insert(0, each)
+        if 0 not in needed:
+            raise TraceError("its scores do not depend on the stream")
+        readout = Readout(operations=_drop_row_selections(operations, number), norm=self.norm)
+        apart = (readout(self.start[:1, -1:]) - logits.detach()[:1, -1:]).abs().amax()
+        if apart > torch.finfo(logits.dtype).eps ** 0.5 * logits.detach()[:1, -1:].abs().amax():
+            raise TraceError(f"its scores could not be computed again; they differ by {apart:.2g}")
+        return readout.find_matrix(self.start[:1, -1:])
+
+
+@dataclass(eq=False, kw_only=True)
+class Readout:
+    """What a model makes of the end of its stream: `readout(x)` are the scores of every token."""
+
+    operations: list[Operation] = field(default_factory=list)
+    norm: NormForm | None = None
+    matrix: Float[Tensor, "V C"] | None = None  # where scores are linear in the norm of the stream
+    bias: Float[Tensor, " V"] | None = None
+    factor: float = 1.0  # of the scores
+    is_capped: bool = False  # whether a soft cap follows, which no longer adds up
+    reason: str = ""  # why there is no matrix
+
+    def __call__(self, x: Float[Tensor, "B L C"]) -> Float[Tensor, "B L V"]:
+        """The scores of every token, were the stream to end in x."""
+        values = {0: x}
+        with torch.no_grad():
+            for each in self.operations:
+                values[each.slot] = each.run(values)
+        return values[self.operations[-1].slot]
+
+    def find_matrix(self, x: Tensor) -> "Readout":
+        """Recognise a norm, a factor and a matrix among the operations."""
+        linear = [op for op in self.operations if _name(op) in ("linear", "matmul", "__matmul__")]
+        if len(linear) != 1:
+            self.reason = f"{len(linear)} matrices lie between the stream and the scores, not one"
+            return self
+        (op,) = linear
+        given = [each for each in (*op.args, *op.options.values()) if isinstance(each, Tensor)]
+        matrix = given[0] if _name(op) == "linear" else given[0].mT
+        values = {0: x}
+        for each in self.operations:
+            if each is op:
+                break
+            values[each.slot] = each.run(values)
+        (slot,) = op.slots
+        read, normed = values[slot].double(), (self.norm or _same)(x.double())
+        factor = float((read * normed).sum() / normed.square().sum().clamp(min=1e-300))
+        tolerance = 64 * torch.finfo(x.dtype).eps * float(read.abs().amax())
+        if read.shape != normed.shape or (read - factor * normed).abs().amax() > tolerance:
+            self.reason = "what the matrix reads is not the norm of the stream times a number"
+            return self
+        bias = given[1] if len(given) > 1 else None
+        with torch.no_grad():
+            raw = op.run(values).double()
+        scores = self(x).double()
+        after = float((scores * raw).sum() / raw.square().sum().clamp(min=1e-300))
+        bound = 64 * torch.finfo(x.dtype).eps * float(scores.abs().amax())
+        self.is_capped = bool((scores - after * raw).abs().amax() > bound)
+        after = 1.0 if self.is_capped else after
+        self.factor = _round_to_one(factor * after)
+        self.matrix, self.bias = matrix, bias if bias is None else bias * _round_to_one(after)
+        return self
+
+    def require_matrix(self) -> Tensor:
+        if self.matrix is None:
+            raise TraceError(
+                f"Scores must be linear in the norm of the stream to be split; {self.reason}."
+            )
+        return self.matrix
+
+
+def _reshape_places(x: Tensor, start: Tensor, n_dims: int) -> Tensor:
+    """Places in one row or in sequences, however many there are."""
+    return x.reshape(-1, x.shape[-1]) if n_dims == 2 else x.reshape(*start.shape[:-1], -1)
+
+
+def _round_to_one(factor: float) -> float:
+    return 1.0 if abs(factor - 1) < 1e-6 else factor
+
+
+def _same(x: Tensor) -> Tensor:
+    return x
+
+
+def _name(operation: Operation) -> str:
+    return getattr(operation.function, "__name__", "")
+
+
+def _drop_row_selections(operations: list[Operation], end: int) -> list[Operation]:
+    """Without slices of positions: generation reads the last position only, we read all."""
+    del end
+    same: dict[int, int] = {}
+    kept = []
+    for each in operations:
+        if _name(each) == "__getitem__" and _selects_rows(each.args[1]):
+            number = each.args[0].number
+            same[each.slot] = same.get(number, number)
+            continue
+        renamed = _rename((each.args, each.options), same)
+        kept.append(each._replace(args=renamed[0], options=renamed[1]))
+    return kept
+
+
+def _selects_rows(index: Any) -> bool:
+    whole = slice(None)
+    if not isinstance(index, tuple) or not 2 <= len(index) <= 3:
+        return False
+    return isinstance(index[1], slice) and all(each == whole for each in (index[0], *index[2:]))
+
+
+def _rename(value: Any, same: dict[int, int]) -> Any:
+    if isinstance(value, _Slot):
+        return _Slot(same.get(value.number, value.number))
+    if type(value) in (tuple, list):
+        return type(value)(_rename(each, same) for each in value)
+    if isinstance(value, dict):
+        return {name: _rename(each, same) for name, each in value.items()}
+    return value
+
+
+def _fill(value: Any, values: dict[int, Tensor]) -> Any:
+    if isinstance(value, _Slot):
+        return values[value.number]
+    if type(value) in (tuple, list):
+        return type(value)(_fill(each, values) for each in value)
+    return value
+
+
+def _slots(value: Any) -> Iterator[_Slot]:
+    if isinstance(value, _Slot):
+        yield value
+    elif type(value) in (tuple, list):
+        for each in value:
+            yield from _slots(each)
