@@ -72,6 +72,14 @@ class NormForm:
         part = part / (x.square().mean(-1, keepdim=True) + self.eps).sqrt()
         return part if self.gain is None else part * self.gain.to(part)
 
+    def pull(self, direction: Float[Tensor, " C"], x: Float[Tensor, " C"]) -> Tensor:
+        """The direction in which a part of x is seen, so that it weighs what its push would."""
+        if self.is_centred:
+            x = x - x.mean(-1, keepdim=True)
+        direction = direction if self.gain is None else direction * self.gain.to(direction)
+        direction = direction / (x.square().mean(-1, keepdim=True) + self.eps).sqrt()
+        return direction - direction.mean(-1, keepdim=True) if self.is_centred else direction
+
     def offset(self, x: Tensor) -> Tensor:
         """What the norm adds by itself."""
         return torch.zeros_like(x) if self.bias is None else self.bias.to(x).expand_as(x)

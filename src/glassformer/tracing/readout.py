@@ -23,7 +23,7 @@ from glassformer.tracing.norm_form import NormForm
 _RESHAPES = ("view", "reshape")
 
 
-class _Slot(NamedTuple):
+class Slot(NamedTuple):
     """The result of an earlier operation; 0 is the stream itself."""
 
     number: int
@@ -79,14 +79,14 @@ class ReadoutGraph(TorchFunctionMode):
             return  # returned as it was
         first = args[0] if args and isinstance(args[0], Tensor) else None
         if func.__name__ in _RESHAPES and first is not None and first.shape[-1] == out.shape[-1]:
-            func, given, named = _reshape_places, (given[0], _Slot(0), out.ndim), {}
+            func, given, named = _reshape_places, (given[0], Slot(0), out.ndim), {}
         self.operations.append(Operation(func, given, named, len(self.operations) + 1))
         self.numbers[out] = len(self.operations)
 
     def _replace(self, value: Any) -> Any:
         if isinstance(value, Tensor):
             number = self.numbers.get(value)
-            return value.detach() if number is None else _Slot(number)
+            return value.detach() if number is None else Slot(number)
         if type(value) in (tuple, list):
             return type(value)(self._replace(each) for each in value)
         return value
@@ -126,6 +126,7 @@ class Readout:
     factor: float = 1.0  # of the scores
     is_capped: bool = False  # whether a soft cap follows, which no longer adds up
     reason: str = ""  # why there is no matrix
+    tokenizer: Any = None
 
     def __call__(self, x: Float[Tensor, "B L C"]) -> Float[Tensor, "B L V"]:
         """The scores of every token, were the stream to end in x."""
@@ -216,8 +217,8 @@ def _selects_rows(index: Any) -> bool:
 
 
 def _rename(value: Any, same: dict[int, int]) -> Any:
-    if isinstance(value, _Slot):
-        return _Slot(same.get(value.number, value.number))
+    if isinstance(value, Slot):
+        return Slot(same.get(value.number, value.number))
     if type(value) in (tuple, list):
         return type(value)(_rename(each, same) for each in value)
     if isinstance(value, dict):
@@ -226,15 +227,15 @@ def _rename(value: Any, same: dict[int, int]) -> Any:
 
 
 def _fill(value: Any, values: dict[int, Tensor]) -> Any:
-    if isinstance(value, _Slot):
+    if isinstance(value, Slot):
         return values[value.number]
     if type(value) in (tuple, list):
         return type(value)(_fill(each, values) for each in value)
     return value
 
 
-def _slots(value: Any) -> Iterator[_Slot]:
-    if isinstance(value, _Slot):
+def _slots(value: Any) -> Iterator[Slot]:
+    if isinstance(value, Slot):
         yield value
     elif type(value) in (tuple, list):
         for each in value:

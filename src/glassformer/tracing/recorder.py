@@ -45,6 +45,10 @@ class Source(Protocol):
         """Set the recorder's layout and listen to the model; `undo` ends the listening."""
         ...
 
+    def build_readout(self, stack: str) -> Readout | None:
+        """What the model makes of the end of a stack's residual stream, where that is known."""
+        ...
+
 
 class Recorder:
     """What is known while a model is recorded; sources call it, a trace shows it."""
@@ -207,6 +211,8 @@ class Recorder:
                         stream.n_rows, start.shape[1], step=len(stream.passes), device=start.device
                     )
                     stream.begin(start, rows, self.store)
+                    if len(stream.passes) == 1 and (found := self.source.build_readout(stack)):
+                        self.record_readout(stack, found)
                 stream.add_block(start, steps, end, self.store)
             except GlassformerError as error:
                 run.refuse(name, str(error).rstrip("."))
@@ -214,6 +220,7 @@ class Recorder:
     def record_readout(self, stack: str, readout: Readout) -> None:
         """Keep what the model makes of the end of a stream."""
         if self.run is not None and stack in self.run.streams:
+            readout.tokenizer = self.tokenizer
             self.run.streams[stack].readout = readout
             self.run.is_stale = True
 

@@ -17,24 +17,12 @@ from glassformer.errors import TraceError
 from glassformer.tracing.norm_form import NormForm
 from glassformer.tracing.readout import Readout
 
-Kind = Literal["self", "cross", "mlp", "merged"]
-
-
-@dataclass(eq=False, frozen=True, kw_only=True)
-class Part:
-    """What one part of a block adds to the stream."""
-
-    name: str  # decoder.3.self, decoder.3.mlp
-    layer: int
-    kind: Kind
-    value: Float[Tensor, "B L C"]
-    site: str | None = None  # the site of attention that it comes from
-    is_joined: bool = False  # with the part before it: parallel branches are added as one sum
+Kind = Literal["self", "cross", "mlp"]
 
 
 @dataclass(eq=False, frozen=True, kw_only=True)
 class Transform:
-    """What happens to the stream itself after a part: a norm (post-norm), or a factor."""
+    """What happens to a vector: a norm, or a factor."""
 
     name: str
     norm: NormForm | None = None
@@ -47,8 +35,52 @@ class Transform:
         """What a part of x becomes, when x is what passes."""
         return part * self.factor if self.norm is None else self.norm.push(part, x)
 
+    def pull(self, direction: Tensor, x: Tensor) -> Tensor:
+        """The direction in which a part of x is seen, before it passes."""
+        return direction * self.factor if self.norm is None else self.norm.pull(direction, x)
+
     def offset(self, x: Tensor) -> Tensor:
         return torch.zeros_like(x) if self.norm is None else self.norm.offset(x)
+
+
+@dataclass(eq=False, frozen=True, kw_only=True)
+class Writing:
+    """The matrix by which a part writes, and what happens to its result before it is added."""
+
+    weight: Float[Tensor, "C X"]
+    bias: Float[Tensor, " C"] | None = None
+    then: tuple[Transform, ...] = ()
+
+    def split(self, inputs: Float[Tensor, "N L X"], n: int) -> tuple[Tensor, Tensor]:
+        """What each of n equal slices of the input writes, (n, N, L, C), and the rest, in float64.
+
+        Norms are frozen at what passes them, so the slices and the rest add up.
+        """
+        x, weight = inputs.double(), self.weight.double()
+        slices = torch.stack(
+            [a @ b.mT for a, b in zip(x.chunk(n, -1), weight.chunk(n, -1), strict=True)]
+        )
+        rest = torch.zeros_like(slices[0])
+        if self.bias is not None:
+            rest = rest + self.bias.double()
+        for step in self.then:
+            whole = slices.sum(0) + rest
+            slices = torch.stack([step.push(each, whole) for each in slices])
+            rest = step.push(rest, whole) + step.offset(whole)
+        return slices, rest
+
+
+@dataclass(eq=False, frozen=True, kw_only=True)
+class Part:
+    """What one part of a block adds to the stream."""
+
+    name: str  # decoder.3.self, decoder.3.mlp
+    layer: int
+    kind: Kind
+    value: Float[Tensor, "B L C"]
+    site: str | None = None  # the site of attention that it comes from
+    writing: Writing | None = None  # None: no single matrix, or read from a file
+    is_joined: bool = False  # with the part before it: parallel branches are added as one sum
 
 
 @dataclass(eq=False, kw_only=True)
@@ -113,16 +145,45 @@ class Stream:
 
         Where the stream passes norms, these are frozen at the values that they had.
         """
+        shares = {}
+        for name, share, passed in self._ways(sequence, row):
+            for step, x in passed:
+                share = step.push(share, x)
+            shares[name] = share
+        return shares
+
+    def directions(
+        self, direction: Float[Tensor, " C"], *, sequence: int = 0, row: int = -1
+    ) -> dict[str, tuple[Float[Tensor, " C"], Float[Tensor, " C"]]]:
+        """For each part its value at one position, and the direction in which it is to be measured.
+
+        Their products add up to the end's component along `direction`.
+        """
+        measured = {}
+        for name, value, passed in self._ways(sequence, row):
+            seen = direction.double()
+            for step, x in reversed(passed):
+                seen = step.pull(seen, x)
+            measured[name] = value, seen
+        return measured
+
+    def _ways(
+        self, sequence: int, row: int
+    ) -> Iterator[tuple[str, Tensor, list[tuple[Transform, Tensor]]]]:
+        """Each term at one position, in float64, and what it passes on its way to the end."""
         x = self.start[sequence, row].double()
-        shares = {f"{self.name}.start": x}
+        terms: list[tuple[str, Tensor, int]] = [(f"{self.name}.start", x, 0)]
+        passed: list[tuple[Transform, Tensor]] = []
         for step in self.steps:
             if isinstance(step, Part):
-                shares[step.name] = step.value[sequence, row].double()
-                x = x + shares[step.name]
-            else:
-                shares = {name: step.push(share, x) for name, share in shares.items()}
-                offset = step.offset(x)
-                if offset.any():
-                    shares[step.name] = offset
-                x = torch.stack(list(shares.values())).sum(0)
-        return shares
+                value = step.value[sequence, row].double()
+                terms.append((step.name, value, len(passed)))
+                x = x + value
+                continue
+            passed.append((step, x))
+            offset = step.offset(x)
+            if offset.any():
+                terms.append((step.name, offset, len(passed)))
+            x = step.push(x, x) + offset
+        for name, value, n in terms:
+            yield name, value, passed[n:]

@@ -20,6 +20,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 _ADDS = {"add", "__add__", "__radd__"}
 _ADDS_IN_PLACE = {"add_", "__iadd__"}
 _SCALES = {"mul", "__mul__", "__rmul__", "div", "true_divide", "__truediv__"}
+_PRODUCTS = {"linear", "addmm", "matmul", "__matmul__"}
 _COPIES = {
     "to", "float", "half", "bfloat16", "double", "type", "type_as", "contiguous", "clone", "detach",
     "dropout", "dropout_", "reshape", "view", "view_as", "alias", "cuda", "cpu", "requires_grad_",
@@ -37,11 +38,21 @@ class Added:
     value: Tensor
     owners: frozenset[str]  # the sites of attention it depends on since the stream was last read
     is_joined: bool = False  # it was added to the term before it, and their sum to the stream
+    matrix: "WritingMatrix | None" = None  # where one matrix wrote it
+
+
+@dataclass(eq=False, frozen=True, slots=True)
+class WritingMatrix:
+    """The matrix by which a part writes to the stream, and what happens to its result."""
+
+    weight: Tensor  # (C, X)
+    bias: Tensor | None
+    then: "tuple[Normed | Scaled, ...]" = ()
 
 
 @dataclass(eq=False, frozen=True, slots=True)
 class Normed:
-    """The stream itself passes through a norm: post-norm."""
+    """A norm: of the stream itself (post-norm), or of what a part adds (sandwich norm)."""
 
     module: nn.Module
     before: Tensor
@@ -50,7 +61,7 @@ class Normed:
 
 @dataclass(eq=False, frozen=True, slots=True)
 class Scaled:
-    """The stream itself is multiplied by a number, or feature by feature."""
+    """A factor: a number, or one for each feature."""
 
     factor: float | Tensor
 
@@ -72,6 +83,7 @@ class _Branch:
 
     owners: frozenset[str] = frozenset()
     terms: tuple[Added, ...] = ()  # empty: it is one term
+    matrix: WritingMatrix | None = None
 
 
 _NOTHING = _Branch()
@@ -139,6 +151,8 @@ class StreamGraph(TorchFunctionMode):
                 node = self._follow_sum(*args)
             elif name in _SCALES and len(args) == 2:
                 node = self._follow_product(*args, is_divided="div" in name)
+            elif name in _PRODUCTS:
+                node = self._follow_matrix(name, args, options, inputs)
             elif name in _COPIES and self._fits(inputs[0]):
                 node = self.nodes.get(inputs[0])
             else:
@@ -158,6 +172,24 @@ class StreamGraph(TorchFunctionMode):
             if isinstance(node, _Branch):
                 owners |= node.owners
         return _Branch(frozenset(owners)) if owners else _NOTHING
+
+    def _follow_matrix(
+        self, name: str, args: tuple, options: dict[str, Any], inputs: list[Tensor]
+    ) -> _Branch | None:
+        """A matrix whose result has the features of the stream may be what writes to it."""
+        if name == "addmm":  # bias + x @ weight
+            if len(args) != 3:
+                return None
+            bias, weight = args[0].detach(), args[2].detach().mT
+        elif name != "linear":
+            if len(args) != 2 or args[1].ndim != 2:
+                return None
+            bias, weight = None, args[1].detach().mT
+        else:
+            given = dict(zip(("input", "weight", "bias"), args, strict=False)) | options
+            weight, bias = given["weight"].detach(), given.get("bias")
+            bias = bias if bias is None else bias.detach()
+        return replace(self._branch(inputs), matrix=WritingMatrix(weight, bias))
 
     def _follow_sum(self, a: Any, b: Any) -> _Stream | _Branch | None:
         if not isinstance(a, Tensor) or not isinstance(b, Tensor):
@@ -180,7 +212,8 @@ class StreamGraph(TorchFunctionMode):
     def _terms(self, tensor: Tensor, node: _Branch | None) -> tuple[Added, ...]:
         node = node or _NOTHING
         self.used[tensor] = True
-        return node.terms or (Added(tensor.detach().view(self.shape), node.owners),)
+        value = tensor.detach().view(self.shape)
+        return node.terms or (Added(value, node.owners, matrix=node.matrix),)
 
     def _follow_product(self, a: Any, b: Any, *, is_divided: bool) -> _Stream | _Branch | None:
         if _is_factor(a, self.shape) and not is_divided:
@@ -195,14 +228,24 @@ class StreamGraph(TorchFunctionMode):
         if isinstance(node, _Branch) and node.terms:
             terms = tuple(Added(term.value * factor, term.owners) for term in node.terms)
             return _Branch(node.owners, terms)
-        return None
+        return self._continue(node, Scaled(factor))
+
+    def _continue(self, node: Any, step: Normed | Scaled) -> _Branch | None:
+        """What a matrix has written goes through one more step."""
+        if not isinstance(node, _Branch) or node.matrix is None:
+            return None
+        return replace(node, matrix=replace(node.matrix, then=(*node.matrix.then, step)))
 
     def pass_norm(self, module: nn.Module, before: Tensor, after: Tensor) -> None:
         """A norm was called: what it is given may be the stream, which then passes through it."""
         node = self.nodes.get(before)
-        if isinstance(node, _Stream) and self._fits(after):
-            step = Normed(module, before.detach(), after.detach())
+        if not self._fits(after):
+            return
+        step = Normed(module, before.detach(), after.detach())
+        if isinstance(node, _Stream):
             self.nodes[after] = _Stream(node, (step,))
+        elif (continued := self._continue(node, step)) is not None:
+            self.nodes[after] = continued
 
     def steps_to(self, end: Tensor) -> list[StreamStep]:
         """The steps from the block's input to its output, in order."""

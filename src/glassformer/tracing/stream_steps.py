@@ -1,6 +1,7 @@
 """The residual stream of a stack while it is recorded: block by block, pass by pass."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,8 +14,14 @@ from glassformer.tracing.beams import follow_beams
 from glassformer.tracing.norm_form import NormForm
 from glassformer.tracing.operand_store import OperandStore
 from glassformer.tracing.readout import Readout
-from glassformer.tracing.stream import Part, Stream, Transform
-from glassformer.tracing.stream_graph import Added, Normed, StreamStep
+from glassformer.tracing.stream import Part, Stream, Transform, Writing
+from glassformer.tracing.stream_graph import (
+    Added,
+    Normed,
+    Scaled,
+    StreamStep,
+    WritingMatrix,
+)
 from glassformer.tracing.text_labels import repeat_rows
 
 CROSS = ".cross"
@@ -88,15 +95,32 @@ class StreamSteps:
                 site = f"{prefix}.{kind}"
             name = _number(f"{prefix}.{kind}", known)
             value = store.keep(_select(step.value, now.rows))
-            joined = step.is_joined
             return Part(
-                name=name, layer=layer, kind=kind, value=value, site=site, is_joined=joined
+                name=name,
+                layer=layer,
+                kind=kind,
+                value=value,
+                site=site,
+                writing=self._describe_writing(step.matrix, name),
+                is_joined=step.is_joined,
             )
-        if isinstance(step, Normed):
-            if step.module not in self.forms:
-                self.forms[step.module] = NormForm.of(step.module, step.before, step.after)
-            return Transform(name=_number(f"{prefix}.norm", known), norm=self.forms[step.module])
-        return Transform(name=_number(f"{prefix}.scale", known), factor=step.factor)
+        transform = self._describe_transform(step, prefix)
+        return replace(transform, name=_number(transform.name, known))
+
+    def _describe_writing(self, matrix: WritingMatrix | None, name: str) -> Writing | None:
+        if matrix is None:
+            return None
+        with suppress(TraceError):  # a norm of another kind: what it adds is kept, but not split
+            then = tuple(self._describe_transform(step, name) for step in matrix.then)
+            return Writing(weight=matrix.weight, bias=matrix.bias, then=then)
+        return None
+
+    def _describe_transform(self, step: Normed | Scaled, prefix: str) -> Transform:
+        if isinstance(step, Scaled):
+            return Transform(name=f"{prefix}.scale", factor=step.factor)
+        if step.module not in self.forms:
+            self.forms[step.module] = NormForm.of(step.module, step.before, step.after)
+        return Transform(name=f"{prefix}.norm", norm=self.forms[step.module])
 
     def shorten(self, stop: int) -> None:
         """Drop what lies behind this many tokens: a cache was cropped."""

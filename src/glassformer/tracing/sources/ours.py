@@ -9,6 +9,7 @@ from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from glassformer.functional import Bias, Mask
@@ -18,12 +19,15 @@ from glassformer.functional.masks import as_mask
 from glassformer.functional.statistics.kernel_lse import KernelLse
 from glassformer.layers import Core, TokenEmbedding
 from glassformer.models import Decoder, Encoder, EncoderDecoder, ModelCache
+from glassformer.models.output_heads import NextTokenHead
 from glassformer.models.stack import Stack
 from glassformer.tracing.compilation import strip_wrappers
 from glassformer.tracing.layout import Layout, Place
 from glassformer.tracing.mask_rules import MaskFormula
 from glassformer.tracing.model_lookup import ModuleTree
+from glassformer.tracing.norm_form import NormForm
 from glassformer.tracing.patches import FAILED, Tap, listen
+from glassformer.tracing.readout import Operation, Readout, Slot
 from glassformer.tracing.recorder import Recorder
 from glassformer.tracing.site_steps import Step
 
@@ -70,6 +74,30 @@ class OurSource:
                 undo.append(listen(module, "forward", tap))
             elif isinstance(module, Core) and recorder.selection.has_layer(places[module].layer):
                 undo.append(listen(module, "forward", self._tap_core(places[module])))
+
+    def build_readout(self, stack: str) -> Readout | None:
+        """What the model makes of the end of a stack's stream: a norm, then its head."""
+        model, config = self.model, self.model.config
+        head = getattr(model, "head", None)
+        if head is None or (stack == "encoder" and isinstance(model, EncoderDecoder)):
+            return None
+        norm = getattr(model, stack).final_norm if config.norms.final else None
+
+        def read(x: Tensor) -> Tensor:
+            return head(x if norm is None else norm(x), model.embedding.weight)
+
+        readout = Readout(operations=[Operation(read, (Slot(0),), {}, 1)])
+        if norm is not None:
+            sample = torch.linspace(-1, 1, config.dim).to(model.embedding.weight)[None]
+            with torch.no_grad():
+                readout.norm = NormForm.of(norm, sample, norm(sample))
+        if not isinstance(head, NextTokenHead):
+            readout.reason = "a dense layer and a nonlinearity lie before the unembedding"
+            return readout
+        readout.matrix = (model.embedding.weight if config.output.tied else head.weight).detach()
+        readout.bias = head.bias.detach() if config.output.bias else None
+        readout.factor = config.output.scale
+        return readout
 
     def _tap_core(self, place: Place) -> Tap:
         recorder = self.recorder

@@ -48,6 +48,10 @@ class TorchSource:
         parts = [m for m in self.tree.paths if isinstance(m, nn.MultiheadAttention)]
         recorder.selection.check(None, max(part.num_heads for part in parts))
 
+    def build_readout(self, stack: str) -> None:
+        """Found while the model runs, if at all."""
+        del stack
+
     def attach(self, recorder: Recorder, undo: list[Callable[[], None]]) -> None:
         self.recorder = recorder
         recorder.layout = layout = Layout(name=recorder.name)

@@ -67,6 +67,10 @@ class TransformersSource:
                 f"{', '.join(sorted(others))}. Use model.set_attn_implementation('sdpa')."
             )
 
+    def build_readout(self, stack: str) -> None:
+        """Found while the model runs, if at all."""
+        del stack
+
     def attach(self, recorder: Recorder, undo: list[Callable[[], None]]) -> None:
         recorder.trace.model |= describe_model(self.model.config)
         layout = TransformersLayout.of(self.tree)

@@ -1,0 +1,132 @@
+"""The logit lens: what a model would say, were its residual stream to end here.
+
+At every border of the stream and every position, the state is read out as the model reads its last
+one (nostalgebraist 2020). Early borders are read in a basis that later layers may still change: a
+lens shows what the unembedding sees, not what the model "believes".
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from glassformer.errors import TraceError
+from glassformer.tracing.readout import Readout
+from glassformer.tracing.stream import Stream
+from glassformer.tracing.text_labels import label_rows
+from glassformer.tracing.trace import Trace
+
+_MOST_ROWS = 1024  # read out at once: a row of scores is as wide as the vocabulary
+
+
+@dataclass(eq=False, frozen=True, kw_only=True)
+class Lens:
+    """What each border says at each position; N borders, L positions."""
+
+    borders: list[str]
+    positions: list[str]  # the labels of the tokens read
+    tokens: Int[Tensor, "N L k"]  # the most probable tokens, the first first
+    probabilities: Float[Tensor, "N L k"]
+    entropy: Float[Tensor, "N L"]  # in nats
+    divergence: Float[Tensor, "N L"]  # from the end: Σ p_end log(p_end / p), in nats
+    rank: Int[Tensor, "N L"]  # of the token that the end puts first; 0 is the first
+    labels: list[list[list[str]]]  # of `tokens`
+
+    def __repr__(self) -> str:
+        first = ", ".join(f"{row[-1][0]!r}" for row in self.labels[-3:])
+        return f"Lens({len(self.borders)} borders, {len(self.positions)} positions; … {first})"
+
+
+def logit_lens(
+    trace: Trace, *, stack: str | None = None, sequence: int = 0, top: int = 5
+) -> Lens:
+    """What the model would say after every part of every block, at every position.
+
+    The trace is recorded with residual=True.
+
+    >>> import glassformer as gf
+    >>> model = gf.load("writer")
+    >>> with gf.watch(model, residual=True) as trace:
+    ...     _ = model(torch.tensor([model.tokenizer.encode("The cat sat")]))
+    >>> lens = gf.logit_lens(trace)
+    >>> lens.borders[0], lens.borders[-1]
+    ('decoder.start', 'decoder.5.mlp')
+    >>> int(lens.rank[-1].max())
+    0
+    """
+    stream = trace.stream(stack)
+    readout = require_readout(stream)
+    if not 1 <= top <= 100:
+        raise TraceError(f"top must be 1 … 100 tokens; got top={top}.")
+    _check_sequence(stream, sequence)
+    names, states = zip(*((n, x[sequence]) for n, x in stream.states()), strict=True)
+    rows = torch.arange(states[0].shape[0]).split(_MOST_ROWS)
+    chunks = [_read_rows(readout, [x[r[0] : r[-1] + 1] for x in states], top) for r in rows]
+    tokens, probabilities, entropy, divergence, rank = (
+        torch.cat(parts, dim=1) for parts in zip(*chunks, strict=True)
+    )
+    return Lens(
+        borders=list(names),
+        positions=name_positions(trace, stream, sequence),
+        tokens=tokens,
+        probabilities=probabilities,
+        entropy=entropy,
+        divergence=divergence,
+        rank=rank,
+        labels=[[label_tokens(readout, cell) for cell in row] for row in tokens.tolist()],
+    )
+
+
+def _read_rows(readout: Readout, states: list[Tensor], top: int) -> tuple[Tensor, ...]:
+    end = _log_probabilities(readout, states[-1])
+    best = end.argmax(-1, keepdim=True)
+    found = []
+    for x in states:
+        logs = _log_probabilities(readout, x)
+        shares, tokens = logs.topk(min(top, logs.shape[-1]), dim=-1)
+        p = logs.exp()
+        entropy = -(p * logs).nan_to_num(0.0).sum(-1)
+        divergence = (end.exp() * (end - logs)).nan_to_num(0.0).sum(-1).clamp(min=0)
+        rank = (logs > logs.gather(-1, best)).sum(-1)
+        found.append((tokens, shares.exp(), entropy, divergence, rank))
+    return tuple(torch.stack(each) for each in zip(*found, strict=True))
+
+
+def _log_probabilities(readout: Readout, x: Float[Tensor, "L C"]) -> Float[Tensor, "L V"]:
+    return readout(x[None])[0].float().log_softmax(-1)
+
+
+def require_readout(stream: Stream) -> Readout:
+    """The readout of a stream, or a sentence that says why there is none."""
+    readout = stream.readout
+    if readout is None:
+        raise TraceError(
+            f"The stream of {stream.name!r} has no readout: the model gave no scores for tokens in "
+            "this run, or the trace was read from a file."
+        )
+    if not readout.operations:
+        raise TraceError(f"The scores of this model cannot be read out: {readout.reason}.")
+    return readout
+
+
+def name_positions(trace: Trace, stream: Stream, sequence: int) -> list[str]:
+    """The labels of the positions of a stream; numbers where the tokens are not known."""
+    rows = range(stream.start.shape[1]) if stream.rows is None else stream.rows
+    if stream.text not in trace.run.texts:
+        return [str(i) for i in rows]
+    labels = trace.labels(stream.text, sequence=sequence)
+    return [labels[i] for i in rows]
+
+
+def label_tokens(readout: Readout, tokens: list[int]) -> list[str]:
+    """How tokens read, each by itself; their numbers without a tokenizer."""
+    if readout.tokenizer is None:
+        return [str(token) for token in tokens]
+    return [row[0] for row in label_rows(readout.tokenizer, torch.tensor(tokens)[:, None])]
+
+
+def _check_sequence(stream: Stream, sequence: int) -> None:
+    B = len(stream.start)
+    if not 0 <= sequence < B:
+        raise TraceError(f"This trace has sequences 0 … {B - 1}; got sequence={sequence}.")
