@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from glassformer.analysis import compare, roles
+    from glassformer.analysis import attribute, compare, logit_lens, roles
     from glassformer.errors import GlassformerError, RecordingWarning
     from glassformer.functional import (
         ALiBi,
@@ -65,6 +65,7 @@ _HOMES = {
     "attention_statistics": "glassformer.functional",
     "attention_tile": "glassformer.functional",
     "attention_weights": "glassformer.functional",
+    "attribute": "glassformer.analysis",
     "build": "glassformer.models",
     "cell_arithmetic": "glassformer.functional",
     "compare": "glassformer.analysis",
@@ -74,6 +75,7 @@ _HOMES = {
     "from_torch_mha": "glassformer.functional",
     "generate": "glassformer.generation",
     "load": "glassformer.models.checkpoints",
+    "logit_lens": "glassformer.analysis",
     "memory_budget": "glassformer.functional",
     "record": "glassformer.tracing",
     "roles": "glassformer.analysis",
@@ -138,6 +140,7 @@ __all__ = [
     "attention_statistics",
     "attention_tile",
     "attention_weights",
+    "attribute",
     "build",
     "cell_arithmetic",
     "compare",
@@ -147,6 +150,7 @@ __all__ = [
     "from_torch_mha",
     "generate",
     "load",
+    "logit_lens",
     "memory_budget",
     "record",
     "roles",

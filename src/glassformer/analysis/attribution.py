@@ -89,7 +89,7 @@ def attribute(
     """
     if by not in ("part", "head", "source"):
         raise TraceError(f"by must be 'part', 'head' or 'source'; got {by!r}.")
-    stream = trace.stream(stack)
+    stream = trace.residual(stack)
     readout = require_readout(stream)
     matrix = readout.require_matrix()
     positions = name_positions(trace, stream, sequence)
@@ -112,7 +112,7 @@ def attribute(
     parts = {part.name: part for part in stream.parts}
     for name, (value, along) in measured.items():
         part = parts.get(name)
-        if by == "part" or part is None or part.kind == "mlp":
+        if by == "part" or part is None or part.kind in ("mlp", "mixer"):
             shares.append(Share(name, float(value @ along), name))
         else:
             shares += _split_attention(trace, part, along, row, sequence, by)
@@ -177,8 +177,9 @@ def _split_attention(
             for i, h in enumerate(site.head_numbers)
             for j in range(values.shape[1])
         ]
-    whole, told = float(part.value[sequence, row].double().cpu() @ along), sum(
-        share.value for share in shares
+    whole, told = (
+        float(part.value[sequence, row].double().cpu() @ along),
+        sum(share.value for share in shares),
     )
     size = float(part.value[sequence, row].double().cpu().norm() * along.norm())
     if abs(whole - told) > torch.finfo(part.value.dtype).eps ** 0.5 * max(size, 1e-30):
@@ -198,9 +199,7 @@ def _require_heads(trace: Trace, part: Part) -> Site:
         raise TraceError(f"{part.name} cannot be split: it is of more than one site.")
     site = trace[part.site]
     if site.heads is not None:
-        raise TraceError(
-            f"Of {part.site} only some heads were recorded; record it without heads=."
-        )
+        raise TraceError(f"Of {part.site} only some heads were recorded; record it without heads=.")
     return site
 
 
@@ -214,7 +213,7 @@ def find_token(readout: Readout, token: int | str) -> int:
     tokenizer = getattr(readout.tokenizer, "tokenizer", readout.tokenizer)
     if tokenizer is None:
         raise TraceError(f"Naming a token by its text needs a tokenizer; got {token!r}.")
-    ids = [i for i in _encode(tokenizer, token)]
+    ids = _encode(tokenizer, token)
     if len(ids) != 1:
         pieces = " ".join(repr(label) for label in label_tokens(readout, ids)) or "nothing"
         raise TraceError(
@@ -246,9 +245,7 @@ def _name_keys(trace: Trace, site: Site, sequence: int) -> list[str]:
     return [str(j) for j in range(site.shape[3])]
 
 
-def _name_frozen(
-    stream: Stream, readout: Readout, parts: dict[str, Part], by: By
-) -> list[str]:
+def _name_frozen(stream: Stream, readout: Readout, parts: dict[str, Part], by: By) -> list[str]:
     frozen = [] if readout.norm is None else ["the size that the final norm divides by"]
     if any(not isinstance(step, Part) for step in stream.steps):
         frozen.append("the sizes that the norms of the stream divide by")

@@ -38,9 +38,7 @@ class Lens:
         return f"Lens({len(self.borders)} borders, {len(self.positions)} positions; … {first})"
 
 
-def logit_lens(
-    trace: Trace, *, stack: str | None = None, sequence: int = 0, top: int = 5
-) -> Lens:
+def logit_lens(trace: Trace, *, stack: str | None = None, sequence: int = 0, top: int = 5) -> Lens:
     """What the model would say after every part of every block, at every position.
 
     The trace is recorded with residual=True.
@@ -55,7 +53,7 @@ def logit_lens(
     >>> int(lens.rank[-1].max())
     0
     """
-    stream = trace.stream(stack)
+    stream = trace.residual(stack)
     readout = require_readout(stream)
     if not 1 <= top <= 100:
         raise TraceError(f"top must be 1 … 100 tokens; got top={top}.")

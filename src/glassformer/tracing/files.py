@@ -18,6 +18,7 @@ from glassformer.settings import Count, Whole, quote, read_settings, summarize_e
 from glassformer.storage import atomic_file
 from glassformer.tracing.mask_codec import decode_mask, encode_mask
 from glassformer.tracing.site import Site
+from glassformer.tracing.stream_files import StreamHeader, decode_stream, encode_stream
 from glassformer.tracing.trace import Run, Trace, TracedText
 
 VERSION = 1
@@ -137,6 +138,7 @@ class _RunHeader:
     labels: dict[str, Any]
     refusals: dict[str, Any]
     following: dict[str, Any] | None = None
+    streams: tuple[StreamHeader, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -169,7 +171,13 @@ def _encode_run(run: Run, where: str, tensors: dict[str, Tensor]) -> dict[str, A
         tensors[f"{where}/{name}"] = words.tokens
     labels = {name: words.labels for name, words in run.texts.items()}
     following = {name: words.following for name, words in run.texts.items()}
-    return {"sites": sites, "labels": labels, "following": following, "refusals": run.refusals}
+    return {
+        "sites": sites,
+        "labels": labels,
+        "following": following,
+        "refusals": run.refusals,
+        "streams": [encode_stream(each, where, tensors) for each in run.streams.values()],
+    }
 
 
 def _decode_run(header: _RunHeader, where: str, tensors: dict[str, Tensor]) -> Run:
@@ -188,7 +196,8 @@ def _decode_run(header: _RunHeader, where: str, tensors: dict[str, Tensor]) -> R
     for name, why in header.refusals.items():
         if not isinstance(why, str):
             raise TraceError(f"the refusal of {quote(name)} must be a text; it is {quote(why)}")
-    return Run(sites, texts, header.refusals)
+    streams = {each.name: decode_stream(each, where, tensors) for each in header.streams or ()}
+    return Run(sites, texts, header.refusals, streams)
 
 
 def _decode_site(

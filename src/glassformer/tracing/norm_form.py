@@ -31,8 +31,7 @@ class NormForm:
     @classmethod
     def of(cls, module: nn.Module, before: Tensor, after: Tensor) -> "NormForm":
         """The formula that a module follows, held against what it has just computed."""
-        before, after = before.reshape(-1, before.shape[-1])[-8:], after
-        after = after.reshape(-1, after.shape[-1])[-8:]
+        before, after = (x.reshape(-1, x.shape[-1])[-8:] for x in (before, after))
         scale = after.abs().amax().double().clamp(min=1e-30)
         tolerance = 8 * max(torch.finfo(before.dtype).eps, torch.finfo(after.dtype).eps)
         for form in cls._candidates(module):

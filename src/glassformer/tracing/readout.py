@@ -1,4 +1,4 @@
-"""From the end of the residual stream to the scores of tokens: the operations that a model ran there.
+"""From the end of the residual stream to the scores of tokens: what the model computes there.
 
 `ReadoutGraph` notes what a model computes between its last block and its logits; `Readout` computes
 the same for any other vector. Where it is a norm followed by a matrix, each term of the stream has
@@ -18,7 +18,6 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from glassformer.errors import TraceError
 from glassformer.tracing.norm_form import NormForm
-
 
 _RESHAPES = ("view", "reshape")
 
@@ -100,7 +99,7 @@ class ReadoutGraph(TorchFunctionMode):
         """The readout that ended in these scores; they must be what it computes."""
         number = self.numbers.get(logits)
         if not number:
-            raise TraceError("its scores do not follow from the stream by operations that are known")
+            raise TraceError("its scores do not follow from the stream by known operations")
         needed, operations = {number}, []
         for each in reversed(self.operations):
             if each.slot in needed:
@@ -108,7 +107,7 @@ class ReadoutGraph(TorchFunctionMode):
                 operations.insert(0, each)
         if 0 not in needed:
             raise TraceError("its scores do not depend on the stream")
-        readout = Readout(operations=_drop_row_selections(operations, number), norm=self.norm)
+        readout = Readout(operations=_drop_row_selections(operations), norm=self.norm)
         apart = (readout(self.start[:1, -1:]) - logits.detach()[:1, -1:]).abs().amax()
         if apart > torch.finfo(logits.dtype).eps ** 0.5 * logits.detach()[:1, -1:].abs().amax():
             raise TraceError(f"its scores could not be computed again; they differ by {apart:.2g}")
@@ -194,10 +193,9 @@ def _name(operation: Operation) -> str:
     return getattr(operation.function, "__name__", "")
 
 
-def _drop_row_selections(operations: list[Operation], end: int) -> list[Operation]:
+def _drop_row_selections(operations: list[Operation]) -> list[Operation]:
     """Without slices of positions: generation reads the last position only, we read all."""
-    del end
-    same: dict[int, int] = {}
+    same: dict[Any, Any] = {}
     kept = []
     for each in operations:
         if _name(each) == "__getitem__" and _selects_rows(each.args[1]):

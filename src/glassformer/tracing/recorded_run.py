@@ -195,7 +195,6 @@ class RecordedRun:
         repeated = batch if is_source else None
         return steps.build_site(name, order, queries, keys, self.store, batch=repeated)
 
-
     def _build_stream(self, stream: StreamSteps, batch: int) -> Stream:
         own = self.layout.texts(Place("", stream.stack, None, is_cross=False))[0]
         is_written = stream.stack == self.layout.writer

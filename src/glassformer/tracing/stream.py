@@ -17,7 +17,7 @@ from glassformer.errors import TraceError
 from glassformer.tracing.norm_form import NormForm
 from glassformer.tracing.readout import Readout
 
-Kind = Literal["self", "cross", "mlp"]
+Kind = Literal["self", "cross", "mlp", "mixer"]
 
 
 @dataclass(eq=False, frozen=True, kw_only=True)
@@ -146,10 +146,10 @@ class Stream:
         Where the stream passes norms, these are frozen at the values that they had.
         """
         shares = {}
-        for name, share, passed in self._ways(sequence, row):
+        for name, value, passed in self._ways(sequence, row):
+            shares[name] = value
             for step, x in passed:
-                share = step.push(share, x)
-            shares[name] = share
+                shares[name] = step.push(shares[name], x)
         return shares
 
     def directions(

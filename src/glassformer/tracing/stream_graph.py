@@ -1,10 +1,10 @@
 """The residual stream of a block, found by following its additions.
 
-A block reads the stream, and writes to it by adding: whatever it is called, `x = x + f(norm(x))` is
-an addition of PyTorch with the stream for one operand. `StreamGraph` notes, while a block runs, which
-tensors carry the stream and what was added to it; `steps_to` then reads off the way from the block's
-input to its output. Nothing is known of architectures: pre-norm, post-norm, sandwich norms, parallel
-branches and scaled residuals are different ways through the same few operations.
+A block reads the stream, and writes to it by adding: whatever it is called, `x = x + f(norm(x))`
+is an addition of PyTorch with the stream for one operand. `StreamGraph` notes, while a block runs,
+which tensors carry the stream and what was added to it; `steps_to` then reads off the way from the
+block's input to its output. Nothing is known of architectures: pre-norm, post-norm, sandwich norms,
+parallel branches and scaled residuals are different ways through the same few operations.
 """
 
 from collections.abc import Callable, Iterator
@@ -113,14 +113,14 @@ class StreamGraph(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         before = None
         with self.guarded():
-            before = self._prepare(name, args, options)
+            before = self._prepare(name, args)
         out = func(*args, **options)
         if isinstance(out, Tensor | tuple | list):
             with self.guarded():
                 self._note(name, before or args, options, out)
         return out
 
-    def _prepare(self, name: str, args: tuple, options: dict[str, Any]) -> tuple | None:
+    def _prepare(self, name: str, args: tuple) -> tuple | None:
         """The arguments as they are before an operation that overwrites its first one."""
         if not args or not isinstance(args[0], Tensor) or not _is_in_place(name):
             return None

@@ -1,7 +1,7 @@
 """Listening to the residual stream: the blocks of a model, their norms and their attention.
 
-A block is the outermost numbered module around attention. While it runs, a `StreamGraph` follows the
-stream; when it returns, what was added is handed to the recorder.
+A block is the outermost numbered module around attention. While it runs, a `StreamGraph` follows
+the stream; when it returns, what was added is handed to the recorder.
 """
 
 import re
@@ -137,12 +137,13 @@ class StreamListener:
 
 
 def find_blocks(tree: ModuleTree, places: dict[nn.Module, Place]) -> dict[nn.Module, str]:
-    """The blocks of a model, in order, and their stacks."""
+    """The blocks of a model, in order, and their stacks; some may have no attention."""
     by_path = {path: module for module, path in tree.paths.items()}
     blocks: dict[nn.Module, str] = {}
     for module, place in places.items():
         parts = tree.paths[module].split(".")
         at = next((i for i, part in enumerate(parts) if part.isdigit()), None)
         if at is not None:
-            blocks[by_path[".".join(parts[: at + 1])]] = place.stack
+            beside = by_path[".".join(parts[:at])]
+            blocks |= {block: place.stack for block in beside.children() if block not in blocks}
     return blocks

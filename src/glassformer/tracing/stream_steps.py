@@ -5,7 +5,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import torch
 from jaxtyping import Int
 from torch import Tensor
 
@@ -14,7 +13,7 @@ from glassformer.tracing.beams import follow_beams
 from glassformer.tracing.norm_form import NormForm
 from glassformer.tracing.operand_store import OperandStore
 from glassformer.tracing.readout import Readout
-from glassformer.tracing.stream import Part, Stream, Transform, Writing
+from glassformer.tracing.stream import Kind, Part, Stream, Transform, Writing
 from glassformer.tracing.stream_graph import (
     Added,
     Normed,
@@ -77,19 +76,26 @@ class StreamSteps:
             raise TraceError(
                 f"between blocks {now.n_blocks - 1} and {now.n_blocks} something else changes it"
             )
+        has_attention = any(isinstance(step, Added) and step.owners for step in steps)
+        n_known = len(now.steps)
         for step in steps:
-            now.steps.append(self._name(step, now, store))
+            # Without attention, something else mixes the tokens: a convolution, a recurrence.
+            is_mixer = not has_attention and not any(
+                isinstance(each, Part) for each in now.steps[n_known:]
+            )
+            now.steps.append(self._name(step, now, store, "mixer" if is_mixer else "mlp"))
         now.n_blocks += 1
         now.end, now.version = end, _version(end)
 
-    def _name(self, step: StreamStep, now: StreamPass, store: OperandStore) -> Part | Transform:
+    def _name(
+        self, step: StreamStep, now: StreamPass, store: OperandStore, without_attention: Kind
+    ) -> Part | Transform:
         prefix, layer = f"{self.stack}.{now.n_blocks}", now.n_blocks
         known = {each.name for each in now.steps}
         if isinstance(step, Added):
-            kind: Any = "mlp"
+            kind = without_attention
             if step.owners:
-                is_cross = all(CROSS in owner for owner in step.owners)
-                kind = "cross" if is_cross else "self"
+                kind = "cross" if all(CROSS in owner for owner in step.owners) else "self"
             site = min(step.owners) if len(step.owners) == 1 else None
             if site is not None and not site.startswith(f"{prefix}."):  # shared by the layers
                 site = f"{prefix}.{kind}"
@@ -151,9 +157,11 @@ class StreamSteps:
         steps: list[Part | Transform] = []
         for i, step in enumerate(first.steps):
             if isinstance(step, Part):
-                values = [each.steps[i] for each in self.passes]
-                step = replace(step, value=join([v.value for v in values if isinstance(v, Part)]))
-            steps.append(step)
+                all_of_it = [each.steps[i] for each in self.passes]
+                value = join([each.value for each in all_of_it if isinstance(each, Part)])
+                steps.append(replace(step, value=value))
+            else:
+                steps.append(step)
         return Stream(
             name=self.stack,
             text=text,

@@ -118,16 +118,20 @@ class Trace:
     def __len__(self) -> int:
         return len(self.run.sites) if self.runs else 0
 
-    def stream(self, stack: str | None = None) -> Stream:
+    def residual(self, stack: str | None = None) -> Stream:
         """The residual stream of a stack (default: the last one), recorded with residual=True."""
-        streams = self.run.streams
+        streams, refusals = self.run.streams, self.run.refusals
         if stack is None and streams:
             return list(streams.values())[-1]
         if stack in streams:
             return streams[stack]
-        for name, why in self.run.refusals.items():
-            if name.endswith(".stream") and stack in (None, name.removesuffix(".stream")):
-                raise TraceError(f"The residual stream of {_escape(name[:-7])} was refused: {_escape(why)}.")
+        refused = [name for name in refusals if name.endswith(".stream")]
+        for name in refused if stack is None else (f"{stack}.stream",):
+            if name in refusals:
+                raise TraceError(
+                    f"The residual stream of {_escape(name.removesuffix('.stream'))} could not be "
+                    f"recorded: {_escape(refusals[name])}."
+                )
         if not streams:
             raise TraceError(
                 "This trace holds no residual stream; record it by gf.watch(model, residual=True)."
