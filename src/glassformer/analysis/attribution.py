@@ -5,7 +5,7 @@ every part, every head and every source token has an exact share, and the shares
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from glassformer.analysis.lens import label_tokens, name_positions, require_readout
 from glassformer.errors import TraceError
+from glassformer.text.tokenizer import Tokenizer
 from glassformer.tracing.readout import Readout
 from glassformer.tracing.site import Site
 from glassformer.tracing.stream import Part, Stream
@@ -80,12 +81,12 @@ def attribute(
     on the way are frozen. Where a model caps its scores, the score before the cap is split.
 
     >>> import glassformer as gf
-    >>> model = gf.load("writer")
+    >>> model = gf.load("translator")
     >>> with gf.watch(model, residual=True) as trace:
-    ...     scores = model(torch.tensor([model.tokenizer.encode("The cat sat")]))
-    >>> found = gf.attribute(trace, int(scores[0, -1].argmax()), by="head")
-    >>> abs(found.remainder) < 1e-4 * abs(found.logit)
-    True
+    ...     _ = gf.translate(model, "The cat sat.", to="fr", beams=1)
+    >>> found = gf.attribute(trace, "</s>", by="head")
+    >>> found.top(1)[0].part, abs(found.remainder) < 1e-4
+    ('decoder.2.mlp', True)
     """
     if by not in ("part", "head", "source"):
         raise TraceError(f"by must be 'part', 'head' or 'source'; got {by!r}.")
@@ -223,12 +224,10 @@ def find_token(readout: Readout, token: int | str) -> int:
     return ids[0]
 
 
-def _encode(tokenizer: object, text: str) -> list[int]:
-    encode = tokenizer.encode  # type: ignore[attr-defined]
-    try:
-        return list(encode(text, add_special_tokens=False))
-    except TypeError:  # ours adds none
-        return list(encode(text))
+def _encode(tokenizer: Any, text: str) -> list[int]:
+    if isinstance(tokenizer, Tokenizer):
+        return tokenizer.encode(text, add_special=False)
+    return list(tokenizer.encode(text, add_special_tokens=False))
 
 
 def _norm(readout: Readout, end: Float[Tensor, " C"]) -> Float[Tensor, " C"]:

@@ -49,7 +49,7 @@ def logit_lens(trace: Trace, *, stack: str | None = None, sequence: int = 0, top
     ...     _ = model(torch.tensor([model.tokenizer.encode("The cat sat")]))
     >>> lens = gf.logit_lens(trace)
     >>> lens.borders[0], lens.borders[-1]
-    ('decoder.start', 'decoder.5.mlp')
+    ('decoder.start', 'decoder.4.mlp')
     >>> int(lens.rank[-1].max())
     0
     """

@@ -73,10 +73,10 @@ def _number(token: int) -> str:
     return "(embedding)" if token < 0 else str(token)
 
 
-def repeat_rows(tokens: Int[Tensor, "B L"], batch: int) -> Tensor:
+def repeat_rows(rows: Tensor, batch: int) -> Tensor:
     """Repeat a source for each of its beams."""
-    times = batch // len(tokens) if len(tokens) and batch % len(tokens) == 0 else 1
-    return tokens.repeat_interleave(times, dim=0)
+    times = batch // len(rows) if len(rows) and batch % len(rows) == 0 else 1
+    return rows.repeat_interleave(times, dim=0)
 
 
 def name_texts(site: Site, run: Run, n_sinks: int) -> None:

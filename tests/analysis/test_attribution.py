@@ -1,0 +1,117 @@
+"""Attribution: shares that add up to the model's own score, whatever they are split by."""
+
+import pytest
+import torch
+
+import glassformer as gf
+from closeness import assert_close
+from glassformer.errors import TraceError
+from tiny_models import tiny
+from tracing.test_readout import DEEP, WRITERS
+from tracing.test_stream import build
+from tracing.watched_architectures import inputs
+
+# Between the heads and their matrix lies a gate, or a norm.
+GATED = {"qwen3-next", "bitnet"}
+
+
+@pytest.mark.parametrize("name", [name for name in WRITERS if name not in DEEP])
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")  # theirs
+def test_shares_add_up_to_the_score(name: str) -> None:
+    model = build(name)
+    with torch.no_grad(), gf.watch(model, residual=True) as trace:
+        logits = model(**inputs(model, "text")).logits
+    readout = trace.residual().readout
+    if name in GATED:
+        with pytest.raises(TraceError, match="between the heads and the stream lies more than"):
+            gf.attribute(trace, 7, by="head", position=2)
+    for by in ("part",) if name in GATED else ("part", "head", "source"):
+        found = gf.attribute(trace, 7, against=9, by=by, position=2, sequence=0)
+        assert abs(found.remainder) < 1e-4, by
+        if not readout.is_capped:
+            assert abs(found.logit - float(logits[0, 2, 7] - logits[0, 2, 9])) < 1e-4
+        parts: dict[str, float] = {}
+        for share in found.shares:
+            parts[share.part.removesuffix(".bias")] = (
+                parts.get(share.part.removesuffix(".bias"), 0.0) + share.value
+            )
+        if by == "part":
+            whole = parts
+        assert parts.keys() == whole.keys()
+        assert max(abs(parts[n] - whole[n]) for n in parts) < 1e-4
+    assert "the size that the final norm divides by" in found.frozen or readout.norm is None
+
+
+def test_a_head_is_what_its_matrix_writes() -> None:
+    """By hand: weights times values, times the slice of W_O, through the final norm."""
+    model, tokens = tiny("llama"), torch.arange(3, 9)[None]
+    with torch.no_grad(), gf.watch(model, residual=True) as trace:
+        model(tokens)
+    found = gf.attribute(trace, 5, by="head", position=4)
+    layer, head = 1, 3
+    site = trace["decoder.1.self"]
+    values = site.v[0].double().repeat_interleave(site.n_heads // site.v.shape[1], 0)
+    mixed = site.weights(head=head)[4].double() @ values[head]
+    width = mixed.shape[-1]
+    matrix = model.model.layers[layer].self_attn.o_proj.weight.detach().double()
+    written = matrix[:, head * width : (head + 1) * width] @ mixed
+    end = trace.residual().end[0, 4].double()
+    norm = model.model.norm
+    size = (end.square().mean() + norm.variance_epsilon).sqrt()
+    seen = written / size * norm.weight.detach().double()
+    by_hand = seen @ model.lm_head.weight[5].detach().double()
+    (share,) = [s for s in found.shares if s.name == "decoder.1.self.3"]
+    assert_close(torch.tensor(share.value), by_hand.float(), 1e-6)
+
+
+def test_ours_by_text_in_words() -> None:
+    model = gf.load("translator")
+    with gf.watch(model, residual=True) as trace:
+        gf.translate(model, "The cat sat.", to="fr", beams=1)
+    found = gf.attribute(trace, "</s>", by="source")
+    assert abs(found.remainder) < 1e-3
+    assert any("cross" in share.name and "← ␣cat" in share.name for share in found.shares)
+    text = str(found)
+    assert text.startswith("</s> at .: +") and "remainder (rounding)" in text
+
+
+@pytest.mark.parametrize(
+    ("token", "options", "reason"),
+    [
+        (99, {}, "Tokens are numbered 0 … 36; got 99"),
+        ("cat", {}, "Naming a token by its text needs a tokenizer; got 'cat'"),
+        (3, {"position": 6}, "There are 6 positions; got position=6"),
+    ],
+)
+def test_what_is_asked_for_is_checked(token, options: dict, reason: str) -> None:
+    model = tiny("llama")
+    with gf.watch(model, residual=True) as trace:
+        model(torch.arange(3, 9)[None])
+    with pytest.raises(TraceError, match=reason):
+        gf.attribute(trace, token, **options)
+
+
+@pytest.mark.plain
+def test_another_split_is_refused() -> None:
+    model = tiny("llama")
+    with gf.watch(model, residual=True) as trace:
+        model(torch.arange(3, 9)[None])
+    with pytest.raises(TraceError, match="by must be 'part', 'head' or 'source'; got 'neuron'"):
+        gf.attribute(trace, 3, by="neuron")
+
+
+def test_a_text_of_several_tokens_is_no_token() -> None:
+    model = gf.load("translator")
+    with gf.watch(model, residual=True) as trace:
+        gf.translate(model, "The cat sat.", to="fr")
+    with pytest.raises(TraceError, match="A token must be one of the vocabulary; 'xyzzyx' is"):
+        gf.attribute(trace, "xyzzyx")
+
+
+def test_some_heads_are_not_enough() -> None:
+    model = tiny("llama")
+    with gf.watch(model, residual=True, heads=[0]) as trace:
+        model(torch.arange(3, 9)[None])
+    assert abs(gf.attribute(trace, 3).remainder) < 1e-5
+    with pytest.raises(TraceError, match="only some heads were recorded"):
+        gf.attribute(trace, 3, by="head")
