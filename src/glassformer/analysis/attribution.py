@@ -178,17 +178,19 @@ def _split_attention(
             for i, h in enumerate(site.head_numbers)
             for j in range(values.shape[1])
         ]
-    whole, told = (
-        float(part.value[sequence, row].double().cpu() @ along),
-        sum(share.value for share in shares),
-    )
-    size = float(part.value[sequence, row].double().cpu().norm() * along.norm())
-    if abs(whole - told) > torch.finfo(part.value.dtype).eps ** 0.5 * max(size, 1e-30):
+    _check_sum(part, shares, part.value[sequence, row].double().cpu(), along)
+    return shares
+
+
+def _check_sum(part: Part, shares: list[Share], value: Tensor, along: Tensor) -> None:
+    """The proof of a split: its shares add up to what the part has added."""
+    whole, total = float(value @ along), sum(share.value for share in shares)
+    size = max(float(value.norm() * along.norm()), 1e-30)
+    if abs(whole - total) > torch.finfo(part.value.dtype).eps ** 0.5 * size:
         raise TraceError(
-            f"{part.name} cannot be split into heads: they add up to {told:.4g} of {whole:.4g}; "
+            f"{part.name} cannot be split into heads: they add up to {total:.4g} of {whole:.4g}; "
             "between the heads and the stream lies more than a matrix."
         )
-    return shares
 
 
 def _require_heads(trace: Trace, part: Part) -> Site:
