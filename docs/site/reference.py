@@ -49,6 +49,11 @@ GROUPS = {
             "roles",
         ),
     },
+    "analysis": {
+        "en": "Asking why",
+        "zh": "追问原因",
+        "names": ("logit_lens", "attribute"),
+    },
     "models": {
         "en": "Models",
         "zh": "模型",
