@@ -7,7 +7,7 @@ block's input to its output. Nothing is known of architectures: pre-norm, post-n
 parallel branches and scaled residuals are different ways through the same few operations.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,6 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakIdKeyDictionary
+
+from glassformer.tracing.nesting import iterate_tensors
 
 _ADDS = {"add", "__add__", "__radd__"}
 _ADDS_IN_PLACE = {"add_", "__iadd__"}
@@ -138,14 +140,14 @@ class StreamGraph(TorchFunctionMode):
     def _note(self, name: str, args: tuple, options: dict[str, Any], out: Any) -> None:
         if name == "__get__" or (args and out is args[0] and not _is_in_place(name)):
             return
-        for result in _tensors(out):
+        for result in iterate_tensors(out):
             if result.is_floating_point():
                 self.nodes[result] = self._follow(name, args, options, result)
 
     def _follow(
         self, name: str, args: tuple, options: dict[str, Any], result: Tensor
     ) -> _Stream | _Branch:
-        inputs = list(_tensors(args))
+        inputs = list(iterate_tensors(args))
         if self._fits(result) and inputs:
             if name in _ADDS | _ADDS_IN_PLACE and options.get("alpha", 1) == 1 and len(args) == 2:
                 node = self._follow_sum(*args)
@@ -272,11 +274,3 @@ def _is_factor(value: Any, shape: torch.Size) -> bool:
     if isinstance(value, Tensor):
         return value.numel() == 1 or value.shape == shape[-1:]
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _tensors(values: Any) -> Iterator[Tensor]:
-    if isinstance(values, Tensor):
-        yield values
-    elif isinstance(values, tuple | list):
-        for value in values:
-            yield from _tensors(value)

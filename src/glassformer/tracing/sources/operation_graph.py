@@ -18,6 +18,8 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from glassformer.tracing.nesting import iterate_tensors
+
 _aten = torch.ops.aten
 MOVES = {  # the same numbers in another order or shape
     _aten.view, _aten._unsafe_view, _aten._reshape_alias, _aten.expand, _aten.permute,
@@ -93,8 +95,8 @@ class OperationGraph(TorchDispatchMode):
 
     def _note(self, func: Any, args: tuple, options: dict[str, Any], out: Any) -> None:
         op = func.overloadpacket
-        given = [t for t in _tensors(args) if _is_real(t)]
-        results = [t for t in _tensors(out) if _is_real(t)]
+        given = [t for t in iterate_tensors(args) if _is_real(t)]
+        results = [t for t in iterate_tensors(out) if _is_real(t)]
         self.n_products += op in PRODUCTS
         is_scored = op in PRODUCTS or any(_memory(t) in self.scored for t in given)
         if op in _NOTED and results:
@@ -152,14 +154,6 @@ def products_behind(node: Node, way: tuple[Node, ...] = ()) -> Iterator[tuple[No
     elif node.op in MOVES | KEEPS | SCALES | ADDS:
         for parent in node.parents:
             yield from products_behind(parent, (node, *way))
-
-
-def _tensors(values: Any) -> Iterator[Tensor]:
-    if isinstance(values, Tensor):
-        yield values
-    elif isinstance(values, tuple | list):
-        for value in values:
-            yield from _tensors(value)
 
 
 def _is_real(tensor: Tensor) -> bool:
