@@ -38,6 +38,7 @@ LINES = {
         "evaluate --model translator --to fr --source a.en --target a.fr --beams 1 {extra}"
     ],
     "fill": ["fill 'The king sat upon his [MASK].'"],
+    "lens": ["lens 'And God said unto'"],
     "embed": ["embed 'The king sat.' 'The queen sat.'"],
     "convert": ["convert writer copied", "convert writer copied.gguf --layout gguf {extra}"],
     "lab": ["lab", "lab scale --size quick"],

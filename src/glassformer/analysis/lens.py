@@ -33,6 +33,12 @@ class Lens:
     rank: Int[Tensor, "N L"]  # of the token that the end puts first; 0 is the first
     labels: list[list[list[str]]]  # of `tokens`
 
+    def settled(self, position: int) -> int:
+        """The first border from which on the final token stays the first, at a position."""
+        ranks = self.rank[:, position].tolist()
+        wrong = [i for i, rank in enumerate(ranks) if rank > 0]
+        return wrong[-1] + 1 if wrong else 0
+
     def __repr__(self) -> str:
         first = ", ".join(f"{row[-1][0]!r}" for row in self.labels[-3:])
         return f"Lens({len(self.borders)} borders, {len(self.positions)} positions; … {first})"
@@ -55,8 +61,7 @@ def logit_lens(trace: Trace, *, stack: str | None = None, sequence: int = 0, top
     """
     stream = trace.residual(stack)
     readout = require_readout(stream)
-    if not 1 <= top <= 100:
-        raise TraceError(f"top must be 1 … 100 tokens; got top={top}.")
+    check_top(top)
     _check_sequence(stream, sequence)
     names, states = zip(*((n, x[sequence]) for n, x in stream.states()), strict=True)
     rows = torch.arange(states[0].shape[0]).split(_MOST_ROWS)
@@ -74,6 +79,12 @@ def logit_lens(trace: Trace, *, stack: str | None = None, sequence: int = 0, top
         rank=rank,
         labels=[[label_tokens(readout, cell) for cell in row] for row in tokens.tolist()],
     )
+
+
+def check_top(top: int) -> None:
+    """Reject a number of tokens that nobody could read."""
+    if not 1 <= top <= 100:
+        raise TraceError(f"top must be 1 … 100 tokens; got top={top}.")
 
 
 def _read_rows(readout: Readout, states: list[Tensor], top: int) -> tuple[Tensor, ...]:

@@ -1,4 +1,4 @@
-"""What `look` and `steps` share: a text on a model or a saved trace, and which head of it."""
+"""What `look`, `steps` and `lens` share: a text on a model or a saved trace, and which head."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -59,8 +59,15 @@ class ViewRequest:
         return self.text is None and self.trace is not None
 
 
-def open_trace(request: ViewRequest, language: Language, *, append: bool = False) -> "Trace":
-    """The trace in a file, or that of a text, which --trace saves."""
+def open_trace(
+    request: ViewRequest,
+    language: Language,
+    *,
+    append: bool = False,
+    residual: bool = False,
+    usual: str = "reader",
+) -> "Trace":
+    """The trace in a file, or that of a text, which --trace saves; `usual` is the default model."""
     # Imported here: help screens and usage errors must not load torch.
     from glassformer.models import EncoderDecoder
     from glassformer.tracing import Trace
@@ -74,7 +81,7 @@ def open_trace(request: ViewRequest, language: Language, *, append: bool = False
     if request.run is not None:
         raise TraceError(language.say("look.error.run"))
     sentence = model_options.text_or_input(request.text, language)
-    default = "reader" if request.to is None and request.target is None else "translator"
+    default = usual if request.to is None and request.target is None else "translator"
     model = model_options.load_model(
         request.model, request.device, request.dtype, language, default=default
     )
@@ -82,7 +89,9 @@ def open_trace(request: ViewRequest, language: Language, *, append: bool = False
     if invents and not is_readable(model, sentence):
         raise ConfigError(language.say("translate.error.unreadable", got=repr(sentence[:60])))
     with progress_bar(language.say("look.running", n=f"{len(sentence):,}")) as progress:
-        found = trace_text(model, sentence, request.target, request.to, progress=progress)
+        found = trace_text(
+            model, sentence, request.target, request.to, residual=residual, progress=progress
+        )
     if request.trace is not None and append:
         found.append(request.trace)
     elif request.trace is not None:
@@ -96,6 +105,7 @@ def trace_text(
     target: str | None = None,
     to: str | None = None,
     *,
+    residual: bool = False,
     progress: ProgressCallback = lambda _: None,
 ) -> "Trace":
     """The model's attention over a text; an encoder-decoder writes its translation first.
@@ -118,8 +128,9 @@ def trace_text(
     tokens = torch.tensor([_encode(model, text)], device=on)
     if tokens.shape[1] == 0:
         raise TraceError("A text to look at must have at least one token; got an empty one.")
+    recorded = watch(model, outputs=True, residual=residual)
     if not isinstance(model, EncoderDecoder):
-        with watch(model, outputs=True) as trace, torch.no_grad(), _count_layers(model, progress):
+        with recorded as trace, torch.no_grad(), _count_layers(model, progress):
             model(tokens)
         return trace
     start = list(model.special.start) or [model.special.begin or 0]
@@ -128,7 +139,7 @@ def trace_text(
         written = list(rank_translations(model, [text], max_new_tokens=most)[0][0].tokens)
     else:
         written = _encode(model, target, add_special=False)
-    with watch(model, outputs=True) as trace, torch.no_grad(), _count_layers(model, progress):
+    with recorded as trace, torch.no_grad(), _count_layers(model, progress):
         model(tokens, torch.tensor([[*start, *written]], device=on))
     if target is None and len(written) < most and len(model.special.end) == 1:
         # A translation that ends before its limit has ended by its end token.
