@@ -49,6 +49,7 @@ def logit_lens(trace: Trace, *, stack: str | None = None, sequence: int = 0, top
 
     The trace is recorded with residual=True.
 
+    >>> import torch
     >>> import glassformer as gf
     >>> model = gf.load("writer")
     >>> with gf.watch(model, residual=True) as trace:
