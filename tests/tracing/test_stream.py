@@ -242,6 +242,17 @@ def test_changes_between_blocks_are_refused() -> None:
     assert "between blocks 0 and 1" in trace.run.refusals["decoder.stream"]
 
 
+def test_a_stream_that_begins_later_is_refused() -> None:
+    model, tokens = tiny("llama"), torch.arange(3, 9)[None]
+    embedded = model.get_input_embeddings()(tokens)
+    positions = torch.arange(6)[None]
+    model.model.layers[0].forward = None  # not called below
+    with torch.no_grad(), watch(model, residual=True) as trace:
+        model.model.layers = model.model.layers[1:]
+        model(inputs_embeds=embedded, position_ids=positions)
+    assert trace.run.refusals["decoder.stream"] == "its first block did not run"
+
+
 def test_additions_in_place_are_followed() -> None:
     model, tokens = tiny("llama"), torch.arange(3, 9)[None]
     model.model.layers[1] = _Changed(
@@ -268,6 +279,75 @@ def test_a_fault_costs_the_stream_and_not_the_answer(monkeypatch) -> None:
         assert torch.equal(model(tokens).logits, plain)
     assert not trace.run.streams
     assert torch.equal(model(tokens).logits, plain)
+
+
+def test_modules_of_pytorch_are_refused() -> None:
+    model = nn.TransformerEncoderLayer(12, 2, 20)
+    needed = "residual=True needs a model of glassformer or"
+    with pytest.raises(TraceError, match=needed), watch(model, residual=True):
+        model(torch.zeros(2, 3, 12))
+
+
+def test_contexts_are_nested_and_modes_are_left_in_order() -> None:
+    from torch.overrides import _get_current_function_mode_stack
+
+    model, tokens = build("llama"), torch.arange(3, 9)[None]
+    with torch.no_grad():
+        plain = model(tokens).logits
+        with watch(model, residual=True) as outer, watch(model, residual=True) as inner:
+            assert torch.equal(model(tokens).logits, plain)
+    assert not _get_current_function_mode_stack()
+    for trace in (outer, inner):
+        assert not trace.run.refusals
+        stream = trace.residual()
+        assert torch.equal(stream.readout(stream.end), plain)
+
+
+@pytest.mark.parametrize("where", ["block", "head"])
+def test_a_failing_model_leaves_nothing_behind(where: str) -> None:
+    from torch.overrides import _get_current_function_mode_stack
+
+    model, tokens = tiny("llama"), torch.arange(3, 9)[None]
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    module = model.model.layers[1].mlp if where == "block" else model.lm_head
+    handle = module.register_forward_hook(fail)
+    with pytest.raises(ZeroDivisionError), watch(model, residual=True):
+        model(tokens)
+    assert not _get_current_function_mode_stack()
+    handle.remove()
+    with torch.no_grad(), watch(model, residual=True) as trace:
+        logits = model(tokens).logits
+    assert torch.equal(trace.residual().readout(trace.residual().end), logits)
+
+
+@pytest.mark.parametrize("how", ["inference", "bfloat16", "autocast", "training"])
+def test_other_ways_to_run(how: str) -> None:
+    model, tokens = build("gpt2"), torch.arange(3, 9)[None]
+    if how == "bfloat16":
+        model = model.bfloat16()
+    if how == "training":
+        model = model.train()
+        for part in model.modules():
+            if isinstance(part, nn.Dropout):
+                part.p = 0.3
+    context = {
+        "inference": torch.inference_mode(),
+        "autocast": torch.autocast("cpu", torch.bfloat16),
+    }.get(how, torch.enable_grad())
+    with context:
+        torch.manual_seed(5)
+        plain = model(tokens).logits
+        torch.manual_seed(5)
+        with watch(model, residual=True) as trace:
+            assert torch.equal(model(tokens).logits, plain)
+    assert not trace.run.refusals
+    stream = trace.residual()
+    total = torch.stack(list(stream.shares().values())).sum(0)
+    is_coarse = how in ("bfloat16", "autocast")
+    assert_close(total, stream.end[0, -1].double(), 0.1 if is_coarse else 1e-5)
 
 
 def test_without_residual_there_is_none() -> None:

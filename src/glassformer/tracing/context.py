@@ -77,6 +77,11 @@ def watch(
         raise TraceError(f"watch takes a model, a torch.nn.Module; got {type(model).__name__}.")
     tree = ModuleTree(model)
     found, source = _choose_source(tree)
+    if residual and isinstance(source, TorchSource):
+        raise TraceError(
+            "residual=True needs a model of glassformer or transformers; this one has attention "
+            "modules of PyTorch. Watch it without."
+        )
     selection = Selection(layers=layers, heads=heads, rows=rows, every=every)
     store = OperandStore(device, budget, folder)
     name = type(found).__name__

@@ -46,17 +46,27 @@ class Operation(NamedTuple):
 
 
 class ReadoutGraph(TorchFunctionMode):
-    """While this is entered, operations on what follows from `start` are noted."""
+    """While this is entered, operations on what follows from `start` are noted.
 
-    def __init__(
-        self,
-        start: Tensor,
-        guarded: Callable[[], AbstractContextManager[Any]] = nullcontext,
-    ) -> None:
+    It is entered once for a whole pass, so that modes are left in the order in which they were
+    entered, and begins anew at the end of every block.
+    """
+
+    def __init__(self, guarded: Callable[[], AbstractContextManager[Any]] = nullcontext) -> None:
         super().__init__()
-        self.start, self.guarded = start.detach(), guarded
-        self.numbers: Any = WeakIdKeyDictionary()
+        self.guarded = guarded
+        self.stop()
+
+    def begin(self, start: Tensor) -> None:
+        """The stream ends here, unless another block follows."""
+        self.stop()
+        self.start = start.detach()
         self.numbers[start] = 0
+
+    def stop(self) -> None:
+        """Another block follows, or nothing has run yet."""
+        self.start: Tensor | None = None
+        self.numbers: Any = WeakIdKeyDictionary()
         self.operations: list[Operation] = []
         self.norm: NormForm | None = None  # of the stream, where the first step is one
 
@@ -65,6 +75,8 @@ class ReadoutGraph(TorchFunctionMode):
     ) -> Any:
         del types
         out = func(*args, **(kwargs or {}))
+        if self.start is None:
+            return out
         if isinstance(out, Tensor) and getattr(func, "__name__", "") != "__get__":
             with self.guarded():
                 self._note(func, args, kwargs or {}, out)
@@ -98,7 +110,7 @@ class ReadoutGraph(TorchFunctionMode):
     def read(self, logits: Tensor) -> "Readout":
         """The readout that ended in these scores; they must be what it computes."""
         number = self.numbers.get(logits)
-        if not number:
+        if not number or self.start is None:
             raise TraceError("its scores do not follow from the stream by known operations")
         needed, operations = {number}, []
         for each in reversed(self.operations):

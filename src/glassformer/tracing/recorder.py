@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from glassformer.errors import GlassformerError
+from glassformer.errors import GlassformerError, TraceError
 from glassformer.tracing.guard import Guard
 from glassformer.tracing.layout import Layout, Place
 from glassformer.tracing.model_lookup import ModuleTree
@@ -193,9 +193,15 @@ class Recorder:
             run.add(place, step.select(heads, rows), difference)
 
     def record_stream(
-        self, stack: str, start: Tensor, steps: Sequence[StreamStep], end: Tensor
+        self,
+        stack: str,
+        start: Tensor,
+        steps: Sequence[StreamStep],
+        end: Tensor,
+        *,
+        is_first: bool,
     ) -> None:
-        """Keep what one block did to the residual stream of its stack."""
+        """Keep what one block, the first or a later one, did to the stream of its stack."""
         run = self.run
         if run is None or run.fault is not None:
             return
@@ -206,6 +212,8 @@ class Recorder:
         with self.guard.catch(name, partial(run.refuse, name)), torch.no_grad():
             try:
                 if stack not in self.streaming:
+                    if not is_first:
+                        raise TraceError("its first block did not run")
                     self.streaming.add(stack)
                     rows = self.selection.row_positions(
                         stream.n_rows, start.shape[1], step=len(stream.passes), device=start.device

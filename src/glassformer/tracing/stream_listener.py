@@ -29,13 +29,15 @@ class StreamListener:
         self.tree, self.places, self.recorder = tree, recorder.layout.places, recorder
         self.graph: StreamGraph | None = None
         self.block: nn.Module | None = None  # that is running
-        self.readout: ReadoutGraph | None = None  # what follows the last block that has run
+        self.readout: ReadoutGraph | None = None  # of the present pass
         self.depth = 0  # of models inside of models
 
     def attach(self, undo: list[Callable[[], None]]) -> None:
         tap = self.recorder.tap
         undo += [self._close, self._close_readout]
-        for block, stack in find_blocks(self.tree, self.places).items():
+        blocks = find_blocks(self.tree, self.places)
+        self.first = {stack: block for block, stack in reversed(blocks.items())}
+        for block, stack in blocks.items():
             undo.append(
                 listen(
                     block,
@@ -62,7 +64,8 @@ class StreamListener:
     def _enter(self, stack: str, block: nn.Module, args: tuple, options: dict[str, Any]) -> None:
         if self.graph is not None:  # a block inside of a block
             return
-        self._close_readout()
+        if self.readout is not None:
+            self.readout.stop()
         given = [*args, *options.values()]
         start = next((x for x in given if isinstance(x, Tensor) and x.is_floating_point()), None)
         if start is None or start.ndim != 3:
@@ -87,12 +90,16 @@ class StreamListener:
         except NotFollowed as error:
             self.recorder.refuse_stream(stack, str(error))
             return
-        self.recorder.record_stream(stack, graph.start, steps, end)
-        if self.depth:
-            self.stack, self.readout = stack, ReadoutGraph(end, self._guarded)
-            self.readout.__enter__()
+        is_first = block is self.first[stack]
+        self.recorder.record_stream(stack, graph.start, steps, end, is_first=is_first)
+        if self.readout is not None:
+            self.stack = stack
+            self.readout.begin(end)
 
     def _enter_root(self, _root: nn.Module, _args: tuple, _options: dict) -> None:
+        if not self.depth:
+            self.readout = ReadoutGraph(self._guarded)
+            self.readout.__enter__()
         self.depth += 1
 
     def _leave_root(self, _root: nn.Module, _args: tuple, _options: dict, out: Any) -> None:
@@ -103,7 +110,7 @@ class StreamListener:
             return
         self._close_readout()
         logits = getattr(out, "logits", None)
-        if isinstance(logits, Tensor) and logits.ndim == 3:
+        if isinstance(logits, Tensor) and logits.ndim == 3 and graph.start is not None:
             keep = partial(self.recorder.record_readout, self.stack)
             try:
                 keep(graph.read(logits))
