@@ -120,6 +120,7 @@ def test_an_interruption_while_modules_are_imported_ends_with_one_line(tmp_path)
     """Ctrl-C in the first moments reaches an import, not a command."""
     code = (
         "import signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a parent may ignore it
         "class Interrupt:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
         "        if name == 'rich.console': signal.raise_signal(signal.SIGINT)\n"
