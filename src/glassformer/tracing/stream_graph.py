@@ -92,7 +92,7 @@ _NOTHING = _Branch()
 
 
 class StreamGraph(TorchFunctionMode):
-    """While this is entered, the tensors of a block are told apart: stream and branches."""
+    """While this is entered, each tensor of a block is marked as stream or as branch."""
 
     def __init__(
         self,
