@@ -1,11 +1,14 @@
 """Attribution: shares that add up to the model's own score, whatever they are split by."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 import glassformer as gf
 from closeness import assert_close
 from glassformer.errors import TraceError
+from glassformer.models.config import Norms
 from tiny_models import tiny
 from tracing.test_readout import DEEP, WRITERS
 from tracing.test_stream import build
@@ -72,7 +75,7 @@ def test_ours_by_text_in_words() -> None:
     assert abs(found.remainder) < 1e-3
     assert any("cross" in share.name and "← ␣cat" in share.name for share in found.shares)
     text = str(found)
-    assert text.startswith("</s> at .: +") and "remainder (rounding)" in text
+    assert text.startswith("</s> at .: +") and "remainder" in text
 
 
 @pytest.mark.parametrize(
@@ -89,6 +92,33 @@ def test_what_is_asked_for_is_checked(token, options: dict, reason: str) -> None
         model(torch.arange(3, 9)[None])
     with pytest.raises(TraceError, match=reason):
         gf.attribute(trace, token, **options)
+
+
+@pytest.mark.parametrize("place", ["pre", "post"])
+@pytest.mark.parametrize("kind", ["rms", "layer"])
+@pytest.mark.parametrize("by", ["part", "head", "source"])
+def test_ours_with_every_norm(place: str, kind: str, by: str) -> None:
+    torch.manual_seed(7)
+    norms = Norms(place=place, kind=kind)
+    sizes = {"vocab_size": 13, "dim": 12, "n_layers": 2, "n_heads": 3, "max_len": 16}
+    model = gf.build(gf.Config(family="decoder", norms=norms, **sizes)).eval()
+    for part in model.parameters():
+        part.data.normal_(mean=0.2, std=0.4)
+    with torch.no_grad(), gf.watch(model, residual=True) as trace:
+        logits = model(torch.randint(13, (2, 5)))
+    found = gf.attribute(trace, 4, by=by, sequence=1)
+    assert abs(found.logit - float(logits[1, -1, 4])) < 1e-5
+    assert abs(found.remainder) < 1e-5
+
+
+def test_shares_that_miss_the_score_are_refused() -> None:
+    model = tiny("llama")
+    with torch.no_grad(), gf.watch(model, residual=True) as trace:
+        model(torch.arange(3, 9)[None])
+    readout = trace.residual().readout
+    readout.norm = replace(readout.norm, is_centred=True)
+    with pytest.raises(TraceError, match="which is more than rounding"):
+        gf.attribute(trace, 5)
 
 
 @pytest.mark.plain

@@ -55,6 +55,13 @@ def test_a_norm_is_recognised_and_linear_once_frozen(module, dtype) -> None:
         assert_close(seen @ a[row].double(), direction @ form.push(a.double(), exact)[row], 1e-10)
 
 
+@pytest.mark.parametrize("module", [nn.LayerNorm(8, bias=False), RMSNorm(8)])
+def test_a_mean_of_zero_does_not_hide_the_difference(module) -> None:
+    x = torch.linspace(-1, 1, 8)[None]
+    form = NormForm.of(module, x, module(x))
+    assert form.is_centred == isinstance(module, nn.LayerNorm)
+
+
 def test_another_layer_is_no_norm() -> None:
     x = torch.randn(2, 9)
     with pytest.raises(TraceError, match="Tanh is neither a LayerNorm nor an RMSNorm"):

@@ -46,7 +46,7 @@ class Attribution:
 
     @property
     def remainder(self) -> float:
-        """The logit less the sum of the shares: rounding, and nothing else."""
+        """The logit less the sum of the shares; `attribute` refuses more than rounding."""
         return self.logit - sum(share.value for share in self.shares)
 
     def top(self, n: int = 10) -> list[Share]:
@@ -61,7 +61,7 @@ class Attribution:
         if left > 0:
             rest = sum(s.value for s in self.shares) - sum(s.value for s in self.top())
             lines.append(f"  {rest:+8.3f}  {left} others")
-        lines.append(f"  {self.remainder:+8.1e}  remainder (rounding)")
+        lines.append(f"  {self.remainder:+8.1e}  remainder")
         return "\n".join(lines)
 
 
@@ -124,7 +124,7 @@ def attribute(
             0.0 if readout.bias is None else signs @ readout.bias[tokens].double().cpu()
         )
     labels = label_tokens(readout, tokens)
-    return Attribution(
+    found = Attribution(
         token=labels[0],
         against=labels[1] if against is not None else None,
         position=positions[row],
@@ -132,6 +132,13 @@ def attribute(
         logit=logit,
         frozen=_name_frozen(stream, readout, parts, by),
     )
+    size = sum(abs(share.value) for share in shares)
+    if abs(found.remainder) > torch.finfo(stream.start.dtype).eps ** 0.5 * max(size, 1e-30):
+        raise TraceError(
+            f"The shares must add up to the score, {found.logit:.4g}; they miss it by "
+            f"{found.remainder:.2g}, which is more than rounding. Please report this model."
+        )
+    return found
 
 
 def _split_attention(

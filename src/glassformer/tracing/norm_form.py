@@ -30,15 +30,25 @@ class NormForm:
 
     @classmethod
     def of(cls, module: nn.Module, before: Tensor, after: Tensor) -> "NormForm":
-        """The formula that a module follows, held against what it has just computed."""
+        """The formula that a module follows, held against what it has just computed.
+
+        Where the mean of x is zero, LayerNorm and RMSNorm agree; then the module is run once more.
+        """
+        forms = [form for form in cls._candidates(module) if form._explains(before, after)]
+        if len({form.is_centred for form in forms}) > 1:
+            shifted = before + before.abs().amax()
+            with torch.no_grad():
+                after = module.forward(shifted)
+            forms = [form for form in forms if form._explains(shifted, after)]
+        if not forms:
+            raise TraceError(f"{type(module).__name__} is neither a LayerNorm nor an RMSNorm")
+        return forms[0]
+
+    def _explains(self, before: Tensor, after: Tensor) -> bool:
         before, after = (x.reshape(-1, x.shape[-1])[-8:] for x in (before, after))
         scale = after.abs().amax().double().clamp(min=1e-30)
         tolerance = 8 * max(torch.finfo(before.dtype).eps, torch.finfo(after.dtype).eps)
-        for form in cls._candidates(module):
-            apart = (form(before.double()) - after.double()).abs().amax() / scale
-            if apart <= tolerance:
-                return form
-        raise TraceError(f"{type(module).__name__} is neither a LayerNorm nor an RMSNorm")
+        return bool((self(before.double()) - after.double()).abs().amax() / scale <= tolerance)
 
     @classmethod
     def _candidates(cls, module: nn.Module) -> Iterator["NormForm"]:
