@@ -49,6 +49,22 @@ GROUPS = {
             "roles",
         ),
     },
+    "interventions": {
+        "en": "Interventions",
+        "zh": "干预",
+        "names": (
+            "change",
+            "rerun",
+            "Ablate",
+            "Patch",
+            "Scale",
+            "Steer",
+            "Skip",
+            "Knockout",
+            "Freeze",
+            "Swap",
+        ),
+    },
     "analysis": {
         "en": "Asking why",
         "zh": "追问原因",

@@ -37,6 +37,10 @@ class TraceError(GlassformerError, ValueError):
     """A trace that cannot be recorded, read or shown as requested."""
 
 
+class InterventionError(GlassformerError, ValueError):
+    """An intervention that cannot be applied, or that contradicts another."""
+
+
 class DataError(GlassformerError, ValueError):
     """Texts or token files that are missing, damaged, or have too many bad lines."""
 

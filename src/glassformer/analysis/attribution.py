@@ -113,7 +113,7 @@ def attribute(
     parts = {part.name: part for part in stream.parts}
     for name, (value, along) in measured.items():
         part = parts.get(name)
-        if by == "part" or part is None or part.kind in ("mlp", "mixer"):
+        if by == "part" or part is None or part.kind not in ("self", "cross"):
             shares.append(Share(name, float(value @ along), name))
         else:
             shares += _split_attention(trace, part, along, row, sequence, by)

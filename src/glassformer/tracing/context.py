@@ -6,7 +6,7 @@ has failed, and the body's own error is raised unchanged.
 """
 
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -15,9 +15,18 @@ from typing import Any
 import torch
 from torch import nn
 
-from glassformer.errors import GlassformerError, RecordingWarning, TraceError
+from glassformer.errors import (
+    GlassformerError,
+    InterventionError,
+    RecordingWarning,
+    TraceError,
+)
 from glassformer.tracing.compilation import find_compiled, switch_compiling_off
 from glassformer.tracing.guard import Guard, enumerate_some
+from glassformer.tracing.interventions.editor import Editor
+from glassformer.tracing.interventions.positions import attach_positions
+from glassformer.tracing.interventions.stream_editor import KnownBlocks, StreamEditor, StreamEnds
+from glassformer.tracing.interventions.values import Changes, Intervention
 from glassformer.tracing.model_lookup import OURS, ModuleTree, find_model
 from glassformer.tracing.operand_store import OperandStore
 from glassformer.tracing.recorder import Recorder, Source
@@ -73,22 +82,94 @@ def watch(
     >>> trace["decoder.1.cross"].weights(head=1).shape
     torch.Size([9, 6])
     """
+    recorder, tree = prepare(
+        "watch",
+        model,
+        tokenizer,
+        selection=Selection(layers=layers, heads=heads, rows=rows, every=every),
+        store=OperandStore(device, budget, folder),
+        outputs=outputs,
+        residual=residual,
+    )
+    with attach(recorder, tree) as trace:
+        yield trace
+
+
+@contextmanager
+def change(
+    model: nn.Module,
+    changes: Intervention | Changes | Collection[Intervention],
+    tokenizer: Any = None,
+    *,
+    layers: Collection[int] | None = None,
+    heads: Collection[int] | None = None,
+    rows: Rows | None = None,
+    every: int = 1,
+    outputs: bool = False,
+    residual: bool = False,
+    device: torch.device | str | None = None,
+    budget: int | str | None = None,
+    folder: str | Path | None = None,
+) -> Iterator[Trace]:
+    """Change what a model computes while the context is open, and record the changed run.
+
+    ::
+
+        with gf.change(model, gf.Ablate("decoder.3.self", head=2) & gf.Skip("decoder.5")) as trace:
+            model.generate(**inputs)
+
+    Interventions are applied to every pass of this thread, each step of generation included;
+    positions count from the beginning of the text. The options are those of `gf.watch`. Attention
+    runs on the kernels that it would have run on; only rows whose weights change are computed
+    again. An intervention that cannot be applied is an error, and the model is restored always.
+
+    >>> import glassformer as gf
+    >>> model = gf.load("translator")
+    >>> with gf.change(model, gf.Ablate("decoder.1.cross") & gf.Ablate("decoder.3.cross")):
+    ...     gf.translate(model, "The cat sat.", to="fr") == "Le chat s'assit."
+    False
+    """
+    recorder, tree = prepare(
+        "change",
+        model,
+        tokenizer,
+        selection=Selection(layers=layers, heads=heads, rows=rows, every=every),
+        store=OperandStore(device, budget, folder),
+        outputs=outputs,
+        residual=residual,
+        editor=Editor(Changes.of(changes)),
+    )
+    with attach(recorder, tree) as trace:
+        yield trace
+
+
+def prepare(
+    verb: str,
+    model: nn.Module,
+    tokenizer: Any,
+    *,
+    selection: Selection,
+    store: OperandStore,
+    outputs: bool,
+    residual: bool,
+    editor: Editor | None = None,
+) -> tuple[Recorder, ModuleTree]:
+    """A recorder for this model, and its modules."""
     if not isinstance(model, nn.Module):
-        raise TraceError(f"watch takes a model, a torch.nn.Module; got {type(model).__name__}.")
+        raise TraceError(f"{verb} takes a model, a torch.nn.Module; got {type(model).__name__}.")
     tree = ModuleTree(model)
     found, source = _choose_source(tree)
-    if residual and isinstance(source, TorchSource):
+    if (residual or editor is not None) and isinstance(source, TorchSource):
+        needed = "gf.change" if editor is not None else "residual=True"
         raise TraceError(
-            "residual=True needs a model of glassformer or transformers; this one has attention "
+            f"{needed} needs a model of glassformer or transformers; this one has attention "
             "modules of PyTorch. Watch it without."
         )
-    selection = Selection(layers=layers, heads=heads, rows=rows, every=every)
-    store = OperandStore(device, budget, folder)
     name = type(found).__name__
     recorder = Recorder(name, source, selection, store, tokenizer=tokenizer, outputs=outputs)
-    recorder.residual = residual
-    with _attach(recorder, tree) as trace:
-        yield trace
+    recorder.guard.verb = f"gf.{verb}"
+    recorder.residual, recorder.editor = residual, editor
+    return recorder, tree
 
 
 def _choose_source(tree: ModuleTree) -> tuple[nn.Module, Source]:
@@ -105,7 +186,12 @@ def _choose_source(tree: ModuleTree) -> tuple[nn.Module, Source]:
 
 
 @contextmanager
-def _attach(recorder: Recorder, tree: ModuleTree) -> Iterator[Trace]:
+def attach(
+    recorder: Recorder,
+    tree: ModuleTree,
+    known: KnownBlocks | None = None,
+    ends: StreamEnds | None = None,
+) -> Iterator[Trace]:
     """Record until the context is left; then undo everything and warn once of what failed."""
     guard, undo = recorder.guard, recorder.undo
     catch = partial(guard.catch, recorder.name, recorder.refuse_all)
@@ -124,9 +210,13 @@ def _attach(recorder: Recorder, tree: ModuleTree) -> Iterator[Trace]:
             if compiled:
                 undo.append(switch_compiling_off())
             recorder.source.attach(recorder, undo)
-            if recorder.residual:
+            if recorder.residual and recorder.editor is None:
                 StreamListener(recorder.source.tree, recorder).attach(undo)
+        if recorder.editor is not None:
+            _attach_editor(recorder, recorder.editor, known or {}, ends, undo)
         yield recorder.trace
+        if recorder.editor is not None and recorder.n_passes:
+            recorder.editor.check_applied()
         is_failing = False
     finally:
         for each in reversed(undo):
@@ -137,6 +227,24 @@ def _attach(recorder: Recorder, tree: ModuleTree) -> Iterator[Trace]:
         recorder.trace.assemble = None  # a trace must not keep the model in memory
         _refuse_rest(recorder.trace.recorded, guard)
         guard.warn(is_failing=is_failing)
+
+
+def _attach_editor(
+    recorder: Recorder,
+    editor: Editor,
+    known: KnownBlocks,
+    ends: StreamEnds | None,
+    undo: list[Callable[[], None]],
+) -> None:
+    """Errors are raised here: a model that is not changed as asked must not run."""
+    if recorder.layout is None:
+        reasons = list(recorder.guard.faults.values())
+        raise InterventionError(f"The model cannot be changed: {'; '.join(reasons)}.")
+    recorder.trace.model["changes"] = str(editor.changes)
+    streams = StreamEditor(recorder.source.tree, recorder, editor, known, ends)
+    streams.check()
+    streams.attach(undo)
+    attach_positions(recorder, editor, undo)
 
 
 def _refuse_rest(runs: list[Run], guard: Guard) -> None:

@@ -7,7 +7,8 @@ of its own (torch.compile and accelerate set `forward` so) is that one replaced.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial, wraps
 from types import SimpleNamespace
@@ -24,13 +25,19 @@ _running = threading.local()  # methods being called, so that super() is not rep
 
 
 class Tap(NamedTuple):
-    """A listener to a method: in one thread, before and after each call."""
+    """A listener to a method: in one thread, before and after each call.
+
+    `around` is given the method and computes the call in its stead. It changes what the model
+    computes, so its errors are raised, while those of listeners never are.
+    """
 
     name: str  # of what is recorded
     guard: Guard
     refuse: Callable[[str], None]
     before: Callable[[Any, tuple, dict[str, Any]], None] | None = None
     after: Callable[[Any, tuple, dict[str, Any], Any], None] | None = None
+    around: Callable[[Callable[..., Any], Any, tuple, dict[str, Any]], Any] | None = None
+    group: str = ""
     thread: int | None = None
 
     def notify(self, callback: Callable[..., None] | None, *arguments: Any) -> None:
@@ -102,7 +109,25 @@ def _find_present(thing: Any, name: str) -> tuple[Tap, ...]:
 def find_taps(thing: Any, name: str) -> list[Tap]:
     """The listeners to a method of this object in this thread."""
     present = _find_present(thing, name)
-    return [tap for tap in present if tap.thread == threading.get_ident()] if present else []
+    if not present:
+        return []
+    only = _running.__dict__.get("only")
+    return [
+        tap
+        for tap in present
+        if tap.thread == threading.get_ident() and (only is None or tap.group == only)
+    ]
+
+
+@contextmanager
+def only_group(group: str) -> Iterator[None]:
+    """Notify the taps of one group alone, in this thread."""
+    before = _running.__dict__.get("only")
+    _running.only = group
+    try:
+        yield
+    finally:
+        _running.only = before
 
 
 def _report_calls(thing: Any, name: str) -> Callable[[], None]:
@@ -159,9 +184,19 @@ def _call_and_report(
         for tap in taps:
             notified.insert(0, tap)
             tap.notify(tap.before, thing, args, options)
+        for tap in taps:
+            if tap.around is not None:
+                call = surround(call, thing, tap.around)
         out = call(*args, **options)
     finally:
         active.discard(key)
         for tap in notified:
             tap.notify(tap.after, thing, args, options, out)
     return out
+
+
+def surround(
+    call: Callable[..., Any], thing: Any, around: Callable[..., Any]
+) -> Callable[..., Any]:
+    """A method as a tap computes it."""
+    return lambda *args, **options: around(call, thing, args, options)

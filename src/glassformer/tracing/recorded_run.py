@@ -23,7 +23,7 @@ from glassformer.tracing.site_steps import Step, Steps
 from glassformer.tracing.stream import Stream
 from glassformer.tracing.stream_steps import StreamSteps
 from glassformer.tracing.text_labels import label_following, label_rows, name_texts, repeat_rows
-from glassformer.tracing.trace import Run, TracedText
+from glassformer.tracing.trace import ModelCall, Run, TracedText
 
 
 class RecordedRun:
@@ -81,6 +81,10 @@ class RecordedRun:
     def refuse(self, name: str, reason: str) -> None:
         self.refusals.setdefault(name, reason)
         self.is_stale = True
+
+    def note_call(self, model: Any, args: tuple | None, options: dict[str, Any]) -> None:
+        """Keep how the model was called, so that it can be called again."""
+        self.run.calls.append(ModelCall(ref(model), args, dict(options)))
 
     def add_tokens(self, text: str, tokens: Tensor) -> None:
         self.tokens.setdefault(text, []).append(tokens)

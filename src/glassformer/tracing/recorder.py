@@ -6,6 +6,7 @@ caches' beams, and refuses what could not be followed.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from glassformer.errors import GlassformerError, TraceError
 from glassformer.tracing.guard import Guard
+from glassformer.tracing.interventions.editor import Editor
 from glassformer.tracing.layout import Layout, Place
 from glassformer.tracing.model_lookup import ModuleTree
 from glassformer.tracing.operand_store import OperandStore
@@ -67,6 +69,7 @@ class Recorder:
         self.selection, self.store = selection, store
         self.tokenizer, self.outputs = tokenizer, outputs
         self.residual = False  # whether the residual stream is kept as well
+        self.editor: Editor | None = None  # what is changed while the model runs
         self.trace = Trace(assemble=self.finish)
         self.layout: Layout | None = None
         self.open: list[RecordedRun] = []  # those that may be continued; the last is the latest
@@ -76,6 +79,8 @@ class Recorder:
         self.start = 0  # how many tokens precede the present pass
         self.is_counted = False  # whether the present pass is a step of its run
         self.streaming: set[str] = set()  # stacks whose stream has begun in the present pass
+        self.n_passes = 0
+        self.is_silent = False  # whether nothing is kept: only what is changed matters
 
     def tap(self, **callbacks: Any) -> Tap:
         """Someone who listens; a fault in a callback concerns the whole run."""
@@ -85,6 +90,7 @@ class Recorder:
         """A pass of the model begins; which run it belongs to is not known yet."""
         self.run, self.reader, self.start, self.is_counted = None, reader, 0, False
         self.streaming.clear()
+        self.n_passes += 1
 
     def read(self) -> RecordedRun:
         """The pass of `reader` belongs to a run that has yet to be written."""
@@ -167,7 +173,7 @@ class Recorder:
     def record(self, place: Place, make_step: MakeStep, *, n_sequences: int | None = None) -> None:
         """Keep one call of attention; `make_step` is only called where it is selected."""
         run, layout = self.run, self.layout
-        if run is None or layout is None or run.fault is not None:
+        if run is None or layout is None or run.fault is not None or self.is_silent:
             return
         is_written = place.stack == layout.writer
         if is_written and n_sequences is not None:
@@ -192,6 +198,27 @@ class Recorder:
             )
             run.add(place, step.select(heads, rows), difference)
 
+    def is_changed(self, place: Place) -> bool:
+        """Whether attention is changed here."""
+        return self.editor is not None and bool(self.editor.of_site(place.name))
+
+    def change_attention(
+        self, place: Place, out: Tensor, start: int, make_step: Callable[[], Step]
+    ) -> Tensor:
+        """Change the output of one call of attention, and record the call as it was changed."""
+        assert self.editor is not None
+        heads, step, reason = self.editor.edit_attention(place, out, start, make_step)
+        with self.guard.catch(place.name, partial(self.refuse, place)):
+            if reason is not None:
+                self.refuse(place, reason)
+            else:
+                self.record(
+                    place,
+                    lambda: (replace(step or make_step(), out=heads.detach(), lse=None), None),
+                    n_sequences=len(out),
+                )
+        return heads
+
     def record_stream(
         self,
         stack: str,
@@ -200,8 +227,9 @@ class Recorder:
         end: Tensor,
         *,
         is_first: bool,
+        layer: int = 0,
     ) -> None:
-        """Keep what one block, the first or a later one, did to the stream of its stack."""
+        """Keep what one block did to the stream of its stack; the first says which layer it is."""
         run = self.run
         if run is None or run.fault is not None:
             return
@@ -218,12 +246,17 @@ class Recorder:
                     rows = self.selection.row_positions(
                         stream.n_rows, start.shape[1], step=len(stream.passes), device=start.device
                     )
-                    stream.begin(start, rows, self.store)
+                    stream.begin(start, rows, self.store, layer)
                     if len(stream.passes) == 1 and (found := self.source.build_readout(stack)):
                         self.record_readout(stack, found)
                 stream.add_block(start, steps, end, self.store)
             except GlassformerError as error:
                 run.refuse(name, str(error).rstrip("."))
+
+    def note_output(self, stack: str, out: Any) -> None:
+        """Keep what a block returns beside the stream: a rerun must return the same."""
+        if self.run is not None and stack in self.run.streams:
+            self.run.streams[stack].note_output(out)
 
     def record_readout(self, stack: str, readout: Readout) -> None:
         """Keep what the model makes of the end of a stream."""

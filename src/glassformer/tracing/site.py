@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from glassformer.errors import TraceError
-from glassformer.functional import Bias, Mask
+from glassformer.functional import Bias, Mask, attention
 from glassformer.functional.arithmetic import (
     CellArithmetic,
     RowArithmetic,
@@ -284,6 +284,13 @@ class Site:
         with torch.no_grad():
             derived = streaming.attend(self.q.double(), self.k.double(), self.v.double(), site)
         return float((derived - self.out.double()).abs().max()) if self.out.numel() else 0.0
+
+    def head_outputs(self) -> Float[Tensor, "B H L E"]:
+        """What every head reads, Σ α v, by the fastest exact backend; kept once computed."""
+        if "outputs" not in self._kept:
+            with torch.no_grad():
+                self._kept["outputs"] = attention(self.q, self.k, self.v, **self.options)
+        return self._kept["outputs"]
 
     def to(self, device: torch.device | str) -> "Site":
         """The same site on another device; cached results are dropped."""

@@ -129,7 +129,7 @@ class Step:
         """Mask, bias, scale and softcap, as the functions of attention take them."""
         bias = self.bias
         if isinstance(bias, Tensor):
-            bias = ExplicitBias(_prepend_sink(bias, self.sink))
+            bias = ExplicitBias(prepend_sink(bias, self.sink))
         if self.sink is not None:
             bias = _sink_bias(self.sink, self.S) + bias if bias else _sink_bias(self.sink, self.S)
         mask = self.rule.mask(B=len(self.q), has_sink=self.sink is not None)
@@ -144,7 +144,7 @@ class Step:
         bias = self.bias[..., -1:, :] if isinstance(self.bias, Tensor) else self.bias
         last = self.rule.last_row()
         row = replace(self, q=self.q[:, :, -1:], rule=last, bias=bias, out=None)
-        k, v = (_prepend_sink(t, self.sink, dim=2) for t in (self.k, self.v))
+        k, v = (prepend_sink(t, self.sink, dim=2) for t in (self.k, self.v))
         derived = attention(row.q, k, v, **row.options())
         filled = last.dense().any(-1, keepdim=True)
         apart = (derived - out[:, :, -1:]).abs().float().where(filled, 0.0)
@@ -218,7 +218,7 @@ class Steps:
             rows = torch.arange(len(step.q)).repeat_interleave(batch // len(step.q))
             step = step.select_sequences(rows.to(step.q.device))
         assert step.k is not None and step.v is not None
-        k, v = (_prepend_sink(t, step.sink, dim=2) for t in (step.k, step.v))
+        k, v = (prepend_sink(t, step.sink, dim=2) for t in (step.k, step.v))
         return build_site(
             name=name,
             q=step.q,
@@ -288,7 +288,7 @@ def _dense_bias(step: Step) -> Tensor:
     return step.bias if isinstance(step.bias, Tensor) else step.q.new_zeros(1, 1, step.L, step.S)
 
 
-def _prepend_sink(tensor: Tensor, sink: Tensor | None, dim: int = 3) -> Tensor:
+def prepend_sink(tensor: Tensor, sink: Tensor | None, dim: int = 3) -> Tensor:
     """With one more key, of zeros, before the others, where there is a sink."""
     if sink is None:
         return tensor

@@ -7,7 +7,7 @@ the model's bits.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
@@ -17,7 +17,10 @@ from glassformer.errors import TraceError
 from glassformer.tracing.norm_form import NormForm
 from glassformer.tracing.readout import Readout
 
-Kind = Literal["self", "cross", "mlp", "mixer"]
+Kind = Literal["self", "cross", "mlp", "mixer", "change"]  # the last: by an intervention
+
+# What a block returns: the stream, a tuple of this length with nothing else in it, or more.
+BlockOutput = Literal["tensor", "more"] | int
 
 
 @dataclass(eq=False, frozen=True, kw_only=True)
@@ -81,6 +84,9 @@ class Part:
     site: str | None = None  # the site of attention that it comes from
     writing: Writing | None = None  # None: no single matrix, or read from a file
     is_joined: bool = False  # with the part before it: parallel branches are added as one sum
+    state: Float[Tensor, "B L C"] | None = (
+        None  # that it leaves, where an intervention put it there
+    )
 
 
 @dataclass(eq=False, kw_only=True)
@@ -96,6 +102,8 @@ class Stream:
     steps: list[Part | Transform] = field(default_factory=list)
     rows: tuple[int, ...] | None = None
     readout: Readout | None = None  # None: not of this stack, or read from a file
+    block_output: BlockOutput = "tensor"
+    _last: tuple[str, Any] = field(default=("", None), repr=False)
 
     @property
     def parts(self) -> list[Part]:
@@ -123,15 +131,18 @@ class Stream:
             if isinstance(step, Part):
                 yield name, x
                 before, added = (before, added + step.value) if step.is_joined else (x, step.value)
-                x, name = before + added, step.name
+                x, name = before + added if step.state is None else step.state, step.name
             else:
                 x = step(x)
         yield name, x
 
     def after(self, border: str) -> Float[Tensor, "B L C"]:
-        """The state of the stream at a border."""
+        """The state of the stream at a border; that of the last one asked for is kept."""
+        if self._last[0] == border:
+            return self._last[1]
         for name, x in self.states():
             if name == border:
+                self._last = name, x
                 return x
         raise TraceError(f"A border must be one of {', '.join(self.borders)}; got {border!r}.")
 
@@ -139,6 +150,17 @@ class Stream:
     def end(self) -> Float[Tensor, "B L C"]:
         *_, (_, x) = self.states()
         return x
+
+    def require_readout(self) -> Readout:
+        """Its readout, or a sentence that says why there is none."""
+        if self.readout is None:
+            raise TraceError(
+                f"The stream of {self.name!r} has no readout: the model gave no scores for tokens "
+                "in this run, or the trace was read from a file."
+            )
+        if not self.readout.operations:
+            raise TraceError(f"The scores of this model cannot be read out: {self.readout.reason}.")
+        return self.readout
 
     def shares(self, *, sequence: int = 0, row: int = -1) -> dict[str, Float[Tensor, " C"]]:
         """What each part is of the end, at one position, in float64: they add up to it.

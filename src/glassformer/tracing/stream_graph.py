@@ -10,7 +10,7 @@ parallel branches and scaled residuals are different ways through the same few o
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -41,6 +41,14 @@ class Added:
     owners: frozenset[str]  # the sites of attention it depends on since the stream was last read
     is_joined: bool = False  # it was added to the term before it, and their sum to the stream
     matrix: "WritingMatrix | None" = None  # where one matrix wrote it
+    name: str | None = None  # of an intervention that added it; None: a part of the model
+    state: Tensor | None = None  # that the intervention leaves: a sum would round it
+
+    @classmethod
+    def between(cls, before: Tensor, after: Tensor, name: str) -> "Added":
+        """What an intervention adds, that makes one state of another."""
+        value = (after - before).detach()
+        return cls(value, frozenset(), name=name, state=after.detach())
 
 
 @dataclass(eq=False, frozen=True, slots=True)
@@ -77,6 +85,7 @@ class _Stream:
 
     parent: "_Stream | None" = None
     steps: tuple[StreamStep, ...] = ()
+    number: int = 0  # in the order in which they were made
 
 
 @dataclass(eq=False, frozen=True, slots=True)
@@ -89,6 +98,20 @@ class _Branch:
 
 
 _NOTHING = _Branch()
+
+
+class StreamEdits(Protocol):
+    """What is changed in the stream while a block runs; streams are numbered as they are made."""
+
+    def edit_parts(
+        self, number: int, steps: tuple[StreamStep, ...]
+    ) -> tuple[StreamStep, ...] | None:
+        """Other terms in place of those that were added; None for the same."""
+        ...
+
+    def edit_state(self, number: int, state: Tensor) -> Tensor | None:
+        """Another state in place of this one; None for the same."""
+        ...
 
 
 class StreamGraph(TorchFunctionMode):
@@ -106,12 +129,18 @@ class StreamGraph(TorchFunctionMode):
         self.used: Any = WeakIdKeyDictionary()  # what was added: it must stay as it was
         self.owner: str | None = None  # the site inside of whose module we are
         self.fault: str | None = None
+        self.n_streams = 0
+        self.edits: StreamEdits | None = None  # what is changed on the way
+        self.n_edited = 0  # the last stream that was offered to them
+        self.is_paused = False  # while edits compute
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         del types
         options = kwargs or {}
+        if self.is_paused:
+            return func(*args, **options)
         name = getattr(func, "__name__", "")
         before = None
         with self.guarded():
@@ -120,6 +149,8 @@ class StreamGraph(TorchFunctionMode):
         if isinstance(out, Tensor | tuple | list):
             with self.guarded():
                 self._note(name, before or args, options, out)
+            if self.edits is not None and isinstance(out, Tensor):
+                return self.edit(out, before or args, is_in_place=before is not None)
         return out
 
     def _prepare(self, name: str, args: tuple) -> tuple | None:
@@ -205,7 +236,8 @@ class StreamGraph(TorchFunctionMode):
             return None
         if isinstance(first, _Stream):
             head, *rest = self._terms(b, second)
-            return _Stream(first, (head, *(replace(term, is_joined=True) for term in rest)))
+            steps = (head, *(replace(term, is_joined=True) for term in rest))
+            return self._make_stream(first, steps)
         terms = (*self._terms(a, first), *self._terms(b, second))
         owners = frozenset().union(*(term.owners for term in terms))
         is_one = all(term.owners == owners for term in terms)  # of one part: a sum inside of it
@@ -226,7 +258,7 @@ class StreamGraph(TorchFunctionMode):
         factor = factor.detach() if isinstance(factor, Tensor) else float(factor)
         node = self.nodes.get(a)
         if isinstance(node, _Stream):
-            return _Stream(node, (Scaled(factor),))
+            return self._make_stream(node, (Scaled(factor),))
         if isinstance(node, _Branch) and node.terms:
             terms = tuple(Added(term.value * factor, term.owners) for term in node.terms)
             return _Branch(node.owners, terms)
@@ -245,22 +277,65 @@ class StreamGraph(TorchFunctionMode):
             return
         step = Normed(module, before.detach(), after.detach())
         if isinstance(node, _Stream):
-            self.nodes[after] = _Stream(node, (step,))
+            self.nodes[after] = self._make_stream(node, (step,))
         elif (continued := self._continue(node, step)) is not None:
             self.nodes[after] = continued
 
-    def steps_to(self, end: Tensor) -> list[StreamStep]:
-        """The steps from the block's input to its output, in order."""
+    def _make_stream(self, parent: _Stream, steps: tuple[StreamStep, ...]) -> _Stream:
+        self.n_streams += 1
+        return _Stream(parent, steps, self.n_streams)
+
+    def edit(self, out: Tensor, args: tuple, *, is_in_place: bool = False) -> Tensor:
+        """The stream with what is changed here, where `out` has just become the stream."""
+        node = self.nodes.get(out)
+        if self.edits is None or not isinstance(node, _Stream) or node.number <= self.n_edited:
+            return out
+        self.n_edited = node.number
+        parent, changed = node.parent, out
+        if any(isinstance(step, Added) for step in node.steps):
+            steps = self.edits.edit_parts(node.number, node.steps)
+            if steps is not None:
+                x = next(t for t in iterate_tensors(args) if self.nodes.get(t) is parent)
+                changed, node = x + _sum_terms(steps).view_as(x), replace(node, steps=steps)
+        before = changed.view(self.shape)  # some blocks flatten it
+        state = self.edits.edit_state(node.number, before)
+        if state is not None:
+            self.nodes[changed] = node
+            node = _Stream(node, (Added.between(before, state, "change"),), node.number)
+            changed = state.view_as(changed)
+        if changed is out:
+            return out
+        if is_in_place:
+            changed = out.copy_(changed)
+        self.nodes[changed] = node
+        return changed
+
+    def way_to(self, end: Tensor) -> list[tuple[int, tuple[StreamStep, ...]]]:
+        """The numbered steps from the block's input to its output, in order."""
         if self.fault is not None:
             raise NotFollowed(self.fault)
         node = self.nodes.get(end)
         if not isinstance(node, _Stream):
             raise NotFollowed("its output is not its input plus what its parts add")
-        steps: list[StreamStep] = []
+        way: list[tuple[int, tuple[StreamStep, ...]]] = []
         while node is not None:
-            steps[:0] = node.steps
+            if node.steps:
+                way.insert(0, (node.number, node.steps))
             node = node.parent
-        return steps
+        return way
+
+    def steps_to(self, end: Tensor) -> list[StreamStep]:
+        """The steps from the block's input to its output, in order."""
+        return [step for _, steps in self.way_to(end) for step in steps]
+
+
+def _sum_terms(steps: tuple[StreamStep, ...]) -> Tensor:
+    """The terms in the order in which the block added them."""
+    values = [step.value for step in steps if isinstance(step, Added)]
+    total = values[0]
+    for value in values[1:]:
+        total = total + value
+    return total
 
 
 def _is_in_place(name: str) -> bool:
@@ -270,7 +345,10 @@ def _is_in_place(name: str) -> bool:
 
 
 def _is_factor(value: Any, shape: torch.Size) -> bool:
-    """Whether this multiplies every place of a stream alike: a number, or one for each feature."""
+    """Whether this multiplies every place of a stream alike: a number, or one for each feature.
+
+    A number with the dimensions of the stream is one for each place, of which there is only one.
+    """
     if isinstance(value, Tensor):
-        return value.numel() == 1 or value.shape == shape[-1:]
+        return (value.numel() == 1 and value.ndim <= 1) or value.shape == shape[-1:]
     return isinstance(value, int | float) and not isinstance(value, bool)

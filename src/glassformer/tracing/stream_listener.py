@@ -31,48 +31,51 @@ class StreamListener:
         self.block: nn.Module | None = None  # that is running
         self.readout: ReadoutGraph | None = None  # of the present pass
         self.depth = 0  # of models inside of models
+        self.blocks = find_blocks(tree, self.places)
+        self.first = {stack: block for block, stack in reversed(self.blocks.items())}
 
     def attach(self, undo: list[Callable[[], None]]) -> None:
         tap = self.recorder.tap
         undo += [self._close, self._close_readout]
-        blocks = find_blocks(self.tree, self.places)
-        self.first = {stack: block for block, stack in reversed(blocks.items())}
-        for block, stack in blocks.items():
-            undo.append(
-                listen(
-                    block,
-                    "forward",
-                    tap(before=partial(self._enter, stack), after=partial(self._leave, stack)),
-                )
-            )
+        for block, stack in self.blocks.items():
+            enter, leave = partial(self._enter, stack), partial(self._leave, stack)
+            undo.append(listen(block, "forward", tap(before=enter, after=leave)))
+        self._listen_to_sites(undo)
+        self._listen_to_roots(undo)
+        for module in self.norms:
+            undo.append(listen(module, "forward", tap(after=self._pass_norm)))
+
+    def _listen_to_sites(self, undo: list[Callable[[], None]], **options: Any) -> None:
         for module, place in self.places.items():
-            undo.append(
-                listen(
-                    module,
-                    "forward",
-                    tap(before=partial(self._enter_site, place), after=self._leave_site),
-                )
-            )
+            enter = partial(self._enter_site, place)
+            tap = self.recorder.tap(before=enter, after=self._leave_site, **options)
+            undo.append(listen(module, "forward", tap))
+
+    def _listen_to_roots(self, undo: list[Callable[[], None]]) -> None:
         for root in getattr(self.recorder.layout, "roots", ()):
-            undo.append(
-                listen(root, "forward", tap(before=self._enter_root, after=self._leave_root))
-            )
-        for module in self.tree.paths:
-            if re.search("norm", type(module).__name__, re.IGNORECASE):
-                undo.append(listen(module, "forward", tap(after=self._pass_norm)))
+            tap = self.recorder.tap(before=self._enter_root, after=self._leave_root)
+            undo.append(listen(root, "forward", tap))
+
+    @property
+    def norms(self) -> list[nn.Module]:
+        """The modules that norm, by the names of their classes."""
+        return [m for m in self.tree.paths if re.search("norm", type(m).__name__, re.IGNORECASE)]
 
     def _enter(self, stack: str, block: nn.Module, args: tuple, options: dict[str, Any]) -> None:
         if self.graph is not None:  # a block inside of a block
             return
-        if self.readout is not None:
-            self.readout.stop()
-        given = [*args, *options.values()]
-        start = next((x for x in given if isinstance(x, Tensor) and x.is_floating_point()), None)
-        if start is None or start.ndim != 3:
+        start = find_start(args, options)
+        if start is None:
             self.recorder.refuse_stream(stack, "its blocks read no (B, L, C) tensor")
             return
+        self._open(block, start)
+
+    def _open(self, block: nn.Module, start: Tensor) -> StreamGraph:
+        if self.readout is not None:
+            self.readout.stop()
         self.block, self.graph = block, StreamGraph(start, self._guarded)
         self.graph.__enter__()
+        return self.graph
 
     def _guarded(self) -> AbstractContextManager[None]:
         return self.recorder.guard.catch(self.recorder.name, self.recorder.refuse_all)
@@ -84,7 +87,7 @@ class StreamListener:
         self._close()
         if out is FAILED:
             return
-        end = out if isinstance(out, Tensor) else out[0]
+        end = first_tensor(out)
         try:
             steps = graph.steps_to(end)
         except NotFollowed as error:
@@ -92,6 +95,11 @@ class StreamListener:
             return
         is_first = block is self.first[stack]
         self.recorder.record_stream(stack, graph.start, steps, end, is_first=is_first)
+        self._end_block(stack, end, out)
+
+    def _end_block(self, stack: str, end: Tensor, out: Any) -> None:
+        """A block has returned; the scores may follow from here."""
+        self.recorder.note_output(stack, out)
         if self.readout is not None:
             self.stack = stack
             self.readout.begin(end)
@@ -141,6 +149,18 @@ class StreamListener:
             self.graph.pass_norm(module, given, out)
         elif self.readout is not None and isinstance(given, Tensor) and isinstance(out, Tensor):
             self.readout.pass_norm(module, given, out)
+
+
+def find_start(args: tuple, options: dict[str, Any]) -> Tensor | None:
+    """The stream that a block is given: the first (B, L, C) tensor."""
+    given = (x for x in (*args, *options.values()) if isinstance(x, Tensor))
+    found = next((x for x in given if x.is_floating_point()), None)
+    return found if found is not None and found.ndim == 3 else None
+
+
+def first_tensor(out: Any) -> Tensor:
+    """The stream that a block returns, by itself or before other things."""
+    return out if isinstance(out, Tensor) else out[0]
 
 
 def find_blocks(tree: ModuleTree, places: dict[nn.Module, Place]) -> dict[nn.Module, str]:

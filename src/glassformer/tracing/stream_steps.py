@@ -1,9 +1,9 @@
 """The residual stream of a stack while it is recorded: block by block, pass by pass."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxtyping import Int
 from torch import Tensor
@@ -13,7 +13,7 @@ from glassformer.tracing.beams import follow_beams
 from glassformer.tracing.norm_form import NormForm
 from glassformer.tracing.operand_store import OperandStore
 from glassformer.tracing.readout import Readout
-from glassformer.tracing.stream import Kind, Part, Stream, Transform, Writing
+from glassformer.tracing.stream import BlockOutput, Kind, Part, Stream, Transform, Writing
 from glassformer.tracing.stream_graph import (
     Added,
     Normed,
@@ -43,7 +43,7 @@ class StreamPass:
         rows = None if self.rows is None else self.rows[self.rows < L]
         n = L if rows is None else len(rows)
         steps = [
-            replace(step, value=step.value[:, :n]) if isinstance(step, Part) else step
+            _map_part(step, lambda x: x[:, :n]) if isinstance(step, Part) else step
             for step in self.steps
         ]
         return replace(self, start=self.start[:, :n], L=L, rows=rows, steps=steps)
@@ -58,14 +58,18 @@ class StreamSteps:
     fault: str | None = None
     forms: dict[Any, NormForm] = field(default_factory=dict)
     readout: Readout | None = None
+    block_output: BlockOutput = "tensor"
 
     @property
     def n_rows(self) -> int:
         return sum(each.L for each in self.passes)
 
-    def begin(self, start: Tensor, rows: Int[Tensor, " R"] | None, store: OperandStore) -> None:
+    def begin(
+        self, start: Tensor, rows: Int[Tensor, " R"] | None, store: OperandStore, layer: int = 0
+    ) -> None:
+        """A pass begins, in a rerun not with the first layer."""
         kept = store.keep(_select(start.detach(), rows))
-        self.passes.append(StreamPass(kept, start.shape[1], rows))
+        self.passes.append(StreamPass(kept, start.shape[1], rows, n_blocks=layer))
 
     def add_block(
         self, start: Tensor, steps: Sequence[StreamStep], end: Tensor, store: OperandStore
@@ -76,57 +80,45 @@ class StreamSteps:
             raise TraceError(
                 f"between blocks {now.n_blocks - 1} and {now.n_blocks} something else changes it"
             )
-        has_attention = any(isinstance(step, Added) and step.owners for step in steps)
-        n_known = len(now.steps)
-        for step in steps:
-            # Without attention, something else mixes the tokens: a convolution, a recurrence.
-            is_mixer = not has_attention and not any(
-                isinstance(each, Part) for each in now.steps[n_known:]
-            )
-            now.steps.append(self._name(step, now, store, "mixer" if is_mixer else "mlp"))
+        for step, named in zip(steps, name_steps(self.stack, now.n_blocks, steps), strict=True):
+            if isinstance(step, Added):
+                assert named.kind is not None
+                part = Part(
+                    name=named.name,
+                    layer=now.n_blocks,
+                    kind=named.kind,
+                    value=store.keep(_select(step.value, now.rows)),
+                    site=named.site,
+                    writing=self._describe_writing(step.matrix, named.name),
+                    is_joined=step.is_joined,
+                    state=None if step.state is None else store.keep(_select(step.state, now.rows)),
+                )
+                now.steps.append(part)
+            else:
+                now.steps.append(self._describe_transform(step, named.name))
         now.n_blocks += 1
         now.end, now.version = end, _version(end)
-
-    def _name(
-        self, step: StreamStep, now: StreamPass, store: OperandStore, without_attention: Kind
-    ) -> Part | Transform:
-        prefix, layer = f"{self.stack}.{now.n_blocks}", now.n_blocks
-        known = {each.name for each in now.steps}
-        if isinstance(step, Added):
-            kind = without_attention
-            if step.owners:
-                kind = "cross" if all(CROSS in owner for owner in step.owners) else "self"
-            site = min(step.owners) if len(step.owners) == 1 else None
-            if site is not None and not site.startswith(f"{prefix}."):  # shared by the layers
-                site = f"{prefix}.{kind}"
-            name = _number(f"{prefix}.{kind}", known)
-            value = store.keep(_select(step.value, now.rows))
-            return Part(
-                name=name,
-                layer=layer,
-                kind=kind,
-                value=value,
-                site=site,
-                writing=self._describe_writing(step.matrix, name),
-                is_joined=step.is_joined,
-            )
-        transform = self._describe_transform(step, prefix)
-        return replace(transform, name=_number(transform.name, known))
 
     def _describe_writing(self, matrix: WritingMatrix | None, name: str) -> Writing | None:
         if matrix is None:
             return None
         with suppress(TraceError):  # a norm of another kind: what it adds is kept, but not split
-            then = tuple(self._describe_transform(step, name) for step in matrix.then)
+            then = tuple(self._describe_transform(step, f"{name}.then") for step in matrix.then)
             return Writing(weight=matrix.weight, bias=matrix.bias, then=then)
         return None
 
-    def _describe_transform(self, step: Normed | Scaled, prefix: str) -> Transform:
+    def _describe_transform(self, step: Normed | Scaled, name: str) -> Transform:
         if isinstance(step, Scaled):
-            return Transform(name=f"{prefix}.scale", factor=step.factor)
+            return Transform(name=name, factor=step.factor)
         if step.module not in self.forms:
             self.forms[step.module] = NormForm.of(step.module, step.before, step.after)
-        return Transform(name=f"{prefix}.norm", norm=self.forms[step.module])
+        return Transform(name=name, norm=self.forms[step.module])
+
+    def note_output(self, out: Any) -> None:
+        """What a block returned: the stream, alone or with more."""
+        if not isinstance(out, Tensor) and self.block_output != "more":
+            has_more = any(each is not None for each in out[1:])
+            self.block_output = "more" if has_more else len(out)
 
     def shorten(self, stop: int) -> None:
         """Drop what lies behind this many tokens: a cache was cropped."""
@@ -157,9 +149,10 @@ class StreamSteps:
         steps: list[Part | Transform] = []
         for i, step in enumerate(first.steps):
             if isinstance(step, Part):
-                all_of_it = [each.steps[i] for each in self.passes]
-                value = join([each.value for each in all_of_it if isinstance(each, Part)])
-                steps.append(replace(step, value=value))
+                same = [part for each in self.passes if isinstance(part := each.steps[i], Part)]
+                state = [part.state for part in same if part.state is not None]
+                value = join([part.value for part in same])
+                steps.append(replace(step, value=value, state=join(state) if state else None))
             else:
                 steps.append(step)
         return Stream(
@@ -169,6 +162,7 @@ class StreamSteps:
             steps=steps,
             rows=self._find_rows(),
             readout=self.readout,
+            block_output=self.block_output,
         )
 
     def _find_rows(self) -> tuple[int, ...] | None:
@@ -182,8 +176,47 @@ class StreamSteps:
         return tuple(found)
 
 
+class NamedStep(NamedTuple):
+    """What a step of the stream is called, and what kind of part it is."""
+
+    name: str
+    kind: Kind | None = None  # None: a norm or a factor
+    site: str | None = None
+
+
+def name_steps(stack: str, layer: int, steps: Sequence[StreamStep]) -> list[NamedStep]:
+    """The names of the steps of one block: its parts by what they depend on."""
+    prefix, known = f"{stack}.{layer}", set[str]()
+    has_attention = any(isinstance(step, Added) and step.owners for step in steps)
+    named: list[NamedStep] = []
+    for step in steps:
+        found = NamedStep(f"{prefix}.{'scale' if isinstance(step, Scaled) else 'norm'}")
+        if isinstance(step, Added) and step.name is not None:
+            last = next((each.name for each in reversed(named) if each.kind), f"{stack}.start")
+            found = NamedStep(f"{last}.{step.name}", "change")
+        elif isinstance(step, Added):
+            # Without attention, something else mixes the tokens: a convolution, a recurrence.
+            is_first = not any(each.kind for each in named)
+            kind: Kind = "mlp" if has_attention or not is_first else "mixer"
+            if step.owners:
+                kind = "cross" if all(CROSS in owner for owner in step.owners) else "self"
+            site = min(step.owners) if len(step.owners) == 1 else None
+            if site is not None and not site.startswith(f"{prefix}."):  # shared by the layers
+                site = f"{prefix}.{kind}"
+            found = NamedStep(f"{prefix}.{kind}", kind, site)
+        found = found._replace(name=_number(found.name, known))
+        known.add(found.name)
+        named.append(found)
+    return named
+
+
 def _select(x: Tensor, rows: Int[Tensor, " R"] | None) -> Tensor:
     return x if rows is None else x.index_select(1, rows)
+
+
+def _map_part(part: Part, change: Callable[[Tensor], Tensor]) -> Part:
+    state = None if part.state is None else change(part.state)
+    return replace(part, value=change(part.value), state=state)
 
 
 def _number(name: str, known: set[str]) -> str:

@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
+from weakref import ref
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from glassformer.errors import TraceError
@@ -26,6 +27,14 @@ class TracedText:
     following: list[str] = field(default_factory=list)
 
 
+class ModelCall(NamedTuple):
+    """How a model was called: enough to call it once more, while it exists."""
+
+    model: ref
+    args: tuple[Any, ...] | None  # None: a method of its own, as generation calls it
+    options: dict[str, Any]
+
+
 @dataclass(eq=False)
 class Run:
     """One pass of a model over a text, its generation included."""
@@ -36,6 +45,7 @@ class Run:
         default_factory=dict
     )  # sites that could not be recorded, and why
     streams: dict[str, Stream] = field(default_factory=dict)  # residual streams, by stack
+    calls: list[ModelCall] = field(default_factory=list)  # how the model was called; not saved
 
 
 class Trace:
@@ -137,6 +147,15 @@ class Trace:
                 "This trace holds no residual stream; record it by gf.watch(model, residual=True)."
             )
         raise TraceError(f"The streams of this run are {_enumerate(list(streams))}; got {stack!r}.")
+
+    def logits(self, stack: str | None = None) -> Float[Tensor, "B L V"]:
+        """The scores that the model gave, from the end of its residual stream, to the bit.
+
+        Of a generated text all positions are read out, not only the last of each step.
+        """
+        stream = self.residual(stack)
+        readout = stream.require_readout()
+        return readout(stream.end)
 
     def labels(self, text: str = "tokens", *, sequence: int = 0) -> list[str]:
         """The labels of a text of the last run, or the token ids where there are none."""

@@ -45,6 +45,7 @@ class OurSource:
         self.cache: ModelCache | None = None  # of the last run: it knows which tokens follow
         self.is_fixed = False  # whether keys and values lie in buffers that later steps fill
         self.lse: KernelLse | None = None
+        self.call: tuple[tuple, dict[str, Any]] | None = None  # of the model, now being answered
 
     def check(self, recorder: Recorder) -> None:
         config = self.model.config
@@ -65,6 +66,9 @@ class OurSource:
         )
         self.recorder = recorder
         undo.append(self._stop_listening)
+        if recorder.residual:
+            tap = recorder.tap(before=self._note_call, after=self._forget_call)
+            undo.append(listen(self.model, "forward", tap))
         for module, path in paths.items():
             if isinstance(module, TokenEmbedding) and path == "embedding":
                 undo.append(listen(module, "forward", recorder.tap(before=self._note_tokens)))
@@ -72,7 +76,10 @@ class OurSource:
                 is_read = has_source and path == "encoder"
                 tap = recorder.tap(before=self._read if is_read else self._write)
                 undo.append(listen(module, "forward", tap))
-            elif isinstance(module, Core) and recorder.selection.has_layer(places[module].layer):
+            elif isinstance(module, Core) and (
+                recorder.selection.has_layer(places[module].layer)
+                or recorder.is_changed(places[module])
+            ):
                 undo.append(listen(module, "forward", self._tap_core(places[module])))
 
     def build_readout(self, stack: str) -> Readout | None:
@@ -83,8 +90,10 @@ class OurSource:
             return None
         norm = getattr(model, stack).final_norm if config.norms.final else None
 
+        embedding = model.embedding  # and not the model, which a trace must not keep
+
         def read(x: Tensor) -> Tensor:
-            return head(x if norm is None else norm(x), model.embedding.weight)
+            return head(x if norm is None else norm(x), embedding.weight)
 
         readout = Readout(operations=[Operation(read, (Slot(0),), {}, 1)])
         if norm is not None:
@@ -101,13 +110,16 @@ class OurSource:
 
     def _tap_core(self, place: Place) -> Tap:
         recorder = self.recorder
-        return Tap(
-            place.name,
-            recorder.guard,
-            partial(recorder.refuse, place),
-            before=self._listen_to_kernel,
-            after=partial(self._record, place),
-        )
+        tap = Tap(place.name, recorder.guard, partial(recorder.refuse, place))
+        if recorder.is_changed(place):
+            return tap._replace(around=partial(self._change, place))
+        return tap._replace(before=self._listen_to_kernel, after=partial(self._record, place))
+
+    def _note_call(self, _model: nn.Module, args: tuple, options: dict[str, Any]) -> None:
+        self.call = args, options
+
+    def _forget_call(self, _model: nn.Module, _args: tuple, _options: dict, _out: Any) -> None:
+        self.call = None
 
     def _note_tokens(self, _module: nn.Module, args: tuple, options: dict[str, Any]) -> None:
         self.tokens = None
@@ -132,6 +144,8 @@ class OurSource:
         self.stop = run.stop = start + self.tokens.shape[1]
         self.is_fixed = cache is not None and isinstance(cache.layers[0], StaticCache)
         run.add_tokens("tokens", self.tokens)
+        if recorder.residual:
+            run.note_call(self.model, *(self.call or (None, {})))
         recorder.count_step(len(self.tokens))
 
     def _listen_to_kernel(self, _module: nn.Module, _args: tuple, _options: dict) -> None:
@@ -151,6 +165,13 @@ class OurSource:
             lse = None if listener is None else listener.lse
             make_step = partial(self._make_step, place, args, options, out, lse)
             self.recorder.record(place, lambda: (make_step(), None))
+
+    def _change(
+        self, place: Place, call: Callable[..., Tensor], _module: Any, args: tuple, options: dict
+    ) -> Tensor:
+        out = call(*args, **options)
+        make_step = partial(self._make_step, place, args, options, out, None)
+        return self.recorder.change_attention(place, out, self.stop - out.shape[2], make_step)
 
     def _make_step(
         self, place: Place, args: tuple, options: dict[str, Any], out: Tensor, lse: Tensor | None

@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from glassformer.errors import TraceError
+from glassformer.errors import InterventionError, TraceError
 from glassformer.tracing.layout import Place
 from glassformer.tracing.model_lookup import ModuleTree
 from glassformer.tracing.patches import FAILED, listen
@@ -29,6 +29,7 @@ from glassformer.tracing.sources.operation_graph import Node
 from glassformer.tracing.sources.transformers_call import as_step
 from glassformer.tracing.sources.transformers_interface import (
     KNOWN,
+    Call,
     Computed,
     enter_interface,
     find_implementations,
@@ -76,13 +77,17 @@ class TransformersSource:
         layout = TransformersLayout.of(self.tree)
         self.recorder, self.layout, recorder.layout = recorder, layout, layout
         undo.append(self._check_seen)
-        enter_interface(self.tree, recorder.tap(after=self._record_call), undo)
+        is_changing = recorder.editor is not None
+        how = {"around": self._change_call} if is_changing else {"after": self._record_call}
+        enter_interface(self.tree, recorder.tap(**how), undo)
         for module in layout.roots:
             tap = recorder.tap(before=self._enter, after=self._leave)
             undo.append(listen(module, "forward", tap))
         for module in layout.places.keys() - layout.custom.keys():
             undo.append(listen(module, "forward", recorder.tap(before=self._enter_attention)))
-        catch = partial(recorder.guard.catch, recorder.name, recorder.refuse_all)
+        catch = partial(
+            recorder.guard.catch, recorder.name, recorder.refuse_all, (InterventionError,)
+        )
         custom = CustomAttention(layout.innermost, self._record_product, self._refuse, catch)
         undo.append(custom.close)
 
@@ -127,6 +132,8 @@ class TransformersSource:
         run = recorder.run
         if run is None:  # which run this is could not be found out; the pass is refused
             return
+        if is_outermost and recorder.residual:
+            run.note_call(module, args, options)
         text = layout.find_text(module, is_outermost=is_outermost)
         if text is not None and (tokens := _find_tokens(given)) is not None:
             run.add_tokens(text, tokens)
@@ -145,17 +152,48 @@ class TransformersSource:
         self, module: nn.Module, args: tuple, options: dict, computed: Computed
     ) -> None:
         """A call through the interface."""
-        if not self.depth:
-            return
-        call, known = computed.call(args, options), self.calls.masks
-        place = self._name_call(module)
-        stop = self.recorder.start + call.q.shape[2]
+        if self.depth:
+            self._record_at(self._name_call(module), args, options, computed)
 
-        def make_step() -> tuple[Step, Tensor | None]:
-            step, difference = as_step(call, computed.out, stop=stop, known=known)
-            return self._drop_unwritten(step, place), difference
-
+    def _record_at(self, place: Place, args: tuple, options: dict, computed: Computed) -> None:
+        call = computed.call(args, options)
+        make_step = partial(self._make_step, place, call, computed.out)
         self.recorder.record(place, make_step, n_sequences=len(call.q))
+
+    def _make_step(self, place: Place, call: Call, out: Any) -> tuple[Step, Tensor | None]:
+        stop = self.recorder.start + call.q.shape[2]
+        step, difference = as_step(call, out, stop=stop, known=self.calls.masks)
+        return self._drop_unwritten(step, place), difference
+
+    def _change_call(
+        self, call: Callable[..., Computed], module: nn.Module, args: tuple, options: dict
+    ) -> Computed:
+        """A call through the interface, changed where an intervention says so."""
+        computed = call(*args, **options)
+        if not self.depth:
+            return computed
+        recorder, place = self.recorder, self._name_call(module)
+        if not recorder.is_changed(place):
+            with recorder.guard.catch(recorder.name, recorder.refuse_all):
+                self._record_at(place, args, options, computed)
+            return computed
+        called = computed.call(args, options)
+        heads, *rest = computed.out if isinstance(computed.out, tuple) else (computed.out,)
+        if heads.ndim != 4 or heads.shape[1:3] != (called.q.shape[2], called.q.shape[1]):
+            raise InterventionError(
+                f"{place.name} must return (B, L, H, E) to be changed; its attention returns "
+                f"{tuple(heads.shape)}."
+            )
+        changed = recorder.change_attention(
+            place,
+            heads.transpose(1, 2),
+            recorder.start,
+            lambda: self._make_step(place, called, computed.out)[0],
+        )
+        changed = changed.transpose(1, 2).contiguous()
+        return computed._replace(
+            out=(changed, *rest) if isinstance(computed.out, tuple) else changed
+        )
 
     def _record_product(self, module: nn.Module, node: Node) -> None:
         """A product with a softmax, or a fused kernel, in a module without the interface."""
@@ -163,11 +201,29 @@ class TransformersSource:
             return
         place, start, n_heads = self._name_call(module), self.recorder.start, head_count(module)
 
-        def make_step() -> tuple[Step, None]:
+        def make_step() -> Step:
             step = explain_product(node, start=start, n_heads=n_heads)
-            return self._drop_unwritten(step, place), None
+            return self._drop_unwritten(step, place)
 
-        self.recorder.record(place, make_step)
+        if self.recorder.is_changed(place):
+            self._change_product(place, node, make_step)
+        else:
+            self.recorder.record(place, lambda: (make_step(), None))
+
+    def _change_product(self, place: Place, node: Node, make_step: Callable[[], Step]) -> None:
+        """Overwrite the output of attention that a module has computed by itself."""
+        try:
+            out = make_step().out
+        except TraceError as error:
+            raise InterventionError(f"{place.name} cannot be changed: {error}") from None
+        if (
+            out is None
+            or out.untyped_storage().data_ptr() != node.tensor.untyped_storage().data_ptr()
+        ):
+            raise InterventionError(f"{place.name} cannot be changed: its output is not known.")
+        changed = self.recorder.change_attention(place, out.clone(), self.recorder.start, make_step)
+        with torch.no_grad():
+            out.copy_(changed)
 
     def _drop_unwritten(self, step: Step, place: Place) -> Step:
         run = self.recorder.run

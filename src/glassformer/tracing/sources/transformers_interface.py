@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from glassformer.functional.statistics.kernel_lse import KernelLse
 from glassformer.tracing.model_lookup import ModuleTree
-from glassformer.tracing.patches import Tap, find_taps, listen, replace_method
+from glassformer.tracing.patches import Tap, find_taps, listen, replace_method, surround
 
 KNOWN = ("eager", "sdpa")  # implementations whose arithmetic we know
 ATTENTION = "<attention>"  # what taps on modules listen to; no method has this name
@@ -63,12 +63,19 @@ class _ReportingFunction:
         taps = find_taps(args[0], ATTENTION) if args else []
         if not taps:
             return self.function(*args, **options)
+        call: Callable[..., Computed] = self._compute
+        for tap in taps:
+            if tap.around is not None:
+                call = surround(call, args[0], tap.around)
+        computed = call(*args, **options)
+        for tap in taps:
+            tap.notify(tap.after, args[0], args, options, computed)
+        return computed.out
+
+    def _compute(self, *args: Any, **options: Any) -> "Computed":
         with KernelLse() as heard:
             out = self.function(*args, **options)
-        for tap in taps:
-            computed = Computed(self.function, self.implementation, out, heard.lse)
-            tap.notify(tap.after, args[0], args, options, computed)
-        return out
+        return Computed(self.function, self.implementation, out, heard.lse)
 
 
 def enter_interface(tree: ModuleTree, tap: Tap, undo: list[Callable[[], None]]) -> None:
