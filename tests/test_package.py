@@ -53,6 +53,7 @@ PUBLIC = [
     "build",
     "cell_arithmetic",
     "change",
+    "circuits",
     "compare",
     "embed",
     "explain",

@@ -68,7 +68,7 @@ GROUPS = {
     "analysis": {
         "en": "Asking why",
         "zh": "追问原因",
-        "names": ("logit_lens", "attribute"),
+        "names": ("logit_lens", "attribute", "circuits"),
     },
     "models": {
         "en": "Models",

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from glassformer.analysis import attribute, compare, logit_lens, roles
+    from glassformer.analysis import attribute, circuits, compare, logit_lens, roles
     from glassformer.errors import GlassformerError, RecordingWarning
     from glassformer.functional import (
         ALiBi,
@@ -91,6 +91,7 @@ _HOMES = {
     "build": "glassformer.models",
     "cell_arithmetic": "glassformer.functional",
     "change": "glassformer.tracing",
+    "circuits": "glassformer.analysis",
     "compare": "glassformer.analysis",
     "embed": "glassformer.generation",
     "explain": "glassformer.functional",
@@ -176,6 +177,7 @@ __all__ = [
     "build",
     "cell_arithmetic",
     "change",
+    "circuits",
     "compare",
     "embed",
     "explain",

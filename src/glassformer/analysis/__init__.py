@@ -1,4 +1,5 @@
-"""What a trace says about its model: roles of heads, two traces compared, lenses, attribution.
+"""What a trace says about its model: roles of heads, two traces compared, lenses, attribution,
+and circuits of weights.
 
 Imports tracing and what lies below it.
 """
@@ -7,14 +8,17 @@ from glassformer.analysis.attribution import Attribution, Share, attribute
 from glassformer.analysis.comparison import Comparison, compare
 from glassformer.analysis.head_roles import Role, roles
 from glassformer.analysis.lens import Lens, logit_lens
+from glassformer.analysis.weight_circuits import Circuits, circuits
 
 __all__ = [
     "Attribution",
+    "Circuits",
     "Comparison",
     "Lens",
     "Role",
     "Share",
     "attribute",
+    "circuits",
     "compare",
     "logit_lens",
     "roles",

@@ -5,15 +5,15 @@ every part, every head and every source token has an exact share, and the shares
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from glassformer.analysis.lens import label_tokens, name_positions, require_readout
+from glassformer.analysis.vocabulary import resolve_token
 from glassformer.errors import TraceError
-from glassformer.text.tokenizer import Tokenizer
 from glassformer.tracing.readout import Readout
 from glassformer.tracing.site import Site
 from glassformer.tracing.stream import Part, Stream
@@ -215,28 +215,7 @@ def _require_heads(trace: Trace, part: Part) -> Site:
 
 def find_token(readout: Readout, token: int | str) -> int:
     """The number of a token, by its number or its text."""
-    n = len(readout.require_matrix())
-    if isinstance(token, int):
-        if not 0 <= token < n:
-            raise TraceError(f"Tokens are numbered 0 … {n - 1}; got {token}.")
-        return token
-    tokenizer = getattr(readout.tokenizer, "tokenizer", readout.tokenizer)
-    if tokenizer is None:
-        raise TraceError(f"Naming a token by its text needs a tokenizer; got {token!r}.")
-    ids = _encode(tokenizer, token)
-    if len(ids) != 1:
-        pieces = " ".join(repr(label) for label in label_tokens(readout, ids)) or "nothing"
-        raise TraceError(
-            f"A token must be one of the vocabulary; {token!r} is {len(ids)}: {pieces}. "
-            "Name one of them, mind the space before it."
-        )
-    return ids[0]
-
-
-def _encode(tokenizer: Any, text: str) -> list[int]:
-    if isinstance(tokenizer, Tokenizer):
-        return tokenizer.encode(text, add_special=False)
-    return list(tokenizer.encode(text, add_special_tokens=False))
+    return resolve_token(token, len(readout.require_matrix()), readout.tokenizer)
 
 
 def _norm(readout: Readout, end: Float[Tensor, " C"]) -> Float[Tensor, " C"]:

@@ -1,0 +1,374 @@
+"""Circuits of weights: what each head would look for, and what it would write.
+
+A head is two matrices of low rank (Elhage et al. 2021, "A Mathematical Framework for Transformer
+Circuits"): QK says which token looks at which, OV what a token that is looked at adds. They are
+read off the model by probing it (`weight_probes`), and seen between the residual stream and itself.
+"""
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from glassformer.analysis.composition import Composition, CompositionKind, compose
+from glassformer.analysis.reading import Reading, ReadingFinder
+from glassformer.analysis.site_weights import (
+    Factors,
+    SiteWeights,
+    carry,
+    divide_by_size,
+    fold_reading,
+    linear_part,
+)
+from glassformer.analysis.token_model import TokenModel
+from glassformer.analysis.token_scores import TokenScores
+from glassformer.analysis.token_vectors import TokenVectors
+from glassformer.analysis.vocabulary import resolve_token
+from glassformer.analysis.weight_probes import Probed, Probes
+from glassformer.errors import RecordingWarning, TraceError
+from glassformer.tracing.readout import Readout
+from glassformer.tracing.site import Site
+from glassformer.tracing.stream import Part, Stream, Transform, Writing
+from glassformer.tracing.trace import Trace
+
+_ROWS = 8192  # of a vocabulary, held in float64 at once
+
+
+@dataclass(eq=False, kw_only=True)
+class Circuits:
+    """The weights of every attention site, seen from the residual stream; indexed by its name.
+
+    Norms are folded in: their gain, centring and bias are part of the matrices, the size that they
+    divide by is left out. So are positions: `qk` is the score of two tokens at the same place.
+    """
+
+    model: str
+    sites: dict[str, SiteWeights]
+    refusals: dict[str, str]  # sites without any of their matrices, and why
+    streams: dict[str, list[Transform | str]]  # its norms and factors, and the names of parts
+    readouts: dict[str, Readout]
+    subject: TokenModel = field(repr=False)
+    tokenizer: Any = field(default=None, repr=False)
+    _vectors: dict[str, TokenVectors] = field(default_factory=dict, repr=False)
+    _kept: dict[str, Tensor] = field(default_factory=dict, repr=False)
+
+    def __getitem__(self, site: str) -> SiteWeights:
+        if site in self.sites:
+            return self.sites[site]
+        if site in self.refusals:
+            raise TraceError(self.refusals[site])
+        raise TraceError(f"A site must be one of {', '.join(self.sites)}; got {site!r}.")
+
+    def qk(self, site: str, head: int) -> Factors:
+        """W_Qᵀ W_K, times the scale: score(x, y) = xᵀ · this · y."""
+        return self[site].qk(head)
+
+    def ov(self, site: str, head: int) -> Factors:
+        """W_O W_V: what attending to y adds is this · y."""
+        return self[site].ov(head)
+
+    def vectors(self, stack: str) -> TokenVectors:
+        """The tokens of a stack as vectors of its stream."""
+        if stack not in self._vectors:
+            self._vectors[stack] = TokenVectors.of(self.subject, stack)
+        return self._vectors[stack]
+
+    def ov_tokens(self, site: str, head: int, token: int | str, *, top: int = 10) -> TokenScores:
+        """Which tokens a head makes more likely by attending to this one.
+
+        The token's embedding alone passes the head and the unembedding; what layers between them
+        would change is left out, as are biases and the size that the final norm divides by. Scores
+        are relative to their mean over the vocabulary, which no softmax sees.
+        """
+        weights = self[site]
+        ov = self._in_stream(weights, weights.ov(head))
+        number = resolve_token(token, self.subject.vocab_size, self.tokenizer)
+        x = self._read_tokens(weights, [number], keys=True)[0]
+        added = ov.left.double() @ (ov.right.double().mT @ x)
+        logits = self._unembed(weights.stack, added[None])[0]
+        return self._score(f"{site}.{head} attends to", number, logits - logits.mean(), top)
+
+    def qk_tokens(
+        self,
+        site: str,
+        head: int,
+        *,
+        query: int | str | None = None,
+        key: int | str | None = None,
+        top: int = 10,
+    ) -> TokenScores:
+        """Which keys a query token looks for, or which query tokens look for a key.
+
+        Scores before the softmax, biases included, positions left out: both tokens are at the same
+        place. Tokens are their embeddings alone; at the first layer that is what is read.
+        """
+        if (query is None) == (key is None):
+            raise TraceError("qk_tokens needs either a query or a key.")
+        weights = self[site]
+        key_head = weights.key_head(head)
+        weights.require("q", "k")
+        sides = (
+            (weights.q[head], weights.q_bias[head]),
+            (
+                weights.k[key_head],
+                weights.k_bias[key_head],
+            ),
+        )
+        given, others = sides if query is not None else sides[::-1]
+        token = query if query is not None else key
+        assert token is not None
+        number = resolve_token(token, self.subject.vocab_size, self.tokenizer)
+        x = self._read_tokens(weights, [number], keys=query is None)[0]
+        asked = given[0].double() @ x + given[1].double()
+        scores = []
+        for ids in torch.arange(self.subject.vocab_size).split(_ROWS):
+            y = self._read_tokens(weights, ids.tolist(), keys=query is not None)
+            scores.append((y @ others[0].double().mT + others[1].double()) @ asked)
+        word = "as a query, looks for" if query is not None else "as a key, is looked for by"
+        found = weights.scale * torch.cat(scores)
+        return self._score(f"{site}.{head}: {word}", number, found, top)
+
+    def copying(self, site: str) -> Float[Tensor, " H"]:
+        """Σ λ / Σ |λ| over the eigenvalues of W_U W_OV W_E, by head: 1 copies, −1 suppresses.
+
+        A positive eigenvalue belongs to a mixture of tokens that raises its own logits (Elhage et
+        al. 2021): the score tells the sign of what a head does to the tokens it attends to, not how
+        much. Logits count relative to their mean over the vocabulary. The V × V matrix is never
+        formed: a D × D matrix has the same eigenvalues.
+        """
+        weights = self[site]
+        weights.require("v", "o")
+        between = self._vocabulary_product(self._key_stack(weights), weights.stack)
+        scores = []
+        for head in range(weights.n_heads):
+            ov = self._in_stream(weights, weights.ov(head))
+            small = ov.right.double().mT @ between @ ov.left.double()
+            found = torch.linalg.eigvals(small)
+            scores.append(found.real.sum() / found.abs().sum().clamp(min=1e-300))
+        return torch.stack(scores).float().cpu()
+
+    def composition(
+        self,
+        kind: CompositionKind,
+        *,
+        writers: list[str] | None = None,
+        readers: list[str] | None = None,
+    ) -> Composition:
+        """How much of what each head reads is what an earlier head writes: by Q, K or V.
+
+        ‖W_read W_OV‖ / ‖W_read‖ ‖W_OV‖ in Frobenius norms, W_read being W_QKᵀ (Q), W_QK (K) or
+        W_OV (V) of the later head (Elhage et al. 2021). Random matrices of these shapes give
+        `baseline`, not 0.
+        """
+        return compose(self, kind, writers, readers)
+
+    def __repr__(self) -> str:
+        lines = [f"Circuits of {self.model}: {len(self.sites)} sites, norms folded in"]
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for name, each in self.sites.items():
+            notes = (*each.frozen, *each.refusals.values())
+            if each.positions is not None:
+                notes = (*notes, f"positions ({each.positions}) are left out of QK")
+            groups.setdefault(tuple(n.replace(name, "…").rstrip(".") for n in notes), []).append(
+                name
+            )
+        for notes, names in groups.items():
+            shown = names[0] if len(names) == 1 else f"{names[0]} … {names[-1]} ({len(names)})"
+            lines.append(f"  {shown}: {'; '.join(notes) or 'as they are'}")
+        lines += [f"  {name}: {why}" for name, why in self.refusals.items()]
+        return "\n".join(lines)
+
+    def _key_stack(self, weights: SiteWeights) -> str:
+        return "encoder" if weights.is_cross else weights.stack
+
+    def _steps_before(self, weights: SiteWeights, *, keys: bool) -> list[Transform]:
+        """The norms of the stream itself (post-norm) that a token passes before a site reads it."""
+        if keys and weights.is_cross:
+            return _transforms(self.streams["encoder"])
+        steps = self.streams[weights.stack]
+        return _transforms(steps[: steps.index(weights.name)])
+
+    def _read_tokens(
+        self, weights: SiteWeights, tokens: list[int], *, keys: bool
+    ) -> Float[Tensor, "N C"]:
+        """What a site reads, were the stream to hold these tokens' embeddings alone."""
+        stack = self._key_stack(weights) if keys else weights.stack
+        x = self.vectors(stack)(torch.tensor(tokens))
+        for step in self._steps_before(weights, keys=keys):
+            x = step.push(x, x)
+        return divide_by_size(weights.key_norm if keys else weights.query_norm, x)
+
+    def _in_stream(self, weights: SiteWeights, ov: Factors) -> Factors:
+        """OV as the end of the stream sees it: behind the norms of a post-norm stream."""
+        steps = self.streams[weights.stack]
+        return Factors(
+            carry(ov.left.mT, _transforms(steps[steps.index(weights.name) :])).mT, ov.right
+        )
+
+    def _unembed(self, stack: str, x: Float[Tensor, "N C"]) -> Float[Tensor, "N V"]:
+        readout = self._require_readout(stack)
+        x = x if readout.norm is None else linear_part(readout.norm, x)
+        matrix = readout.require_matrix()
+        parts = [x @ rows.double().mT for rows in matrix.split(_ROWS)]
+        return readout.factor * torch.cat(parts, dim=-1)
+
+    def _vocabulary_product(self, keys: str, stack: str) -> Float[Tensor, "X C"]:
+        """W_Eᵀ W_U, with the final norm folded in: from what a head writes to what a head reads."""
+        if (name := f"{keys} {stack}") not in self._kept:
+            readout = self._require_readout(stack)
+            vectors, matrix = self.vectors(keys), readout.require_matrix()
+            n = min(len(vectors), len(matrix))
+            total = of_all = mean = torch.zeros((), dtype=torch.float64, device=matrix.device)
+            for ids in torch.arange(n, device=matrix.device).split(_ROWS):
+                e, u = vectors(ids), _pull(readout, matrix[ids].double())
+                total, of_all, mean = total + e.mT @ u, of_all + e.sum(0), mean + u.mean(0) * len(u)
+            self._kept[name] = total - of_all[:, None] * mean / n
+        return self._kept[name]
+
+    def _require_readout(self, stack: str) -> Readout:
+        if stack not in self.readouts:
+            raise TraceError(
+                f"The stream of {stack!r} has no readout: it gives no scores for tokens."
+            )
+        return self.readouts[stack]
+
+    def _score(self, title: str, token: int, scores: Float[Tensor, " V"], top: int) -> TokenScores:
+        return TokenScores.of(title, token, scores, top, self.tokenizer)
+
+
+def circuits(model: nn.Module, tokenizer: Any = None) -> Circuits:
+    """The QK and OV circuits of every head, in token space too, and how heads compose.
+
+    W_Q, W_K, W_V are found by probing the model, hence for any model that `gf.watch` follows; W_O
+    is what writes to its residual stream. Each is proved on the spot or refused with the reason.
+
+    >>> import glassformer as gf
+    >>> found = gf.circuits(gf.load("writer"))
+    >>> found.ov("decoder.1.self", 0)
+    Factors(192 × 192 of rank 32)
+    >>> found.copying("decoder.1.self").shape
+    torch.Size([6])
+    """
+    subject = TokenModel(model, "circuits")
+    if tokenizer is None:
+        tokenizer = getattr(subject.model, "tokenizer", None)
+    finder = ReadingFinder(subject)
+    with warnings.catch_warnings(), subject.evaluating():
+        warnings.simplefilter("ignore", RecordingWarning)  # refusals are said here
+        trace = finder.run()
+        if not trace.run.streams:
+            trace.residual()  # says why
+        readings, refusals = finder.read(trace)
+        probed = Probes(subject, readings).run() if readings else {}
+    for name in [name for name in readings if name not in probed]:
+        refusals[name] = f"{name} does not give each token a query, a key and a value of its own."
+    if not probed:
+        raise TraceError(next(iter(refusals.values()), f"{subject.name} has no attention."))
+    sites = {name: _assemble(name, each, readings[name], trace) for name, each in probed.items()}
+    streams = trace.run.streams
+    return Circuits(
+        model=subject.name,
+        sites=sites,
+        refusals=refusals,
+        streams={name: _name_steps(stream) for name, stream in streams.items()},
+        readouts={n: s.readout for n, s in streams.items() if s.readout is not None},
+        subject=subject,
+        tokenizer=tokenizer,
+    )
+
+
+def _assemble(name: str, found: Probed, reading: Reading, trace: Trace) -> SiteWeights:
+    """The matrices of a site with the norms around it folded in."""
+    folded = {
+        operand: fold_reading(reading.query_norm if operand == "q" else reading.key_norm, *each)
+        for operand, each in found.operands.items()
+    }
+    dtype = torch.promote_types(trace[name].q.dtype, torch.float32)
+    folded = {operand: (w.to(dtype), b.to(dtype)) for operand, (w, b) in folded.items()}
+    refusals, frozen, o = dict(found.refusals), list(found.frozen), None
+    try:
+        writing = _require_writing(trace, reading.part)
+        o = _fold_writing(writing, trace[name].n_heads).to(dtype)
+        if any(step.norm is not None for step in writing.then):
+            frozen.append("the size that the norm behind it divides by is left out")
+    except TraceError as error:
+        refusals["o"] = str(error)
+    return SiteWeights(
+        name=name,
+        stack=reading.place.stack,
+        n_heads=trace[name].n_heads,
+        scale=found.scale,
+        q=folded["q"][0],
+        k=folded["k"][0],
+        v=folded["v"][0],
+        o=o,
+        q_bias=folded["q"][1],
+        k_bias=folded["k"][1],
+        v_bias=folded["v"][1],
+        query_norm=reading.query_norm,
+        key_norm=reading.key_norm,
+        positions=_find_positions(found, trace[name]),
+        frozen=tuple(frozen),
+        refusals=refusals,
+        is_cross=reading.place.is_cross,
+    )
+
+
+def _find_positions(found: Probed, site: Site) -> str | None:
+    """By what scores know of positions; a sink, one more key than there are tokens, is none."""
+    has_sink = site.shape[3] != site.shape[2]
+    if found.is_rotary:
+        return "rotary"
+    return "bias" if site.bias is not None and not has_sink else None
+
+
+def _require_writing(trace: Trace, part: Part) -> Writing:
+    """The matrix by which a part writes; the heads must add up to what the part has added."""
+    if part.writing is None:
+        raise TraceError(f"No single matrix writes {part.name} to the stream.")
+    assert part.site is not None
+    site, writing = trace[part.site], part.writing
+    heads = []
+    for sequence in range(site.shape[0]):
+        v = site.v[sequence].double().repeat_interleave(site.n_heads // site.v.shape[1], dim=0)
+        heads.append((site.weights(sequence=sequence).double() @ v).transpose(0, 1).flatten(1))
+    mixed = torch.stack(heads)  # B L HE
+    if mixed.shape[-1] == writing.weight.shape[1]:
+        slices, rest = writing.split(mixed, site.n_heads)
+        apart = (slices.sum(0) + rest - part.value.double()).abs().amax()
+        bound = torch.finfo(part.value.dtype).eps ** 0.5 * part.value.abs().amax()
+        if bool(apart <= bound):
+            return writing
+    raise TraceError(
+        f"Between the heads of {part.name} and the stream lies more than a matrix, so that their "
+        "OV circuits are no matrices."
+    )
+
+
+def _fold_writing(writing: Writing, n_heads: int) -> Float[Tensor, "H C E"]:
+    """W_O by head, with what happens to its result folded in."""
+    columns = carry(writing.weight.double().mT, list(writing.then))  # HE C
+    return columns.unflatten(0, (n_heads, -1)).mT.contiguous()
+
+
+def _transforms(steps: list[Transform | str]) -> list[Transform]:
+    return [step for step in steps if isinstance(step, Transform)]
+
+
+def _name_steps(stream: Stream) -> list[Transform | str]:
+    """The steps of a stream without what was added: parts by the name of their site."""
+    return [
+        step if isinstance(step, Transform) else step.site or step.name for step in stream.steps
+    ]
+
+
+def _pull(readout: Readout, rows: Float[Tensor, "N C"]) -> Float[Tensor, "N C"]:
+    """Rows of the unembedding before the final norm."""
+    norm = readout.norm
+    if norm is None:
+        return rows
+    rows = rows if norm.gain is None else rows * norm.gain.to(rows)
+    return rows - rows.mean(-1, keepdim=True) if norm.is_centred else rows
