@@ -1,5 +1,5 @@
-"""What a trace says about its model: roles of heads, two traces compared, lenses, attribution,
-and circuits of weights.
+"""What a trace says about its model: roles of heads, comparison, lenses, attribution; and what its
+weights say: circuits.
 
 Imports tracing and what lies below it.
 """

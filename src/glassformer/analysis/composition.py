@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from glassformer.analysis.weight_circuits import Circuits
 
 CompositionKind = Literal["q", "k", "v"]
-_DRAWS = 8  # random pairs that the baseline is a mean of
+_DRAWS = 32  # random pairs that the baseline is a mean of
 Head = tuple[str, int]
 
 
@@ -149,10 +149,11 @@ def _measure_baseline(writer: SiteWeights, reader: SiteWeights, kind: Compositio
     assert writer.o is not None
     near, far = _reading_pair(reader, kind)
     shapes = near.shape[1:], far.shape[1:], writer.o.shape[1:], writer.v.shape[1:]
-    drawn = [
-        torch.randn(_DRAWS, *shape, generator=generator, dtype=torch.float64) for shape in shapes
-    ]
-    return float(_frobenius(*drawn).mean())
+    found = []
+    for _ in range(_DRAWS):
+        drawn = [torch.randn(1, *s, generator=generator, dtype=torch.float64) for s in shapes]
+        found.append(float(_frobenius(*drawn)))
+    return sum(found) / len(found)
 
 
 def _of_heads(site: SiteWeights, weight: Float[Tensor, "K D C"]) -> Float[Tensor, "H D C"]:

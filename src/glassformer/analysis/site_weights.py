@@ -137,11 +137,13 @@ def fold_reading(
         return weight, bias
     if norm.bias is not None:
         bias = bias + weight @ norm.bias.to(weight)
-    if norm.gain is not None:
-        weight = weight * norm.gain.to(weight)
-    if norm.is_centred:
-        weight = weight - weight.mean(-1, keepdim=True)
-    return weight, bias
+    return pull_back(norm, weight), bias
+
+
+def pull_back(norm: NormForm, rows: Float[Tensor, "... C"]) -> Float[Tensor, "... C"]:
+    """Rows that read behind a norm, as rows before it: rows · linear part of the norm."""
+    rows = rows if norm.gain is None else rows * norm.gain.to(rows)
+    return rows - rows.mean(-1, keepdim=True) if norm.is_centred else rows
 
 
 def linear_part(norm: NormForm, x: Float[Tensor, "... C"]) -> Float[Tensor, "... C"]:
@@ -155,3 +157,10 @@ def carry(x: Float[Tensor, "... C"], steps: Sequence[Transform]) -> Float[Tensor
     for step in steps:
         x = x * step.factor if step.norm is None else linear_part(step.norm, x)
     return x
+
+
+def carry_back(rows: Float[Tensor, "... C"], steps: Sequence[Transform]) -> Float[Tensor, "... C"]:
+    """Rows that read behind norms and factors, as rows before them."""
+    for step in reversed(steps):
+        rows = rows * step.factor if step.norm is None else pull_back(step.norm, rows)
+    return rows

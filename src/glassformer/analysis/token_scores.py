@@ -14,6 +14,7 @@ from glassformer.analysis.vocabulary import name_tokens
 class TokenScores:
     """The tokens that score highest, and where the token that was asked about is among all.
 
+    >>> import torch
     >>> print(TokenScores.of("head 1 attends to", 2, torch.tensor([0.5, -1.0, 2.0]), 2, None))
     head 1 attends to 2, itself in place 1 of 3
         +2.000  2

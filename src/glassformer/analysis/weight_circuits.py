@@ -14,25 +14,25 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from glassformer.analysis.composition import Composition, CompositionKind, compose
-from glassformer.analysis.reading import Reading, ReadingFinder
+from glassformer.analysis.reading import ReadingFinder
 from glassformer.analysis.site_weights import (
     Factors,
     SiteWeights,
     carry,
+    carry_back,
     divide_by_size,
-    fold_reading,
     linear_part,
+    pull_back,
 )
 from glassformer.analysis.token_model import TokenModel
 from glassformer.analysis.token_scores import TokenScores
 from glassformer.analysis.token_vectors import TokenVectors
 from glassformer.analysis.vocabulary import resolve_token
-from glassformer.analysis.weight_probes import Probed, Probes
+from glassformer.analysis.weight_assembly import assemble_site
+from glassformer.analysis.weight_probes import Probes
 from glassformer.errors import RecordingWarning, TraceError
 from glassformer.tracing.readout import Readout
-from glassformer.tracing.site import Site
-from glassformer.tracing.stream import Part, Stream, Transform, Writing
-from glassformer.tracing.trace import Trace
+from glassformer.tracing.stream import Stream, Transform
 
 _ROWS = 8192  # of a vocabulary, held in float64 at once
 
@@ -142,10 +142,12 @@ class Circuits:
         weights = self[site]
         weights.require("v", "o")
         between = self._vocabulary_product(self._key_stack(weights), weights.stack)
+        before = self._steps_before(weights, keys=True)
         scores = []
         for head in range(weights.n_heads):
             ov = self._in_stream(weights, weights.ov(head))
-            small = ov.right.double().mT @ between @ ov.left.double()
+            reading = carry_back(ov.right.double().mT, before)
+            small = reading @ between @ ov.left.double()
             found = torch.linalg.eigvals(small)
             scores.append(found.real.sum() / found.abs().sum().clamp(min=1e-300))
         return torch.stack(scores).float().cpu()
@@ -223,7 +225,8 @@ class Circuits:
             n = min(len(vectors), len(matrix))
             total = of_all = mean = torch.zeros((), dtype=torch.float64, device=matrix.device)
             for ids in torch.arange(n, device=matrix.device).split(_ROWS):
-                e, u = vectors(ids), _pull(readout, matrix[ids].double())
+                e, u = vectors(ids), matrix[ids].double()
+                u = u if readout.norm is None else pull_back(readout.norm, u)
                 total, of_all, mean = total + e.mT @ u, of_all + e.sum(0), mean + u.mean(0) * len(u)
             self._kept[name] = total - of_all[:, None] * mean / n
         return self._kept[name]
@@ -248,9 +251,11 @@ def circuits(model: nn.Module, tokenizer: Any = None) -> Circuits:
     >>> import glassformer as gf
     >>> found = gf.circuits(gf.load("writer"))
     >>> found.ov("decoder.1.self", 0)
-    Factors(192 × 192 of rank 32)
+    Factors(256 × 256 of rank 64)
     >>> found.copying("decoder.1.self").shape
-    torch.Size([6])
+    torch.Size([4])
+    >>> found.composition("k").top(1)[0][:2]
+    (('decoder.3.self', 0), ('decoder.4.self', 1))
     """
     subject = TokenModel(model, "circuits")
     if tokenizer is None:
@@ -267,7 +272,9 @@ def circuits(model: nn.Module, tokenizer: Any = None) -> Circuits:
         refusals[name] = f"{name} does not give each token a query, a key and a value of its own."
     if not probed:
         raise TraceError(next(iter(refusals.values()), f"{subject.name} has no attention."))
-    sites = {name: _assemble(name, each, readings[name], trace) for name, each in probed.items()}
+    sites = {
+        name: assemble_site(name, each, readings[name], trace) for name, each in probed.items()
+    }
     streams = trace.run.streams
     return Circuits(
         model=subject.name,
@@ -280,80 +287,6 @@ def circuits(model: nn.Module, tokenizer: Any = None) -> Circuits:
     )
 
 
-def _assemble(name: str, found: Probed, reading: Reading, trace: Trace) -> SiteWeights:
-    """The matrices of a site with the norms around it folded in."""
-    folded = {
-        operand: fold_reading(reading.query_norm if operand == "q" else reading.key_norm, *each)
-        for operand, each in found.operands.items()
-    }
-    dtype = torch.promote_types(trace[name].q.dtype, torch.float32)
-    folded = {operand: (w.to(dtype), b.to(dtype)) for operand, (w, b) in folded.items()}
-    refusals, frozen, o = dict(found.refusals), list(found.frozen), None
-    try:
-        writing = _require_writing(trace, reading.part)
-        o = _fold_writing(writing, trace[name].n_heads).to(dtype)
-        if any(step.norm is not None for step in writing.then):
-            frozen.append("the size that the norm behind it divides by is left out")
-    except TraceError as error:
-        refusals["o"] = str(error)
-    return SiteWeights(
-        name=name,
-        stack=reading.place.stack,
-        n_heads=trace[name].n_heads,
-        scale=found.scale,
-        q=folded["q"][0],
-        k=folded["k"][0],
-        v=folded["v"][0],
-        o=o,
-        q_bias=folded["q"][1],
-        k_bias=folded["k"][1],
-        v_bias=folded["v"][1],
-        query_norm=reading.query_norm,
-        key_norm=reading.key_norm,
-        positions=_find_positions(found, trace[name]),
-        frozen=tuple(frozen),
-        refusals=refusals,
-        is_cross=reading.place.is_cross,
-    )
-
-
-def _find_positions(found: Probed, site: Site) -> str | None:
-    """By what scores know of positions; a sink, one more key than there are tokens, is none."""
-    has_sink = site.shape[3] != site.shape[2]
-    if found.is_rotary:
-        return "rotary"
-    return "bias" if site.bias is not None and not has_sink else None
-
-
-def _require_writing(trace: Trace, part: Part) -> Writing:
-    """The matrix by which a part writes; the heads must add up to what the part has added."""
-    if part.writing is None:
-        raise TraceError(f"No single matrix writes {part.name} to the stream.")
-    assert part.site is not None
-    site, writing = trace[part.site], part.writing
-    heads = []
-    for sequence in range(site.shape[0]):
-        v = site.v[sequence].double().repeat_interleave(site.n_heads // site.v.shape[1], dim=0)
-        heads.append((site.weights(sequence=sequence).double() @ v).transpose(0, 1).flatten(1))
-    mixed = torch.stack(heads)  # B L HE
-    if mixed.shape[-1] == writing.weight.shape[1]:
-        slices, rest = writing.split(mixed, site.n_heads)
-        apart = (slices.sum(0) + rest - part.value.double()).abs().amax()
-        bound = torch.finfo(part.value.dtype).eps ** 0.5 * part.value.abs().amax()
-        if bool(apart <= bound):
-            return writing
-    raise TraceError(
-        f"Between the heads of {part.name} and the stream lies more than a matrix, so that their "
-        "OV circuits are no matrices."
-    )
-
-
-def _fold_writing(writing: Writing, n_heads: int) -> Float[Tensor, "H C E"]:
-    """W_O by head, with what happens to its result folded in."""
-    columns = carry(writing.weight.double().mT, list(writing.then))  # HE C
-    return columns.unflatten(0, (n_heads, -1)).mT.contiguous()
-
-
 def _transforms(steps: list[Transform | str]) -> list[Transform]:
     return [step for step in steps if isinstance(step, Transform)]
 
@@ -363,12 +296,3 @@ def _name_steps(stream: Stream) -> list[Transform | str]:
     return [
         step if isinstance(step, Transform) else step.site or step.name for step in stream.steps
     ]
-
-
-def _pull(readout: Readout, rows: Float[Tensor, "N C"]) -> Float[Tensor, "N C"]:
-    """Rows of the unembedding before the final norm."""
-    norm = readout.norm
-    if norm is None:
-        return rows
-    rows = rows if norm.gain is None else rows * norm.gain.to(rows)
-    return rows - rows.mean(-1, keepdim=True) if norm.is_centred else rows
