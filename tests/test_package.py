@@ -60,6 +60,7 @@ PUBLIC = [
     "fill",
     "from_torch_mha",
     "generate",
+    "head_scores",
     "load",
     "logit_lens",
     "memory_budget",

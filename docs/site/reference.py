@@ -68,7 +68,7 @@ GROUPS = {
     "analysis": {
         "en": "Asking why",
         "zh": "追问原因",
-        "names": ("logit_lens", "attribute", "circuits"),
+        "names": ("logit_lens", "attribute", "circuits", "head_scores"),
     },
     "models": {
         "en": "Models",

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from glassformer.analysis import attribute, circuits, compare, logit_lens, roles
+    from glassformer.analysis import attribute, circuits, compare, head_scores, logit_lens, roles
     from glassformer.errors import GlassformerError, RecordingWarning
     from glassformer.functional import (
         ALiBi,
@@ -98,6 +98,7 @@ _HOMES = {
     "fill": "glassformer.generation",
     "from_torch_mha": "glassformer.functional",
     "generate": "glassformer.generation",
+    "head_scores": "glassformer.analysis",
     "load": "glassformer.models.checkpoints",
     "logit_lens": "glassformer.analysis",
     "memory_budget": "glassformer.functional",
@@ -184,6 +185,7 @@ __all__ = [
     "fill",
     "from_torch_mha",
     "generate",
+    "head_scores",
     "load",
     "logit_lens",
     "memory_budget",

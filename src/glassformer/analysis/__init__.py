@@ -1,5 +1,5 @@
 """What a trace says about its model: roles of heads, comparison, lenses, attribution; and what its
-weights say: circuits.
+weights and its behaviour on repeated tokens say: circuits, scores of heads.
 
 Imports tracing and what lies below it.
 """
@@ -7,6 +7,7 @@ Imports tracing and what lies below it.
 from glassformer.analysis.attribution import Attribution, Share, attribute
 from glassformer.analysis.comparison import Comparison, compare
 from glassformer.analysis.head_roles import Role, roles
+from glassformer.analysis.head_scoring import HeadScores, head_scores
 from glassformer.analysis.lens import Lens, logit_lens
 from glassformer.analysis.weight_circuits import Circuits, circuits
 
@@ -14,12 +15,14 @@ __all__ = [
     "Attribution",
     "Circuits",
     "Comparison",
+    "HeadScores",
     "Lens",
     "Role",
     "Share",
     "attribute",
     "circuits",
     "compare",
+    "head_scores",
     "logit_lens",
     "roles",
 ]

@@ -77,10 +77,26 @@ class TokenModel:
             found = [getattr(self.model.config, f"{name}_token_id", None) for name in names]
         return {each for each in found if isinstance(each, int)}
 
+    @property
+    def max_len(self) -> int | None:
+        """The longest text that has positions, where the model says so."""
+        config = self.model.config
+        if self.is_ours:
+            return int(config.max_len)
+        config = config.get_text_config(decoder=True)
+        names = ("max_position_embeddings", "n_positions", "max_seq_len")
+        found = [getattr(config, name, None) for name in names]
+        return next((each for each in found if isinstance(each, int)), None)
+
+    @property
+    def plain_tokens(self) -> Int[Tensor, " N"]:
+        """The tokens that are not special."""
+        special = self.special
+        return torch.tensor([i for i in range(self.vocab_size) if i not in special])
+
     def draw(self, *shape: int, seed: int = 0) -> Int[Tensor, "..."]:
         """Random tokens, none of them special."""
-        special = self.special
-        known = torch.tensor([i for i in range(self.vocab_size) if i not in special])
+        known = self.plain_tokens
         generator = torch.Generator().manual_seed(seed)
         return known[torch.randint(len(known), shape, generator=generator)].to(self.device)
 
