@@ -135,3 +135,18 @@ def test_what_gives_no_scores_does_not_copy() -> None:
     with pytest.raises(TraceError, match="The stream of 'encoder' has no readout"):
         circuits.copying("encoder.0.self")
     assert circuits.qk_tokens("encoder.0.self", 1, query=5).n == V
+
+
+def test_what_is_left_out_is_said() -> None:
+    circuits = gf.circuits(build("gemma3"))
+    embedded = "tokens are their embeddings, without positions"
+    found = circuits.qk_tokens("decoder.1.self", 0, query=5)
+    assert found.notes == (
+        embedded,
+        "the size that the queries are divided by is left out",
+        "the size that the keys are divided by is left out",
+        "positions (rotary) are left out of QK",
+    )
+    assert str(found).endswith("\n  (positions (rotary) are left out of QK)")
+    found = circuits.ov_tokens("decoder.1.self", 0, 5)
+    assert found.notes == (embedded, "the size that the norm behind it divides by is left out")

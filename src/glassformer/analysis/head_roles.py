@@ -7,6 +7,9 @@ attention goes where the role says, beyond what even attention would give:
 
 Many heads of decoders attend to the first token (an attention sink). That is a role of its own; the
 others are scored without that column, so that it hides nothing.
+
+These roles say where a head looks. With the residual stream, "copying" says what it does there: the
+share of its attention on tokens whose own logit it raises, as name movers do.
 """
 
 from collections.abc import Collection
@@ -16,7 +19,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from glassformer.analysis.copied_tokens import find_copied
 from glassformer.tracing.site import Site
+from glassformer.tracing.stream import Stream
 
 ROLES = (
     "previous",
@@ -28,10 +33,13 @@ ROLES = (
     "positional",
     "broad",
     "distant",
+    "copying",
 )
 _MOST_CELLS = 1 << 24
 _NEAR = 16  # tokens on each side in which a positional pattern is sought
 _LEAST = 0.3  # below this score a head has no role of its own
+_MOST_KEYS = 32  # that are looked up in the vocabulary
+_VAGUE = ("mixed", "broad", "distant")  # where copying says more about a head
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,12 +58,14 @@ def roles(
     tokens: Int[Tensor, " L"] | None = None,
     *,
     delimiters: Collection[int] = (),
+    stream: Stream | None = None,
     sequence: int = 0,
 ) -> list[Role]:
     """The role of every head of a self-attention site.
 
     `tokens` are the ids of the text; without them duplicate, induction and delimiter heads cannot
-    be scored. `delimiters` are the ids of the delimiters.
+    be scored. `delimiters` are the ids of the delimiters. With `stream`, trace.residual(), heads
+    that copy what they attend to are scored as well; one without a clear pattern is named by it.
 
     >>> import torch
     >>> from glassformer.functional import Causal
@@ -83,6 +93,8 @@ def roles(
     found = {name: _score_beyond_chance(rest, even, mark, counted) for name, mark in marks.items()}
     found["positional"] = _score_positional(rest, positions, counted)
     found["broad"] = _score_broad(rest, open_, counted)
+    if stream is not None and tokens is not None and len(tokens) == S > 1:
+        found["copying"] = _score_copying(site, stream, tokens.cpu(), rest, counted, sequence)
     return [
         _choose_role(site.name, number, float(sink[h]), {n: float(s[h]) for n, s in found.items()})
         for h, number in enumerate(site.head_numbers)
@@ -148,6 +160,22 @@ def _score_broad(
     return _mean(entropy / open_.sum(-1).clamp(min=2).log(), counted)
 
 
+def _score_copying(
+    site: Site,
+    stream: Stream,
+    tokens: Int[Tensor, " S"],
+    rest: Float[Tensor, "H R S"],
+    counted: Bool[Tensor, "H R"],
+    sequence: int,
+) -> Float[Tensor, " H"]:
+    """The share of the attention on sampled tokens that is on tokens which the head copies."""
+    S = len(tokens)
+    keys = torch.linspace(1, S - 1, min(_MOST_KEYS, S - 1)).round().long().unique()
+    copied = find_copied(site, stream, tokens, keys, sequence=sequence)
+    received = (rest[:, :, keys] * counted[..., None]).sum(1)  # H N
+    return (received * copied).sum(-1) / received.sum(-1).clamp(min=1e-12)
+
+
 def _mean(values: Tensor, counted: Tensor) -> Tensor:
     return (values * counted).sum(-1) / counted.sum(-1).clamp(min=1)
 
@@ -159,14 +187,18 @@ def _choose_role(site: str, head: int, sink: float, scores: dict[str, float]) ->
     if by_place > _LEAST:
         weighed["positional"] = 0.0
     weighed["broad"] = 0.0 if scores["broad"] < 0.85 else scores["broad"] * 0.6
+    copying = weighed.pop("copying", 0.0)
     best = max(weighed, key=weighed.__getitem__)
     named = best if weighed[best] >= _LEAST else "mixed"
+    score = weighed[best]
+    if named in _VAGUE and copying >= _LEAST:
+        named, score = "copying", copying
     if sink >= 0.9:  # hardly any attention is left
-        named = "sink"
+        named, score = "sink", sink
     return Role(
         layer_head=(site, head),
         role=named,
-        score=sink if named == "sink" else weighed[best],
+        score=score,
         sink=sink,
         scores={"sink": sink, **scores},
     )

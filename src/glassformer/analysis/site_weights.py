@@ -101,6 +101,13 @@ class SiteWeights:
             if operand in self.refusals:
                 raise TraceError(self.refusals[operand])
 
+    def notes(self, *about: str) -> tuple[str, ...]:
+        """What is left out, as far as it concerns queries, keys, values, positions …"""
+        said = [*self.frozen]
+        if self.positions is not None:
+            said.append(f"positions ({self.positions}) are left out of QK")
+        return tuple(note for note in said if any(word in note for word in about))
+
     def qk(self, head: int) -> Factors:
         """score(x, y) = xᵀ · this · y, without biases and positions."""
         key = self.key_head(head)

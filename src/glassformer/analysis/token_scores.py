@@ -28,10 +28,17 @@ class TokenScores:
     labels: list[str]
     rank: int  # of the token itself among all; 0 is the first
     n: int  # of all tokens
+    notes: tuple[str, ...] = ()  # what was left out
 
     @classmethod
     def of(
-        cls, title: str, token: int, scores: Float[Tensor, " V"], top: int, tokenizer: Any
+        cls,
+        title: str,
+        token: int,
+        scores: Float[Tensor, " V"],
+        top: int,
+        tokenizer: Any,
+        notes: tuple[str, ...] = (),
     ) -> "TokenScores":
         check_top(top)
         best = scores.topk(min(top, len(scores)))
@@ -44,11 +51,13 @@ class TokenScores:
             labels=names[1:],
             rank=int((scores > scores[token]).sum()),
             n=len(scores),
+            notes=notes,
         )
 
     def __str__(self) -> str:
         lines = [f"{self.title} {self.token}, itself in place {self.rank + 1} of {self.n}"]
         pairs = zip(self.scores.tolist(), self.labels, strict=True)
-        return "\n".join([*lines, *(f"  {score:+8.3f}  {label}" for score, label in pairs)])
+        lines += [f"  {score:+8.3f}  {label}" for score, label in pairs]
+        return "\n".join([*lines, *(f"  ({note})" for note in self.notes)])
 
     __repr__ = __str__

@@ -89,7 +89,9 @@ class Circuits:
         x = self._read_tokens(weights, [number], keys=True)[0]
         added = ov.left.double() @ (ov.right.double().mT @ x)
         logits = self._unembed(weights.stack, added[None])[0]
-        return self._score(f"{site}.{head} attends to", number, logits - logits.mean(), top)
+        notes = (self.vectors(self._key_stack(weights)).note, *weights.notes("values", "behind"))
+        title = f"{site}.{head} attends to"
+        return TokenScores.of(title, number, logits - logits.mean(), top, self.tokenizer, notes)
 
     def qk_tokens(
         self,
@@ -129,15 +131,19 @@ class Circuits:
             scores.append((y @ others[0].double().mT + others[1].double()) @ asked)
         word = "as a query, looks for" if query is not None else "as a key, is looked for by"
         found = weights.scale * torch.cat(scores)
-        return self._score(f"{site}.{head}: {word}", number, found, top)
+        notes = (self.vectors(weights.stack).note, *weights.notes("queries", "keys", "positions"))
+        return TokenScores.of(f"{site}.{head}: {word}", number, found, top, self.tokenizer, notes)
 
     def copying(self, site: str) -> Float[Tensor, " H"]:
         """Σ λ / Σ |λ| over the eigenvalues of W_U W_OV W_E, by head: 1 copies, −1 suppresses.
 
         A positive eigenvalue belongs to a mixture of tokens that raises its own logits (Elhage et
         al. 2021): the score tells the sign of what a head does to the tokens it attends to, not how
-        much. Logits count relative to their mean over the vocabulary. The V × V matrix is never
-        formed: a D × D matrix has the same eigenvalues.
+        much. It reads embeddings; late heads read what earlier layers have made of them, and may
+        copy all the same: `gf.roles(site, tokens, stream=trace.residual())` sees that in a text.
+
+        Logits count relative to their mean over the vocabulary. The V × V matrix is never formed: a
+        D × D matrix has the same eigenvalues.
         """
         weights = self[site]
         weights.require("v", "o")
@@ -171,9 +177,7 @@ class Circuits:
         lines = [f"Circuits of {self.model}: {len(self.sites)} sites, norms folded in"]
         groups: dict[tuple[str, ...], list[str]] = {}
         for name, each in self.sites.items():
-            notes = (*each.frozen, *each.refusals.values())
-            if each.positions is not None:
-                notes = (*notes, f"positions ({each.positions}) are left out of QK")
+            notes = (*each.notes(""), *each.refusals.values())
             groups.setdefault(tuple(n.replace(name, "…").rstrip(".") for n in notes), []).append(
                 name
             )
@@ -238,9 +242,6 @@ class Circuits:
             )
         return self.readouts[stack]
 
-    def _score(self, title: str, token: int, scores: Float[Tensor, " V"], top: int) -> TokenScores:
-        return TokenScores.of(title, token, scores, top, self.tokenizer)
-
 
 def circuits(model: nn.Module, tokenizer: Any = None) -> Circuits:
     """The QK and OV circuits of every head, in token space too, and how heads compose.
@@ -269,7 +270,7 @@ def circuits(model: nn.Module, tokenizer: Any = None) -> Circuits:
         readings, refusals = finder.read(trace)
         probed = Probes(subject, readings).run() if readings else {}
     for name in [name for name in readings if name not in probed]:
-        refusals[name] = f"{name} does not give each token a query, a key and a value of its own."
+        refusals[name] = f"{name} could not be probed with one token at a time."
     if not probed:
         raise TraceError(next(iter(refusals.values()), f"{subject.name} has no attention."))
     sites = {

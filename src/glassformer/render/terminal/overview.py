@@ -125,6 +125,7 @@ def _role_name(role: Role, language: Language) -> str:
         "positional": say("look.role.positional"),
         "broad": say("look.role.broad"),
         "distant": say("look.role.distant"),
+        "copying": say("look.role.copying"),
         "sink": say("look.role.sink"),
         "mixed": say("look.role.mixed"),
     }[role.role]
