@@ -39,6 +39,7 @@ LINES = {
     ],
     "fill": ["fill 'The king sat upon his [MASK].'"],
     "lens": ["lens 'And God said unto'"],
+    "heads": ["heads --model writer"],
     "embed": ["embed 'The king sat.' 'The queen sat.'"],
     "convert": ["convert writer copied", "convert writer copied.gguf --layout gguf {extra}"],
     "lab": ["lab", "lab scale --size quick"],

@@ -126,8 +126,8 @@ def test_what_cannot_be_scored_is_said() -> None:
             {"length": 12},
             "length must be 2 … 11 tokens for LlamaForCausalLM, which reads each twice",
         ),
-        ({"length": 1}, "got 1"),
-        ({"sequences": 0}, "sequences must be at least 1; got 0"),
+        ({"length": 1}, "got length=1"),
+        ({"sequences": 0}, "sequences must be at least 1; got sequences=0"),
     ],
 )
 def test_lengths_are_checked(options: dict, reason: str) -> None:

@@ -107,7 +107,7 @@ def head_scores(
     subject = TokenModel(model, "head_scores")
     length = _check_length(subject, length)
     if sequences < 1:
-        raise TraceError(f"sequences must be at least 1; got {sequences}.")
+        raise TraceError(f"sequences must be at least 1; got sequences={sequences}.")
     tokens = draw_repeated(subject, sequences, length, seed)
     with warnings.catch_warnings(), subject.evaluating():
         warnings.simplefilter("ignore", RecordingWarning)  # refusals are said here
@@ -166,7 +166,7 @@ def _check_length(model: TokenModel, length: int | None) -> int:
     if not 2 <= length <= most:
         raise TraceError(
             f"length must be 2 … {most} tokens for {model.name}, which reads each twice; got "
-            f"{length}."
+            f"length={length}."
         )
     return length
 
