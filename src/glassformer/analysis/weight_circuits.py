@@ -104,22 +104,18 @@ class Circuits:
     ) -> TokenScores:
         """Which keys a query token looks for, or which query tokens look for a key.
 
-        Scores before the softmax, biases included, positions left out: both tokens are at the same
-        place. Tokens are their embeddings alone; at the first layer that is what is read.
+        Scores before the softmax, with the biases of queries and keys, positions left out: both
+        tokens are at the same place. Tokens are their embeddings alone; at the first layer that is
+        what is read.
         """
         if (query is None) == (key is None):
             raise TraceError("qk_tokens needs either a query or a key.")
         weights = self[site]
         key_head = weights.key_head(head)
         weights.require("q", "k")
-        sides = (
-            (weights.q[head], weights.q_bias[head]),
-            (
-                weights.k[key_head],
-                weights.k_bias[key_head],
-            ),
-        )
-        given, others = sides if query is not None else sides[::-1]
+        queries = weights.q[head], weights.q_bias[head]
+        keys = weights.k[key_head], weights.k_bias[key_head]
+        given, others = (queries, keys) if query is not None else (keys, queries)
         token = query if query is not None else key
         assert token is not None
         number = resolve_token(token, self.subject.vocab_size, self.tokenizer)
@@ -129,7 +125,7 @@ class Circuits:
         for ids in torch.arange(self.subject.vocab_size).split(_ROWS):
             y = self._read_tokens(weights, ids.tolist(), keys=query is not None)
             scores.append((y @ others[0].double().mT + others[1].double()) @ asked)
-        word = "as a query, looks for" if query is not None else "as a key, is looked for by"
+        word = "keys for the query" if query is not None else "queries for the key"
         found = weights.scale * torch.cat(scores)
         notes = (self.vectors(weights.stack).note, *weights.notes("queries", "keys", "positions"))
         return TokenScores.of(f"{site}.{head}: {word}", number, found, top, self.tokenizer, notes)
