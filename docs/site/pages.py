@@ -43,7 +43,7 @@ def site_pages(code: str) -> list[Page]:
     docs = ROOT / "docs"
     pages = [
         Page(f"guides/{name}.md", _in_language(docs / f"{name}.md", code))
-        for name in (*GUIDES, "watched-architectures")
+        for name in (*GUIDES, "watched-architectures", "why-and-peers")
     ]
     pages += [Page(place, _in_language(ROOT / file, code)) for place, file in PROJECT.items()]
     pages += [
