@@ -70,6 +70,7 @@ PUBLIC = [
     "row_arithmetic",
     "save",
     "stream",
+    "sweep",
     "train",
     "translate",
     "watch",

@@ -55,6 +55,7 @@ GROUPS = {
         "names": (
             "change",
             "rerun",
+            "sweep",
             "Ablate",
             "Patch",
             "Scale",

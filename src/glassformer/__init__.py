@@ -8,7 +8,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from glassformer.analysis import attribute, circuits, compare, head_scores, logit_lens, roles
+    from glassformer.analysis import (
+        attribute,
+        circuits,
+        compare,
+        head_scores,
+        logit_lens,
+        roles,
+        sweep,
+    )
     from glassformer.errors import GlassformerError, RecordingWarning
     from glassformer.functional import (
         ALiBi,
@@ -108,6 +116,7 @@ _HOMES = {
     "row_arithmetic": "glassformer.functional",
     "save": "glassformer.models.checkpoints",
     "stream": "glassformer.generation",
+    "sweep": "glassformer.analysis",
     "train": "glassformer.training",
     "translate": "glassformer.generation",
     "watch": "glassformer.tracing",
@@ -195,6 +204,7 @@ __all__ = [
     "row_arithmetic",
     "save",
     "stream",
+    "sweep",
     "train",
     "translate",
     "watch",

@@ -1,5 +1,5 @@
-"""What a trace says about its model: roles of heads, comparison, lenses, attribution; and what its
-weights and its behaviour on repeated tokens say: circuits, scores of heads.
+"""What a trace says of its model: roles of heads, comparison, lenses, attribution; what its parts
+carry: sweeps; what its weights and its behaviour on repeated tokens say: circuits, scores of heads.
 
 Imports tracing and what lies below it.
 """
@@ -9,6 +9,7 @@ from glassformer.analysis.comparison import Comparison, compare
 from glassformer.analysis.head_roles import Role, roles
 from glassformer.analysis.head_scoring import HeadScores, head_scores
 from glassformer.analysis.lens import Lens, logit_lens
+from glassformer.analysis.sweeps import Sweep, sweep
 from glassformer.analysis.weight_circuits import Circuits, circuits
 
 __all__ = [
@@ -19,10 +20,12 @@ __all__ = [
     "Lens",
     "Role",
     "Share",
+    "Sweep",
     "attribute",
     "circuits",
     "compare",
     "head_scores",
     "logit_lens",
     "roles",
+    "sweep",
 ]

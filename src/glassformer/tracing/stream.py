@@ -114,6 +114,15 @@ class Stream:
         """The names of its states: the start, and one behind each part."""
         return [f"{self.name}.start", *(part.name for part in self.parts)]
 
+    def states_of_model(self) -> list[str]:
+        """Its borders without those inside of parallel parts, which the model adds at once."""
+        parts = self.parts
+        after = [*parts[1:], None]
+        joined = {
+            p.name for p, n in zip(parts, after, strict=True) if n is not None and n.is_joined
+        }
+        return [name for name in self.borders if name not in joined]
+
     def part(self, name: str) -> Part:
         for part in self.parts:
             if part.name == name:

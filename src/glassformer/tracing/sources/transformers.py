@@ -104,6 +104,8 @@ class TransformersSource:
     def _check_seen(self) -> None:
         """Where passes showed no attention at all, say so."""
         recorder = self.recorder
+        if recorder.is_silent:
+            return
         recorder.finish()
         runs = recorder.trace.recorded
         if self.n_passes and not any(run.sites or run.refusals for run in runs):
