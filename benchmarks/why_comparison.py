@@ -11,27 +11,26 @@ from why_models import FAMILIES, FURTHER, SMOLLM2, Case, smollm2_cases, tiny_cas
 from why_nnsight import Nnsight
 from why_ours import Glassformer
 from why_page import BY_HAND, NNSIGHT, OURS, TRANSFORMER_LENS, Record
-from why_quantities import REMAINDER, Quantities
+from why_quantities import REMAINDER, Quantities, compute
 from why_transformer_lens import TransformerLens
 
+NAMES = (*FAMILIES, *FURTHER, SMOLLM2)
 
-def compare_models(gguf: Path, root: Path) -> Iterator[Record]:
+
+def compare_model(name: str, gguf: Path, root: Path) -> Iterator[Record]:
     """The eight families and SmolLM2 with both peers, further families with TransformerLens."""
-    for name in FAMILIES:
-        yield from _compare([tiny_case(name, root)], {NNSIGHT: Nnsight})
-    for name in FURTHER:
-        yield from _compare([tiny_case(name, root)], {})
-    yield from _compare(smollm2_cases(gguf, root), {NNSIGHT: Nnsight})
+    cases = smollm2_cases(gguf, root) if name == SMOLLM2 else [tiny_case(name, root)]
+    yield from _compare(cases, {} if name in FURTHER else {NNSIGHT: Nnsight})
 
 
 def _compare(cases: list[Case], more: dict[str, Any]) -> Iterator[Record]:
     """Cases of one folder: the peers compute theirs once."""
     fused = Glassformer(cases[0])
     for case in cases:
-        case.choose_targets(fused.run(case.tokens))
-    ours = {case.name: Glassformer(case).read(case) for case in cases}
+        case.choose_targets(fused.run(case.tokens), fused.run(case.clean))
+    ours = {case.name: compute(Glassformer(case), case) for case in cases}
     theirs = {
-        name: tool(cases[0]).read(cases[0])
+        name: compute(tool(cases[0]), cases[0])
         for name, tool in {TRANSFORMER_LENS: TransformerLens, **more}.items()
     }
     for case in cases:

@@ -67,6 +67,8 @@ FIELDS = {  # where the tiny config of our tests does not serve here
 SMOLLM2 = "SmolLM2-135M"
 LOADED = "SmolLM2-135M, `gf.load`"
 TEXT = "When Mary and John went to the store, John gave a drink to Mary. Then Mary gave it to"
+CLEAN = "When Mary and Anna went to the store, Anna gave a drink to"
+CORRUPTED = "When Mary and Anna went to the store, Mary gave a drink to"
 
 
 @dataclass(kw_only=True)
@@ -77,14 +79,21 @@ class Case:
     folder: Path
     tokens: Tensor
     repeated: Tensor  # (1, 2n): random tokens, then the same again
+    clean: Tensor  # what is patched from, (1, L)
+    corrupted: Tensor  # and into
+    layers: list[int]  # those in which heads are ablated
+    patched_layers: list[int]
     rows: list[int]  # the positions at which logits are attributed
     targets: Tensor = field(default_factory=lambda: torch.empty(0))  # (L,), of the first sequence
     others: Tensor = field(default_factory=lambda: torch.empty(0))  # the second best
+    answers: tuple[int, int] = (0, 0)  # the same two at the end of the clean text
     is_loaded: bool = False  # whether our side runs our own model, not the one of transformers
 
-    def choose_targets(self, logits: Tensor) -> None:
+    def choose_targets(self, logits: Tensor, clean: Tensor) -> None:
         """The two most probable tokens at each position of the first sequence."""
         self.targets, self.others = logits[0].topk(2).indices.unbind(-1)
+        first, second = clean[0, -1].topk(2).indices.tolist()
+        self.answers = first, second
 
 
 def load_fused(folder: Path) -> Any:
@@ -115,12 +124,16 @@ def tiny_case(name: str, root: Path) -> Case:
     def draw(*shape: int) -> Tensor:
         return torch.randint(3, V, shape, generator=generator)
 
-    L = 11
+    n_layers, L = 2, 11
     return Case(
         name=name,
         folder=folder,
         tokens=draw(3, L),
         repeated=draw(1, 10).repeat(1, 2),
+        clean=draw(1, L),
+        corrupted=draw(1, L),
+        layers=list(range(n_layers)),
+        patched_layers=list(range(n_layers)),
         rows=list(range(L)),
     )
 
@@ -148,14 +161,19 @@ def smollm2_cases(gguf: Path, root: Path) -> list[Case]:
     model = load(gguf)
     folder = root / "smollm2"
     save(model, folder, layout="huggingface", overwrite=True)
-    tokens = torch.tensor([model.tokenizer.encode(TEXT)])
+    encode = model.tokenizer.encode
+    texts = [torch.tensor([encode(text)]) for text in (TEXT, CLEAN, CORRUPTED)]
     generator = torch.Generator().manual_seed(2)
     repeated = torch.randint(100, 40_000, (1, 20), generator=generator).repeat(1, 2)
     case = Case(
         name=SMOLLM2,
         folder=folder,
-        tokens=tokens,
+        tokens=texts[0],
         repeated=repeated,
-        rows=list(range(tokens.shape[1]))[-4:],
+        clean=texts[1],
+        corrupted=texts[2],
+        layers=[0, 14, 29],
+        patched_layers=[14],
+        rows=list(range(texts[0].shape[1]))[-4:],
     )
     return [case, replace(case, name=LOADED, is_loaded=True)]

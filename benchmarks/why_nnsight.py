@@ -1,6 +1,6 @@
 """nnsight's side: the modules of transformers themselves, attention eager.
 
-nnsight gives what goes into and out of a module; the formulas on top are written here:
+nnsight gives and sets what goes into and out of a module; the formulas on top are written here:
 heads are slices of what the output matrix reads, and the final norm is frozen for attribution.
 """
 
@@ -23,6 +23,8 @@ from why_quantities import (
     PART_SHARES,
     PATTERNS,
     Quantities,
+    logit_difference,
+    patch_cells,
     score_stripe,
 )
 
@@ -125,6 +127,36 @@ class Nnsight:
         eps = norm.eps if self.kind == "gemma" else norm.variance_epsilon
         gain = norm.weight + 1 if self.kind == "gemma" else norm.weight
         return part / (x.square().mean(-1, keepdim=True) + eps).sqrt() * gain
+
+    @torch.no_grad()
+    def ablate(self, case: Case, layer: int, head: int, how: str) -> Tensor:
+        H = self.n_heads
+        with self.model.trace(input_ids=case.tokens, use_cache=False):
+            z = self.matrices[layer].input.unflatten(-1, (H, -1)).clone()
+            z[:, :, head] = 0.0 if how == "zero" else z[:, :, head].mean((0, 1))
+            self.matrices[layer].input = z.flatten(-2)
+            logits = self.model.output.logits.save()
+        return logits.detach()
+
+    @torch.no_grad()
+    def patch(self, case: Case) -> Tensor:
+        clean = []
+        with self.model.trace(input_ids=case.clean, use_cache=False):
+            for matrix in self.matrices:
+                clean.append(matrix.input.save())
+        found = [self._patch(case, clean, *cell) for cell in patch_cells(case, self.n_heads)]
+        return torch.stack(found)
+
+    def _patch(
+        self, case: Case, clean: list[Tensor], layer: int, position: int, head: int
+    ) -> Tensor:
+        H = self.n_heads
+        with self.model.trace(input_ids=case.corrupted, use_cache=False):
+            z = self.matrices[layer].input.unflatten(-1, (H, -1)).clone()
+            z[:, position, head] = clean[layer].unflatten(-1, (H, -1))[:, position, head]
+            self.matrices[layer].input = z.flatten(-2)
+            logits = self.model.output.logits.save()
+        return logit_difference(case, logits)
 
 
 def _follow(module: Any, path: str) -> Any:

@@ -1,4 +1,4 @@
-"""Our side: fused attention, read through `gf.watch`."""
+"""Our side: fused attention, read and changed through `gf.watch` and `gf.change`."""
 
 from dataclasses import replace
 from typing import Any
@@ -22,6 +22,8 @@ from why_quantities import (
     PATTERNS,
     REMAINDER,
     Quantities,
+    logit_difference,
+    patch_cells,
     score_stripe,
 )
 
@@ -73,6 +75,20 @@ class Glassformer:
         found[INDUCTION] = score_stripe(patterns)
         found[DETECTOR] = _share_after_copies(patterns[:, 0], case.repeated[0])
         return found
+
+    def ablate(self, case: Case, layer: int, head: int, how: str) -> Tensor:
+        with gf.change(self.model, gf.Ablate(f"decoder.{layer}.self", head=head, how=how)):
+            return self.run(case.tokens)
+
+    def patch(self, case: Case) -> Tensor:
+        _, clean = self.watch(case.clean)
+        found = []
+        for layer, position, head in patch_cells(case, self.n_heads):
+            site = f"decoder.{layer}.self"
+            change = gf.Patch(site, clean, head=head, positions=[position])
+            with gf.change(self.model, change):
+                found.append(logit_difference(case, self.run(case.corrupted)))
+        return torch.stack(found)
 
 
 def _patterns(trace: Any) -> Tensor:

@@ -13,9 +13,12 @@ from why_quantities import (
     LENS,
     LENS_BETWEEN,
     LOGITS,
+    MEAN,
     PART_SHARES,
+    PATCHED,
     PATTERNS,
     REMAINDER,
+    ZERO,
 )
 
 OURS, TRANSFORMER_LENS, NNSIGHT, BY_HAND = "glassformer", "TransformerLens", "nnsight", "float64"
@@ -31,6 +34,9 @@ QUANTITIES = (
     HEAD_DIFFERENCES,
     INDUCTION,
     DETECTOR,
+    ZERO,
+    MEAN,
+    PATCHED,
 )
 MODELS = (*FAMILIES, SMOLLM2, LOADED)
 SHORT = {
@@ -41,6 +47,9 @@ SHORT = {
     HEADS_BEFORE: "heads, before a norm",
     PART_SHARES: "parts",
     HEAD_SHARES: "head shares",
+    ZERO: "zero",
+    MEAN: "mean",
+    PATCHED: "patching",
     REMAINDER: "their remainder",
 }
 NORM_BETWEEN = "a norm lies between the heads and the stream"
@@ -70,16 +79,16 @@ class Record(NamedTuple):
     largest: float  # the largest value
 
 
-HEAD = """# Lenses and attribution, held against TransformerLens and nnsight
+HEAD = """# Lenses, attribution and interventions, held against TransformerLens and nnsight
 
 The same weights and the same tokens in three tools, in float32: ours on fused attention, theirs on
 eager attention. A cell is the largest absolute difference over all layers, heads, positions and
 tokens. Where it exceeds 1e-4 it is bold, and the difference relative to the largest value follows
 in brackets. A dash means that one of the two tools does not have the quantity.
 
-Written by `python benchmarks/why_peers.py --write`, whose first lines say how the peers are
-installed; with transformer-lens {transformer-lens}, nnsight {nnsight}, transformers {transformers}
-and torch {torch}, on one core.
+Written by `python benchmarks/why_peers.py --results why.jsonl`, whose first lines say how the peers
+are installed; with transformer-lens {transformer-lens}, nnsight {nnsight}, transformers
+{transformers} and torch {torch}, on one core.
 
 ## What was compared
 
@@ -101,6 +110,14 @@ text of 21 tokens. Ours is `gf.watch` on the model of transformers; for SmolLM2 
 - **Induction scores** on random tokens, repeated once: the mean weight on the token after the
   earlier copy, and the score of TransformerLens' `head_detector`, a share of all attention. The
   induction score of `gf.roles` is another one: without the first token, and beyond chance.
+- **Ablation** of one head at all positions, for every head of every layer (SmolLM2: layers 0,
+  14 and 29): its output before the output matrix becomes zero, or its mean over sequences and
+  positions. `gf.change` with `gf.Ablate`; a hook on `hook_z`; the output matrix' input is set. All
+  logits are compared (SmolLM2: those of the last position).
+- **Activation patching** of every head at every position, from the first at which two texts differ
+  (SmolLM2: layer 14): `gf.change` with `gf.Patch`; `generic_activation_patch` on `z`;
+  the output matrix' input is set. The logit difference of the clean text's two most probable
+  tokens, at the end, is compared.
 
 TransformerLens' weights are not processed, with one exception: for attribution its norms are folded
 (`fold_ln`), because `logit_attrs` leaves out the gain of the final norm otherwise. Nothing is
@@ -117,7 +134,8 @@ MORE = """## Further families, against TransformerLens
 
 {n} more families, tiny, as above; a column is a quantity. *Their remainder* is what the shares of
 all parts and of the bias miss the logit by in TransformerLens. Ours add up in every family;
-`gf.attribute` refuses shares that do not.
+`gf.attribute` refuses shares that do not. Where transformers has no fused attention, as for Gemma-2
+and BLOOM, ours is eager too.
 """
 REASONS = f"""Where the two differ, they measure different things, or theirs do not add up:
 

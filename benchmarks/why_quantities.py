@@ -3,7 +3,12 @@
 N layers, B sequences, L positions, H heads, C features, V tokens.
 """
 
+from typing import Protocol
+
+import torch
 from torch import Tensor
+
+from why_models import Case
 
 Quantities = dict[str, Tensor]
 LOGITS = "logits"  # B L V
@@ -18,6 +23,59 @@ HEAD_DIFFERENCES = "attribution to heads, of a logit difference"
 REMAINDER = "what all shares miss the logit by"  # rows; compared with 0, not with each other
 INDUCTION = "induction scores, the stripe"  # N H
 DETECTOR = "induction scores, `head_detector`"  # N H
+ZERO = "logits after zero ablation of a head"  # layers × heads, V or L V
+MEAN = "logits after mean ablation of a head"
+PATCHED = "logit difference after patching a head at a position"  # layers × heads × positions
+
+
+class Tool(Protocol):
+    """One way of looking into a model."""
+
+    def read(self, case: Case) -> Quantities:
+        """Everything that is read off without a change."""
+        ...
+
+    def ablate(self, case: Case, layer: int, head: int, how: str) -> Tensor:
+        """The logits (B, L, V) with the output of a head replaced by zero, or by its mean."""
+        ...
+
+    def patch(self, case: Case) -> Tensor:
+        """The logit difference for every cell of `patch_cells`."""
+        ...
+
+    n_heads: int
+
+
+def compute(tool: Tool, case: Case) -> Quantities:
+    """All quantities of one tool; of a large vocabulary only the last position is kept."""
+    found = tool.read(case)
+    for name, how in ((ZERO, "zero"), (MEAN, "mean")):
+        logits = [
+            tool.ablate(case, layer, head, how)
+            for layer in case.layers
+            for head in range(tool.n_heads)
+        ]
+        found[name] = torch.stack([x[:, -1] if x.shape[-1] > 1000 else x for x in logits])
+    found[PATCHED] = tool.patch(case)
+    return found
+
+
+def patch_cells(case: Case, n_heads: int) -> list[tuple[int, int, int]]:
+    """Layer, position and head of every patch; before the texts part ways nothing can change."""
+    changed = (case.clean != case.corrupted)[0].nonzero()[:, 0]
+    positions = range(int(changed.min()), case.clean.shape[1])
+    return [
+        (layer, position, head)
+        for layer in case.patched_layers
+        for position in positions
+        for head in range(n_heads)
+    ]
+
+
+def logit_difference(case: Case, logits: Tensor) -> Tensor:
+    """Of the two tokens that the clean text ranks first, at its end."""
+    first, second = case.answers
+    return logits[0, -1, first] - logits[0, -1, second]
 
 
 def score_stripe(patterns: Tensor) -> Tensor:

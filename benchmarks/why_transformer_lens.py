@@ -4,8 +4,10 @@ Weights are not processed, except for attribution: `logit_attrs` leaves out the 
 norm, so it is asked of a second bridge into which norms are folded. Nothing is centred.
 """
 
+from functools import partial
 from typing import Any
 
+import pandas as pd
 import torch
 from torch import Tensor
 from transformer_lens.head_detector import (
@@ -13,6 +15,7 @@ from transformer_lens.head_detector import (
     get_induction_head_detection_pattern,
 )
 from transformer_lens.model_bridge import TransformerBridge
+from transformer_lens.patching import generic_activation_patch, layer_pos_head_vector_patch_setter
 
 from why_models import Case
 from why_quantities import (
@@ -29,6 +32,8 @@ from why_quantities import (
     PATTERNS,
     REMAINDER,
     Quantities,
+    logit_difference,
+    patch_cells,
     score_stripe,
 )
 
@@ -98,6 +103,31 @@ class TransformerLens:
             HEAD_SHARES: attribute(heads, targets).unflatten(1, shape),
             HEAD_DIFFERENCES: attribute(heads, targets, others).unflatten(1, shape),
         }
+
+    @torch.no_grad()
+    def ablate(self, case: Case, layer: int, head: int, how: str) -> Tensor:
+        def replace(z: Tensor, hook: Any) -> Tensor:
+            del hook
+            z = z.clone()
+            z[:, :, head] = 0.0 if how == "zero" else z[:, :, head].mean((0, 1))
+            return z
+
+        hooks = [(f"blocks.{layer}.attn.hook_z", replace)]
+        return self.plain.run_with_hooks(case.tokens, fwd_hooks=hooks)
+
+    @torch.no_grad()
+    def patch(self, case: Case) -> Tensor:
+        _, clean = self.plain.run_with_cache(case.clean)
+        cells = pd.DataFrame(patch_cells(case, self.n_heads), columns=["layer", "pos", "head"])
+        return generic_activation_patch(
+            self.plain,
+            case.corrupted,
+            clean,
+            partial(logit_difference, case),
+            layer_pos_head_vector_patch_setter,
+            "z",
+            index_df=cells,
+        )
 
 
 def _boot(case: Case) -> Any:

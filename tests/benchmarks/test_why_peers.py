@@ -30,7 +30,7 @@ def llama(benchmarks, tmp_path_factory):
 
     case = tiny_case("Llama", tmp_path_factory.mktemp("models"))
     tool = Glassformer(case)
-    case.choose_targets(tool.run(case.tokens))
+    case.choose_targets(tool.run(case.tokens), tool.run(case.clean))
     return case, tool
 
 
@@ -42,6 +42,21 @@ def test_our_quantities_are_those_of_a_llama_by_hand(llama):
     assert len(exact) == 5
     for name, value in exact.items():
         torch.testing.assert_close(ours[name].double(), value, atol=2e-5, rtol=0.0, msg=name)
+
+
+def test_heads_are_ablated_and_patched(llama):
+    from why_quantities import MEAN, PATCHED, ZERO, compute, logit_difference, patch_cells
+
+    case, tool = llama
+    found = compute(tool, case)
+    plain = tool.run(case.tokens)
+    for name in (ZERO, MEAN):
+        assert (found[name] - plain).abs().amax((1, 2, 3)).min() > 1e-3  # every head matters
+    before = logit_difference(case, tool.run(case.corrupted))
+    changed = (found[PATCHED] - before).abs() > 1e-4
+    end = case.clean.shape[1] - 1
+    expected = [layer == 0 or position == end for layer, position, _ in patch_cells(case, 6)]
+    assert changed.tolist() == expected  # behind the last layer only the end can still matter
 
 
 def test_a_difference_beyond_the_criterion_is_bold():
@@ -78,7 +93,7 @@ def test_further_families_agree_or_say_why():
     for name, cells in rows.items():
         assert any("**" in cell for cell in cells[:-1]) == bool(cells[-1]), name
         by_column = dict(zip(columns[1:], cells, strict=True))
-        for column in ("logits", "lens", "patterns", "heads, before a norm"):
+        for column in ("logits", "lens", "patterns", "heads, before a norm", "zero", "patching"):
             assert "**" not in by_column[column], (name, column)
 
 
