@@ -22,6 +22,7 @@ MODULES = sorted(
 PUBLIC = [
     "ALiBi",
     "Ablate",
+    "AffineLens",
     "Bias",
     "Causal",
     "Config",
@@ -58,6 +59,7 @@ PUBLIC = [
     "embed",
     "explain",
     "fill",
+    "fit_jacobian_lens",
     "from_torch_mha",
     "generate",
     "head_scores",
@@ -72,6 +74,7 @@ PUBLIC = [
     "stream",
     "sweep",
     "train",
+    "train_lens",
     "translate",
     "watch",
 ]

@@ -69,7 +69,15 @@ GROUPS = {
     "analysis": {
         "en": "Asking why",
         "zh": "追问原因",
-        "names": ("logit_lens", "attribute", "circuits", "head_scores"),
+        "names": (
+            "logit_lens",
+            "AffineLens",
+            "train_lens",
+            "fit_jacobian_lens",
+            "attribute",
+            "circuits",
+            "head_scores",
+        ),
     },
     "models": {
         "en": "Models",

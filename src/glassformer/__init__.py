@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from glassformer.analysis import (
+        AffineLens,
         attribute,
         circuits,
         compare,
+        fit_jacobian_lens,
         head_scores,
         logit_lens,
         roles,
         sweep,
+        train_lens,
     )
     from glassformer.errors import GlassformerError, RecordingWarning
     from glassformer.functional import (
@@ -68,6 +71,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "ALiBi": "glassformer.functional",
     "Ablate": "glassformer.tracing",
+    "AffineLens": "glassformer.analysis",
     "Bias": "glassformer.functional",
     "Causal": "glassformer.functional",
     "Config": "glassformer.models",
@@ -104,6 +108,7 @@ _HOMES = {
     "embed": "glassformer.generation",
     "explain": "glassformer.functional",
     "fill": "glassformer.generation",
+    "fit_jacobian_lens": "glassformer.analysis",
     "from_torch_mha": "glassformer.functional",
     "generate": "glassformer.generation",
     "head_scores": "glassformer.analysis",
@@ -118,6 +123,7 @@ _HOMES = {
     "stream": "glassformer.generation",
     "sweep": "glassformer.analysis",
     "train": "glassformer.training",
+    "train_lens": "glassformer.analysis",
     "translate": "glassformer.generation",
     "watch": "glassformer.tracing",
 }
@@ -156,6 +162,7 @@ def __dir__() -> list[str]:
 __all__ = [
     "ALiBi",
     "Ablate",
+    "AffineLens",
     "Bias",
     "Causal",
     "Config",
@@ -192,6 +199,7 @@ __all__ = [
     "embed",
     "explain",
     "fill",
+    "fit_jacobian_lens",
     "from_torch_mha",
     "generate",
     "head_scores",
@@ -206,6 +214,7 @@ __all__ = [
     "stream",
     "sweep",
     "train",
+    "train_lens",
     "translate",
     "watch",
 ]

@@ -2,15 +2,18 @@
 
 At every border of the stream and every position, the state is read out as the model reads its last
 one (nostalgebraist 2020). Early borders are read in a basis that later layers may still change: a
-lens shows what the unembedding sees, not what the model "believes".
+lens shows what the unembedding sees, not what the model "believes". An `AffineLens`, trained or
+measured, maps each state before it is read.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from glassformer.analysis.affine_lens import AffineLens
 from glassformer.errors import TraceError
 from glassformer.tracing.readout import Readout
 from glassformer.tracing.stream import Stream
@@ -44,10 +47,18 @@ class Lens:
         return f"Lens({len(self.borders)} borders, {len(self.positions)} positions; … {first})"
 
 
-def logit_lens(trace: Trace, *, stack: str | None = None, sequence: int = 0, top: int = 5) -> Lens:
+def logit_lens(
+    trace: Trace,
+    *,
+    lens: AffineLens | None = None,
+    stack: str | None = None,
+    sequence: int = 0,
+    top: int = 5,
+) -> Lens:
     """What the model would say after every part of every block, at every position.
 
-    The trace is recorded with residual=True.
+    The trace is recorded with residual=True. With a tuned or Jacobian `lens`, its borders and the
+    end are read, each mapped by it.
 
     >>> import torch
     >>> import glassformer as gf
@@ -64,7 +75,10 @@ def logit_lens(trace: Trace, *, stack: str | None = None, sequence: int = 0, top
     readout = require_readout(stream)
     check_top(top)
     _check_sequence(stream, sequence)
-    names, states = zip(*((n, x[sequence]) for n, x in stream.states()), strict=True)
+    if lens is not None:
+        lens.check(stream, readout)
+    found = ((name, x[sequence]) for name, x in stream.states())
+    names, states = zip(*(found if lens is None else _map_states(found, lens)), strict=True)
     rows = torch.arange(states[0].shape[0]).split(_MOST_ROWS)
     chunks = [_read_rows(readout, [x[r[0] : r[-1] + 1] for x in states], top) for r in rows]
     tokens, probabilities, entropy, divergence, rank = (
@@ -80,6 +94,12 @@ def logit_lens(trace: Trace, *, stack: str | None = None, sequence: int = 0, top
         rank=rank,
         labels=[[label_tokens(readout, cell) for cell in row] for row in tokens.tolist()],
     )
+
+
+def _map_states(states: Iterable[tuple[str, Tensor]], lens: AffineLens) -> list[tuple[str, Tensor]]:
+    """The states at the borders of a lens, mapped; the last one as it is."""
+    *early, last = states
+    return [*((name, lens.map(name, x)) for name, x in early if name in lens.borders), last]
 
 
 def check_top(top: int) -> None:

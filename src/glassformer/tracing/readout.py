@@ -20,6 +20,7 @@ from glassformer.errors import TraceError
 from glassformer.tracing.norm_form import NormForm
 
 _RESHAPES = ("view", "reshape")
+_PRODUCTS = ("linear", "matmul", "__matmul__")
 
 
 class Slot(NamedTuple):
@@ -126,6 +127,23 @@ class ReadoutGraph(TorchFunctionMode):
         return readout.find_matrix(self.start[:1, -1:])
 
 
+class _LastMatrix(TorchFunctionMode):
+    """While this is entered, the matrix of the latest product is remembered."""
+
+    matrix: Tensor | None = None
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        del types
+        options = kwargs or {}
+        name = getattr(func, "__name__", "")
+        if name in _PRODUCTS:
+            given = [t for t in (*args, *options.values()) if isinstance(t, Tensor)]
+            self.matrix = given[1].detach() if name == "linear" else given[1].detach().mT
+        return func(*args, **options)
+
+
 @dataclass(eq=False, kw_only=True)
 class Readout:
     """What a model makes of the end of its stream: `readout(x)` are the scores of every token."""
@@ -141,15 +159,27 @@ class Readout:
 
     def __call__(self, x: Float[Tensor, "B L C"]) -> Float[Tensor, "B L V"]:
         """The scores of every token, were the stream to end in x."""
-        values = {0: x}
         with torch.no_grad():
-            for each in self.operations:
-                values[each.slot] = each.run(values)
+            return self.scores(x)
+
+    def scores(self, x: Float[Tensor, "B L C"]) -> Float[Tensor, "B L V"]:
+        """The same scores, to be differentiated by x."""
+        values = {0: x}
+        for each in self.operations:
+            values[each.slot] = each.run(values)
         return values[self.operations[-1].slot]
+
+    def find_unembedding(self, x: Float[Tensor, "1 1 C"]) -> Float[Tensor, "V X"]:
+        """The last matrix on the way to the scores, with a row for each token; seen by running."""
+        with _LastMatrix() as seen:
+            n_tokens = self(x).shape[-1]
+        if seen.matrix is None or len(seen.matrix) != n_tokens:
+            raise TraceError("The scores of this model do not end in a matrix, a row per token.")
+        return seen.matrix
 
     def find_matrix(self, x: Tensor) -> "Readout":
         """Recognise a norm, a factor and a matrix among the operations."""
-        linear = [op for op in self.operations if _name(op) in ("linear", "matmul", "__matmul__")]
+        linear = [op for op in self.operations if _name(op) in _PRODUCTS]
         if len(linear) != 1:
             self.reason = f"{len(linear)} matrices lie between the stream and the scores, not one"
             return self
