@@ -126,8 +126,8 @@ def test_another_split_is_refused() -> None:
     model = tiny("llama")
     with gf.watch(model, residual=True) as trace:
         model(torch.arange(3, 9)[None])
-    with pytest.raises(TraceError, match="by must be 'part', 'head' or 'source'; got 'neuron'"):
-        gf.attribute(trace, 3, by="neuron")
+    with pytest.raises(TraceError, match="'head', 'source' or 'neuron'; got 'layer'"):
+        gf.attribute(trace, 3, by="layer")
 
 
 def test_a_text_of_several_tokens_is_no_token() -> None:

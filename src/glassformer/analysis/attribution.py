@@ -1,7 +1,8 @@
 """Direct logit attribution: what each part of a model adds to the score of a token.
 
 The score is linear in the residual stream once norms are frozen at the values that they had. So
-every part, every head and every source token has an exact share, and the shares add up.
+every part, every head, every source token and every neuron has an exact share, and the shares add
+up.
 """
 
 from dataclasses import dataclass
@@ -9,28 +10,31 @@ from typing import Literal
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from glassformer.analysis.lens import label_tokens, name_positions, require_readout
+from glassformer.analysis.lens_data import Batch
+from glassformer.analysis.neurons import read_neurons
 from glassformer.analysis.vocabulary import resolve_token
 from glassformer.errors import TraceError
 from glassformer.tracing.readout import Readout
 from glassformer.tracing.site import Site
-from glassformer.tracing.stream import Part, Stream
+from glassformer.tracing.stream import Part, Stream, Writing
 from glassformer.tracing.trace import Trace
 
-By = Literal["part", "head", "source"]
+By = Literal["part", "head", "source", "neuron"]
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one part, head or look adds to a score."""
+    """What one part, head, look or neuron adds to a score."""
 
-    name: str  # decoder.3.self, decoder.3.self.2 (head 2), decoder.3.self.2 ← cat
+    name: str  # decoder.3.self, decoder.3.self.2 (head 2), decoder.3.self.2 ← cat, decoder.3.mlp.17
     value: float
     part: str
     head: int | None = None
     source: int | None = None
+    neuron: int | None = None
 
 
 @dataclass(eq=False, frozen=True, kw_only=True)
@@ -74,11 +78,18 @@ def attribute(
     position: int = -1,
     stack: str | None = None,
     sequence: int = 0,
+    model: nn.Module | None = None,
+    inputs: Batch | None = None,
 ) -> Attribution:
     """What each part adds to the score of a token at a position, or to a difference of two.
 
-    `by` splits attention further: into heads, or into what each head takes from each token. Norms
-    on the way are frozen. Where a model caps its scores, the score before the cap is split.
+    `by` splits attention further, "head" into heads, "source" into what each head takes from each
+    token; or "neuron" the feed-forward networks into neurons. Norms on the way are frozen. Where a
+    model caps its scores, the score before the cap is split.
+
+    Neurons are not kept in a trace: the `model` reads the recorded tokens once more, or what
+    `inputs` says it was called with, such as {"input_ids": …, "attention_mask": …} for a padded
+    batch. Activations of another run do not add up, and are refused.
 
     >>> import glassformer as gf
     >>> model = gf.load("translator")
@@ -88,8 +99,10 @@ def attribute(
     >>> found.top(1)[0].part, abs(found.remainder) < 1e-4
     ('decoder.2.mlp', True)
     """
-    if by not in ("part", "head", "source"):
-        raise TraceError(f"by must be 'part', 'head' or 'source'; got {by!r}.")
+    if by not in ("part", "head", "source", "neuron"):
+        raise TraceError(f"by must be 'part', 'head', 'source' or 'neuron'; got {by!r}.")
+    if by == "neuron" and model is None:
+        raise TraceError("Neurons are not kept in a trace: pass the model= that was recorded.")
     stream = trace.residual(stack)
     readout = require_readout(stream)
     matrix = readout.require_matrix()
@@ -111,12 +124,17 @@ def attribute(
         shares += _constant("bias", signs @ readout.bias[tokens].double().cpu())
     measured = stream.directions(seen, sequence=sequence, row=row)
     parts = {part.name: part for part in stream.parts}
+    neurons = {}
+    if by == "neuron" and model is not None:
+        neurons = read_neurons(model, trace, stream, inputs=inputs, sequence=sequence, row=row)
     for name, (value, along) in measured.items():
         part = parts.get(name)
-        if by == "part" or part is None or part.kind not in ("self", "cross"):
-            shares.append(Share(name, float(value @ along), name))
-        else:
+        if part is not None and name in neurons:
+            shares += _split_neurons(part, neurons[name], value, along)
+        elif by in ("head", "source") and part is not None and part.kind in ("self", "cross"):
             shares += _split_attention(trace, part, along, row, sequence, by)
+        else:
+            shares.append(Share(name, float(value @ along), name))
     scores = readout(stream.end[sequence : sequence + 1, row : row + 1])[0, 0].double().cpu()
     logit = float(signs @ scores[tokens])
     if readout.is_capped:
@@ -152,25 +170,20 @@ def _split_attention(
     v = site.v[sequence].double().cpu()
     v = v.repeat_interleave(site.n_heads // len(v), dim=0)  # H S E
     heads = torch.einsum("hs,hse->he", weights, v)
-    matrix = writing.weight.double().cpu()
-    if heads.numel() != matrix.shape[1]:
+    if heads.numel() != writing.weight.shape[1]:
         raise TraceError(
-            f"The heads of {part.name} must be what its matrix reads, {matrix.shape[1]} numbers; "
-            f"they are {heads.numel()}."
+            f"The heads of {part.name} must be what its matrix reads, {writing.weight.shape[1]} "
+            f"numbers; they are {heads.numel()}."
         )
-    written = matrix @ heads.flatten()
-    bias = 0.0 if writing.bias is None else writing.bias.double().cpu()
-    x, passed = written + bias, []
-    for step in writing.then:
-        passed.append((step, x))
-        x = step.push(x, x) + step.offset(x)
-    seen, constant = along, torch.zeros((), dtype=torch.float64)
-    for step, before in reversed(passed):
-        constant = constant + seen @ step.offset(before)
-        seen = step.pull(seen, before)
-    constant = constant + (seen * bias).sum()
-    shares = [] if not float(constant) else _constant(f"{part.name}.bias", constant)
-    of_inputs = (matrix.mT @ seen).view_as(heads)  # H E
+    seen, constant, written = _pull_to_inputs(writing, heads.flatten(), along)
+    apart = _compare(written, part.value[sequence, row])
+    if apart > torch.finfo(part.value.dtype).eps ** 0.5:
+        raise TraceError(
+            f"{part.name} cannot be split into heads: their sum misses it by {100 * apart:.2g} %; "
+            "between the heads and the stream lies more than a matrix."
+        )
+    of_inputs = seen.view_as(heads)  # H E
+    shares = [] if not constant else [Share(f"{part.name}.bias", constant, f"{part.name}.bias")]
     if by == "head":
         values = (heads * of_inputs).sum(-1)
         shares += [
@@ -185,19 +198,53 @@ def _split_attention(
             for i, h in enumerate(site.head_numbers)
             for j in range(values.shape[1])
         ]
-    _check_sum(part, shares, part.value[sequence, row].double().cpu(), along)
     return shares
 
 
-def _check_sum(part: Part, shares: list[Share], value: Tensor, along: Tensor) -> None:
-    """The proof of a split: its shares add up to what the part has added."""
-    whole, total = float(value @ along), sum(share.value for share in shares)
-    size = max(float(value.norm() * along.norm()), 1e-30)
-    if abs(whole - total) > torch.finfo(part.value.dtype).eps ** 0.5 * size:
+def _split_neurons(
+    part: Part, neurons: Float[Tensor, " F"], value: Tensor, along: Tensor
+) -> list[Share]:
+    """The share of each neuron: its activation times what its row of the matrix weighs."""
+    writing = part.writing
+    assert writing is not None
+    seen, constant, written = _pull_to_inputs(writing, neurons, along)
+    apart = _compare(written, value)
+    if apart > torch.finfo(part.value.dtype).eps ** 0.5:
         raise TraceError(
-            f"{part.name} cannot be split into heads: they add up to {total:.4g} of {whole:.4g}; "
-            "between the heads and the stream lies more than a matrix."
+            f"The neurons of {part.name} must write what was recorded; they miss it by "
+            f"{100 * apart:.2g} %. Pass inputs=, what the model was called with."
         )
+    shares = [] if not constant else [Share(f"{part.name}.bias", constant, f"{part.name}.bias")]
+    shares += [
+        Share(f"{part.name}.{i}", share, part.name, neuron=i)
+        for i, share in enumerate((neurons * seen).tolist())
+    ]
+    return shares
+
+
+def _pull_to_inputs(
+    writing: Writing, inputs: Float[Tensor, " X"], along: Float[Tensor, " C"]
+) -> tuple[Float[Tensor, " X"], float, Float[Tensor, " C"]]:
+    """The direction in which the inputs of a matrix are seen, what biases add by themselves, and
+    what is written in all.
+    """
+    matrix = writing.weight.double().cpu()
+    bias = 0.0 if writing.bias is None else writing.bias.double().cpu()
+    x, passed = matrix @ inputs + bias, []
+    for step in writing.then:
+        passed.append((step, x))
+        x = step.push(x, x) + step.offset(x)
+    seen, constant = along.cpu(), torch.zeros((), dtype=torch.float64)
+    for step, before in reversed(passed):
+        constant = constant + seen @ step.offset(before)
+        seen = step.pull(seen, before)
+    return matrix.mT @ seen, float(constant + (seen * bias).sum()), x
+
+
+def _compare(written: Float[Tensor, " C"], value: Float[Tensor, " C"]) -> float:
+    """How far what inputs write is from what was added, as a share of it: the proof of a split."""
+    value = value.double().cpu()
+    return float((written - value).norm() / value.norm().clamp(min=1e-30))
 
 
 def _require_heads(trace: Trace, part: Part) -> Site:
@@ -236,8 +283,11 @@ def _name_frozen(stream: Stream, readout: Readout, parts: dict[str, Part], by: B
     frozen = [] if readout.norm is None else ["the size that the final norm divides by"]
     if any(not isinstance(step, Part) for step in stream.steps):
         frozen.append("the sizes that the norms of the stream divide by")
-    if by != "part":
+    if by in ("head", "source"):
         frozen.append("attention weights")
-        if any(part.writing is not None and part.writing.then for part in parts.values()):
-            frozen.append("the sizes that the norms of the parts divide by")
+    if by == "neuron":
+        frozen.append("the activations of neurons")
+    has_norms = any(part.writing is not None and part.writing.then for part in parts.values())
+    if by != "part" and has_norms:
+        frozen.append("the sizes that the norms of the parts divide by")
     return frozen
