@@ -38,7 +38,11 @@ LINES = {
         "evaluate --model translator --to fr --source a.en --target a.fr --beams 1 {extra}"
     ],
     "fill": ["fill 'The king sat upon his [MASK].'"],
-    "lens": ["lens 'And God said unto'"],
+    "lens": [
+        "lens 'And God said unto'",
+        "lens --train book.txt --out book.lens --steps 1",
+        "lens 'And God said unto' --lens book.lens",
+    ],
     "heads": ["heads --model writer"],
     "embed": ["embed 'The king sat.' 'The queen sat.'"],
     "convert": ["convert writer copied", "convert writer copied.gguf --layout gguf {extra}"],
@@ -72,6 +76,7 @@ def check(folder: Path) -> int:
     place.mkdir()
     for suffix, line in (("en", "The cat sat."), ("fr", "Le chat est assis.")):
         (place / f"a.{suffix}").write_text(f"{line}\n" * 40, "utf-8")
+    (place / "book.txt").write_text("And God said unto Moses, Go down.\n" * 80, "utf-8")
     command = str(folder / "venv/bin/glassformer")
     listed = run([command, "--help"], place).stdout
     commands = re.findall(r"^  (\w+) ", listed.split("Commands")[1].split("Options")[0], re.M)

@@ -22,6 +22,10 @@ _LEAST_LIMIT = 4096  # tokens that any model may be asked for, whatever it was m
 _CHARACTERS = 32  # of a text for each token that is allowed: enough to know that it is too long
 
 
+class EmptyText(TraceError):
+    """A text without a single token."""
+
+
 def options(language: Language) -> dict[str, Any]:
     """The options that say what to look at, by name."""
     say = language.say
@@ -89,9 +93,12 @@ def open_trace(
     if invents and not is_readable(model, sentence):
         raise ConfigError(language.say("translate.error.unreadable", got=repr(sentence[:60])))
     with progress_bar(language.say("look.running", n=f"{len(sentence):,}")) as progress:
-        found = trace_text(
-            model, sentence, request.target, request.to, residual=residual, progress=progress
-        )
+        try:
+            found = trace_text(
+                model, sentence, request.target, request.to, residual=residual, progress=progress
+            )
+        except EmptyText:
+            raise ConfigError(language.say("look.error.empty")) from None
     if request.trace is not None and append:
         found.append(request.trace)
     elif request.trace is not None:
@@ -127,7 +134,7 @@ def trace_text(
     on = model.embedding.weight.device
     tokens = torch.tensor([_encode(model, text)], device=on)
     if tokens.shape[1] == 0:
-        raise TraceError("A text to look at must have at least one token; got an empty one.")
+        raise EmptyText("A text to look at must have at least one token; got an empty one.")
     recorded = watch(model, outputs=True, residual=residual)
     if not isinstance(model, EncoderDecoder):
         with recorded as trace, torch.no_grad(), _count_layers(model, progress):

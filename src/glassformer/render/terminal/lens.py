@@ -5,7 +5,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from glassformer.analysis import Lens
+from glassformer.analysis import AffineLens, Lens
 from glassformer.languages import Language
 from glassformer.render.marks import label, visible_token
 from glassformer.render.paragraph import Paragraph
@@ -16,10 +16,18 @@ _REST = 28  # cells of the first column and the last
 _STYLES = ((0.5, "bold green"), (0.1, "green"), (0.02, ""), (0.0, "dim"))
 
 
-def draw_lens(lens: Lens, *, width: int, parts: bool = False, language: Language) -> RenderableType:
+def draw_lens(
+    lens: Lens,
+    *,
+    width: int,
+    parts: bool = False,
+    kind: str | None = None,
+    language: Language,
+) -> RenderableType:
     """The most probable token at every border and position; the last positions, if not all fit.
 
-    Without `parts`, one row for each block; with them, one for each part of it.
+    Without `parts`, one row for each block; with them, one for each part of it. `kind` says what
+    maps the states were read through: tuned, jacobian, or None.
     """
     say = language.say
     rows = _choose_rows(lens, parts)
@@ -42,11 +50,30 @@ def draw_lens(lens: Lens, *, width: int, parts: bool = False, language: Language
         share=f"{100 * float(lens.probabilities[-1, last, 0]):.0f}",
         border=lens.borders[lens.settled(last)],
     )
-    notes = [Paragraph(insight), Paragraph(say("lens.legend"), style="dim")]
+    basis = {
+        None: say("lens.legend.plain"),
+        "tuned": say("lens.legend.tuned"),
+        "jacobian": say("lens.legend.jacobian"),
+    }[kind]
+    notes = [Paragraph(insight), Paragraph(say("lens.legend", basis=basis), style="dim")]
     if len(shown) < len(lens.positions):
         left_out = say("lens.some", n=len(shown), total=len(lens.positions))
         notes.append(Paragraph(left_out, style="dim"))
     return Group(table, *notes)
+
+
+def draw_divergences(lens: AffineLens, *, language: Language) -> RenderableType:
+    """How far the logit lens and this one are from the end, border by border."""
+    say = language.say
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(say("lens.column.border"), no_wrap=True, style="dim")
+    name = {"tuned": say("lens.column.tuned"), "jacobian": say("lens.column.jacobian")}[lens.kind]
+    table.add_column(say("lens.column.plain"), justify="right")
+    table.add_column(name, justify="right")
+    rows = list(zip(lens.borders, lens.plain, lens.mapped, strict=True))
+    for border, plain, mapped in reversed(rows):
+        table.add_row(border, f"{plain:.3f}", f"{mapped:.3f}")
+    return Group(table, Paragraph(say("lens.divergence"), style="dim"))
 
 
 def _choose_rows(lens: Lens, parts: bool) -> list[int]:
