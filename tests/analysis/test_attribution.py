@@ -8,9 +8,10 @@ import torch
 import glassformer as gf
 from closeness import assert_close
 from glassformer.errors import TraceError
-from glassformer.models.config import Norms
-from tiny_models import tiny
-from tracing.test_readout import DEEP, WRITERS
+from glassformer.models.config import Norms, Output
+from letter_models import letter_model
+from tiny_models import ENCODER, tiny
+from tracing.test_readout import WRITERS
 from tracing.test_stream import build
 from tracing.watched_architectures import inputs
 
@@ -18,7 +19,7 @@ from tracing.watched_architectures import inputs
 GATED = {"qwen3-next", "bitnet"}
 
 
-@pytest.mark.parametrize("name", [name for name in WRITERS if name not in DEEP])
+@pytest.mark.parametrize("name", WRITERS)
 @pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")  # theirs
 def test_shares_add_up_to_the_score(name: str) -> None:
     model = build(name)
@@ -145,3 +146,52 @@ def test_some_heads_are_not_enough() -> None:
     assert abs(gf.attribute(trace, 3).remainder) < 1e-5
     with pytest.raises(TraceError, match="only some heads were recorded"):
         gf.attribute(trace, 3, by="head")
+
+
+@pytest.mark.parametrize("name", ["bert", "roberta", "ours"])
+@pytest.mark.parametrize("by", ["part", "head", "source", "neuron"])
+def test_masked_language_models(name: str, by: str) -> None:
+    """Through the dense layer, with the slopes of its nonlinearity frozen."""
+    model = letter_model("encoder", output=Output(tied=True)) if name == "ours" else tiny(name)
+    tokens = torch.arange(3, 9)[None]
+    with torch.no_grad(), gf.watch(model, residual=True) as trace:
+        out = model(tokens)
+        logits = model.fill(out) if name == "ours" else out.logits
+    found = gf.attribute(trace, 5, against=7, by=by, position=3, model=model)
+    assert abs(found.logit - float(logits[0, 3, 5] - logits[0, 3, 7])) < 1e-5
+    assert abs(found.remainder) < 1e-4
+    assert "the slopes of the nonlinearity before the unembedding" in found.frozen
+    assert "the size that the final norm divides by" in found.frozen
+
+
+def test_by_hand_through_a_dense_layer() -> None:
+    model = tiny("bert")
+    with torch.no_grad(), gf.watch(model, residual=True) as trace:
+        model(torch.arange(3, 9)[None])
+    found = gf.attribute(trace, 5, position=3)
+    stream, head = trace.residual(), model.cls.predictions
+    end = stream.end[0, 3].double()
+    dense, norm = head.transform.dense, head.transform.LayerNorm
+    y = end @ dense.weight.double().mT + dense.bias.double()
+    a = torch.nn.functional.gelu(y)
+    along = head.decoder.weight[5].double() * norm.weight.double()
+    size = ((a - a.mean()).square().mean() + norm.eps).sqrt()
+    slopes = (along - along.mean()) / size * (a / y)
+    direction = slopes @ dense.weight.double()
+    by_hand = {
+        name: float(value @ along)
+        for name, (value, along) in stream.directions(direction.detach(), row=3).items()
+    }
+    shares = {share.name: share.value for share in found.shares}
+    assert max(abs(shares[name] - value) for name, value in by_hand.items()) < 1e-6
+
+
+def test_other_nonlinearities_are_refused() -> None:
+    from transformers import BertConfig, BertForMaskedLM
+
+    torch.manual_seed(0)
+    model = BertForMaskedLM(BertConfig(**{**ENCODER, "hidden_act": "gelu_new"})).eval()
+    with torch.no_grad(), gf.watch(model, residual=True) as trace:
+        model(torch.arange(3, 9)[None])
+    with pytest.raises(TraceError, match="once norms and nonlinearities are frozen; those of this"):
+        gf.attribute(trace, 5)

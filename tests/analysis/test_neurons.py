@@ -9,7 +9,7 @@ from glassformer.errors import TraceError
 from glassformer.models.config import Norms
 from letter_models import letter_model
 from tiny_models import tiny
-from tracing.test_readout import DEEP, WRITERS
+from tracing.test_readout import WRITERS
 from tracing.test_stream import build
 from tracing.watched_architectures import inputs
 
@@ -42,7 +42,7 @@ def check_neurons(trace, model, token: int, **options) -> int:
     return sum(share.neuron is not None for share in split.shares)
 
 
-@pytest.mark.parametrize("name", [name for name in WRITERS if name not in DEEP])
+@pytest.mark.parametrize("name", WRITERS)
 @pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")  # theirs
 def test_every_architecture_is_split_or_refused(name: str) -> None:
     model = build(name)

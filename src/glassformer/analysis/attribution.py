@@ -15,9 +15,8 @@ from torch import Tensor, nn
 from glassformer.analysis.lens import label_tokens, name_positions, require_readout
 from glassformer.analysis.lens_data import Batch
 from glassformer.analysis.neurons import read_neurons
-from glassformer.analysis.vocabulary import resolve_token
+from glassformer.analysis.token_direction import find_direction
 from glassformer.errors import TraceError
-from glassformer.tracing.readout import Readout
 from glassformer.tracing.site import Site
 from glassformer.tracing.stream import Part, Stream, Writing
 from glassformer.tracing.trace import Trace
@@ -85,7 +84,9 @@ def attribute(
 
     `by` splits attention further, "head" into heads, "source" into what each head takes from each
     token; or "neuron" the feed-forward networks into neurons. Norms on the way are frozen. Where a
-    model caps its scores, the score before the cap is split.
+    model caps its scores, the score before the cap is split; where a dense layer and a nonlinearity
+    precede the unembedding, as in masked language models, the slopes of the nonlinearity are frozen
+    as well. `frozen` says what was.
 
     Neurons are not kept in a trace: the `model` reads the recorded tokens once more, or what
     `inputs` says it was called with, such as {"input_ids": …, "attention_mask": …} for a padded
@@ -105,24 +106,14 @@ def attribute(
         raise TraceError("Neurons are not kept in a trace: pass the model= that was recorded.")
     stream = trace.residual(stack)
     readout = require_readout(stream)
-    matrix = readout.require_matrix()
     positions = name_positions(trace, stream, sequence)
     if not -len(positions) <= position < len(positions):
         raise TraceError(f"There are {len(positions)} positions; got position={position}.")
     row = position % len(positions)
-    tokens = [find_token(readout, token)]
-    tokens += [] if against is None else [find_token(readout, against)]
-    signs = torch.tensor([1.0, -1.0][: len(tokens)], dtype=torch.float64)
-    direction = readout.factor * (signs @ matrix[tokens].double().cpu())
-    end = stream.end[sequence, row].double().cpu()
-    shares = []
-    seen = direction
-    if readout.norm is not None:
-        seen = readout.norm.pull(direction, end)
-        shares += _constant(f"{stream.name}.norm", direction @ readout.norm.offset(end))
-    if readout.bias is not None:
-        shares += _constant("bias", signs @ readout.bias[tokens].double().cpu())
-    measured = stream.directions(seen, sequence=sequence, row=row)
+    asked = [token] if against is None else [token, against]
+    seen = find_direction(stream, readout, asked, sequence=sequence, row=row)
+    shares = [Share(name, value, name) for name, value in seen.constants.items()]
+    measured = stream.directions(seen.direction, sequence=sequence, row=row)
     parts = {part.name: part for part in stream.parts}
     neurons = {}
     if by == "neuron" and model is not None:
@@ -135,20 +126,14 @@ def attribute(
             shares += _split_attention(trace, part, along, row, sequence, by)
         else:
             shares.append(Share(name, float(value @ along), name))
-    scores = readout(stream.end[sequence : sequence + 1, row : row + 1])[0, 0].double().cpu()
-    logit = float(signs @ scores[tokens])
-    if readout.is_capped:
-        logit = float(direction @ _norm(readout, end)) + float(
-            0.0 if readout.bias is None else signs @ readout.bias[tokens].double().cpu()
-        )
-    labels = label_tokens(readout, tokens)
+    labels = label_tokens(readout, seen.tokens)
     found = Attribution(
         token=labels[0],
         against=labels[1] if against is not None else None,
         position=positions[row],
         shares=shares,
-        logit=logit,
-        frozen=_name_frozen(stream, readout, parts, by),
+        logit=seen.logit,
+        frozen=[*seen.frozen, *_name_frozen(stream, parts, by)],
     )
     size = sum(abs(share.value) for share in shares)
     if abs(found.remainder) > torch.finfo(stream.start.dtype).eps ** 0.5 * max(size, 1e-30):
@@ -260,27 +245,14 @@ def _require_heads(trace: Trace, part: Part) -> Site:
     return site
 
 
-def find_token(readout: Readout, token: int | str) -> int:
-    """The number of a token, by its number or its text."""
-    return resolve_token(token, len(readout.require_matrix()), readout.tokenizer)
-
-
-def _norm(readout: Readout, end: Float[Tensor, " C"]) -> Float[Tensor, " C"]:
-    return end if readout.norm is None else readout.norm.push(end, end) + readout.norm.offset(end)
-
-
-def _constant(name: str, value: Tensor) -> list[Share]:
-    return [Share(name, float(value), name)]
-
-
 def _name_keys(trace: Trace, site: Site, sequence: int) -> list[str]:
     if site.keys in trace.run.texts:
         return trace.labels(site.keys, sequence=sequence)
     return [str(j) for j in range(site.shape[3])]
 
 
-def _name_frozen(stream: Stream, readout: Readout, parts: dict[str, Part], by: By) -> list[str]:
-    frozen = [] if readout.norm is None else ["the size that the final norm divides by"]
+def _name_frozen(stream: Stream, parts: dict[str, Part], by: By) -> list[str]:
+    frozen = []
     if any(not isinstance(step, Part) for step in stream.steps):
         frozen.append("the sizes that the norms of the stream divide by")
     if by in ("head", "source"):
