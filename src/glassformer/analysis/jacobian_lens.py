@@ -94,19 +94,20 @@ def fit_jacobian_lens(
     first = source.watch(used[0])
     fingerprint = Fingerprint.of(first, require_readout(first))
     C = first.start.shape[-1]
-    total = torch.zeros(len(source.borders), C, C)
+    total = torch.zeros(len(source.borders), C, C, device=first.start.device)
     for i, window in enumerate(used):
         rows = _draw_directions(C, directions, generator)
         states = _run_blocks(source, window, min(chunk, len(rows)), skip)
         for start in range(0, len(rows), chunk):
-            total += states.pull(rows[start : start + chunk], is_last=start + chunk >= len(rows))
+            is_last = start + chunk >= len(rows)
+            total += states.pull(rows[start : start + chunk], is_last=is_last).to(total.device)
             progress((i + start / len(rows)) / len(used))
     progress(1.0)
     lens = AffineLens(
         kind="jacobian",
         stack=source.stack,
         borders=list(source.borders),
-        matrices=total / len(used),
+        matrices=(total / len(used)).cpu(),
         biases=torch.zeros(len(source.borders), C),
         fingerprint=fingerprint,
         plain=[],
@@ -160,8 +161,8 @@ class _BlockStates:
         for grad in grads:
             if grad is None:
                 raise TraceError("The last state of this model does not follow from its borders.")
-            mean = grad[: len(rows), self.positions.to(grad.device)].float().mean(1).cpu()
-            found.append(rows.mT @ mean)
+            mean = grad[: len(rows), self.positions.to(grad.device)].float().mean(1)
+            found.append((rows.to(mean).mT @ mean).to(self.end.device))
         return torch.stack(found)
 
 

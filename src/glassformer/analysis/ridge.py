@@ -4,6 +4,8 @@ Positions are weighted by 1 / mean(y²): a final norm divides by that, and witho
 positions with huge states would outweigh all others.
 """
 
+from functools import partial
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -12,15 +14,16 @@ _SHRINKAGE = [10.0**n for n in range(-5, 4)]  # relative to the variance of a fe
 
 
 class Moments:
-    """Weighted sums of x, y − x and their products, in float64."""
+    """Weighted sums of x, y − x and their products, in float64, on the device of the states."""
 
-    def __init__(self, dim: int) -> None:
+    def __init__(self, dim: int, device: torch.device | None = None) -> None:
+        zeros = partial(torch.zeros, dtype=torch.float64, device=device)
         self.weight = 0.0
-        self.x, self.d, self.yy = (torch.zeros(dim, dtype=torch.float64) for _ in range(3))
-        self.xx, self.xd = (torch.zeros(dim, dim, dtype=torch.float64) for _ in range(2))
+        self.x, self.d, self.yy = (zeros(dim) for _ in range(3))
+        self.xx, self.xd = (zeros(dim, dim) for _ in range(2))
 
     def add(self, x: Float[Tensor, "T C"], y: Float[Tensor, "T C"]) -> None:
-        x, y = x.double().cpu(), y.double().cpu()
+        x, y = x.to(self.x), y.to(self.x)
         weights = 1 / y.square().mean(-1, keepdim=True).clamp(min=1e-30)
         d = y - x
         self.weight += float(weights.sum())
@@ -72,4 +75,4 @@ def solve_ridge(fit: Moments, check: Moments) -> tuple[Float[Tensor, "C C"], Flo
         if best is None or misfit < best[0]:
             best = misfit, D, b
     assert best is not None
-    return torch.eye(len(xx), dtype=torch.float64) + best[1].mT, best[2]
+    return torch.eye(len(xx)).to(xx) + best[1].mT, best[2]

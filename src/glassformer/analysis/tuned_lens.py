@@ -151,9 +151,9 @@ class _Training:
 
     def start(self, fit: list[Batch], check: list[Batch], advance: Any) -> None:
         """Regress the last state on that of each border."""
-        C = self.checked.end.shape[-1]
-        self.moments = {name: Moments(C) for name in self.source.borders}
-        checks = {name: Moments(C) for name in self.source.borders}
+        C, on = self.checked.end.shape[-1], self.checked.end.device
+        self.moments = {name: Moments(C, on) for name in self.source.borders}
+        checks = {name: Moments(C, on) for name in self.source.borders}
         for windows, moments in ((fit, self.moments), (check, checks)):
             for window in windows:
                 states = self.source.read(window)
@@ -163,7 +163,7 @@ class _Training:
         found = {}
         for name in self.source.borders:
             A, b = solve_ridge(self.moments[name], checks[name])
-            found[name] = _Map(A.float(), b.float(), 0.0)
+            found[name] = _Map(A.float().cpu(), b.float().cpu(), 0.0)
         self.offer(found)
 
     def refine(
@@ -214,7 +214,7 @@ class _Change:
     """A map, and what is added to it: size · (M (x − mean) / spread + c)."""
 
     def __init__(self, start: _Map, moments: Moments, on: torch.device) -> None:
-        self.start = start
+        self.start = _Map(start.matrix.to(on), start.bias.to(on), start.divergence)
         self.mean, self.spread, self.size = (
             each.float().to(on) for each in (moments.mean, moments.spread, moments.size)
         )
@@ -230,4 +230,4 @@ class _Change:
     def as_map(self) -> _Map:
         added = (self.size[:, None] * self.matrix / self.spread).detach()
         bias = (self.size * self.bias).detach() - added @ self.mean
-        return _Map(self.start.matrix + added.cpu(), self.start.bias + bias.cpu(), 0.0)
+        return _Map((self.start.matrix + added).cpu(), (self.start.bias + bias).cpu(), 0.0)
