@@ -7,6 +7,7 @@ import glassformer as gf
 from closeness import assert_close
 from glassformer.analysis.ridge import Moments, solve_ridge
 from glassformer.errors import TraceError
+from letter_models import letter_model
 from tiny_models import tiny
 from tracing.test_stream import build
 from tracing.watched_architectures import inputs
@@ -67,6 +68,12 @@ def test_a_seed_decides_everything_and_modes_are_kept() -> None:
     first, second = (gf.train_lens(model, batches(5), steps=3, seed=7) for _ in range(2))
     assert torch.equal(first.matrices, second.matrices) and first.mapped == second.mapped
     assert all(module.training for module in model.modules())
+
+
+def test_windows_are_no_longer_than_what_the_model_reads() -> None:
+    model = letter_model("decoder")  # 40 tokens
+    lens = gf.train_lens(model, ["the quick brown fox jumps over the lazy dog " * 5], steps=0)
+    assert lens.borders == ["decoder.start", "decoder.0.mlp"]
 
 
 def test_layers_are_chosen() -> None:

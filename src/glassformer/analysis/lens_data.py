@@ -79,12 +79,15 @@ class LensSource:
 def cut_windows(
     model: nn.Module, texts: Sequence[str | Batch], tokenizer: Any, length: int
 ) -> list[Batch]:
-    """Texts as windows of at most `length` tokens; batches as they are."""
+    """Texts as windows of at most `length` tokens, or what the model can read; batches as is."""
     if isinstance(texts, str):
         raise TraceError("texts must be a list of texts or batches; got a single text.")
     if length < 2:
         raise TraceError(f"length must be at least 2 tokens; got length={length}.")
     tokenizer = getattr(model, "tokenizer", None) if tokenizer is None else tokenizer
+    config = getattr(model, "config", None)
+    limits = (getattr(config, name, None) for name in ("max_len", "max_position_embeddings"))
+    length = min([length, *(limit for limit in limits if isinstance(limit, int) and limit > 1)])
     windows: list[Batch] = []
     for text in texts:
         if not isinstance(text, str):

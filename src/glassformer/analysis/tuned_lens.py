@@ -5,7 +5,7 @@ at its end. Each map starts as a ridge regression of the last state on the early
 identity where that is better, and is then refined by Adam on the divergence itself.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,9 +59,9 @@ def train_lens(
         steps, lr   of Adam; 0 steps: the regression alone
         positions   that a step learns from
 
-    A tenth of the windows decides between maps, and another tenth only measures the result:
-    `lens.plain` and `lens.mapped`. A step reads out `positions` at every border, forwards and
-    backwards, which for a large vocabulary costs more than running the model.
+    A tenth of the windows, drawn at random, decides between maps, and another tenth only measures
+    the result: `lens.plain` and `lens.mapped`. A step reads out `positions` at every border,
+    forwards and backwards, which for a large vocabulary costs more than running the model.
 
     >>> import glassformer as gf
     >>> writer = gf.load("writer")
@@ -90,13 +90,12 @@ def train_lens(
     source = LensSource(model, windows, layers)
     first = source.watch(windows[0])
     fingerprint = Fingerprint.of(first, require_readout(first))
-    n_units = len(windows) + (len(fit) + len(check) + steps) * 4
-    done = 0
+    n_units, done = len(fit) + len(check) + steps, 0
 
-    def advance(units: int) -> None:
+    def advance() -> None:
         nonlocal done
-        done += units
-        progress(min(1.0, done / n_units))
+        done += 1
+        progress(done / n_units)
 
     checked = gather_states(source, check, generator)
     training = _Training(source, checked)
@@ -113,7 +112,6 @@ def train_lens(
         plain=[],
         mapped=[],
     )
-    progress(1.0)
     return measure_lens(lens, gather_states(source, held, generator))
 
 
@@ -149,7 +147,7 @@ class _Training:
             if value < self.best[name].divergence:
                 self.best[name] = _Map(maps[name].matrix, maps[name].bias, value)
 
-    def start(self, fit: list[Batch], check: list[Batch], advance: Any) -> None:
+    def start(self, fit: list[Batch], check: list[Batch], advance: Callable[[], None]) -> None:
         """Regress the last state on that of each border."""
         C, on = self.checked.end.shape[-1], self.checked.end.device
         self.moments = {name: Moments(C, on) for name in self.source.borders}
@@ -159,7 +157,7 @@ class _Training:
                 states = self.source.read(window)
                 for name, x in states.early.items():
                     moments[name].add(x, states.end)
-                advance(4)
+                advance()
         found = {}
         for name in self.source.borders:
             A, b = solve_ridge(self.moments[name], checks[name])
@@ -173,7 +171,7 @@ class _Training:
         lr: float,
         positions: int,
         generator: torch.Generator,
-        advance: Any,
+        advance: Callable[[], None],
     ) -> None:
         """Descend on the divergence; features are scaled to unit size, so that one lr fits all."""
         if not steps:
@@ -196,7 +194,7 @@ class _Training:
             adam.step()
             if (step + 1) % max(1, steps // _ROUNDS) == 0 or step + 1 == steps:
                 self.offer({name: change.as_map() for name, change in changes.items()})
-            advance(4)
+            advance()
 
     def _draw(self, fit: list[Batch], n: int, generator: torch.Generator) -> States:
         """Positions of windows drawn at random."""
