@@ -16,7 +16,9 @@ from glassformer.analysis.lens import label_tokens, name_positions, require_read
 from glassformer.analysis.lens_data import Batch
 from glassformer.analysis.neurons import read_neurons
 from glassformer.analysis.token_direction import find_direction
+from glassformer.analysis.vocabulary import resolve_token
 from glassformer.errors import TraceError
+from glassformer.tracing.readout import Readout
 from glassformer.tracing.site import Site
 from glassformer.tracing.stream import Part, Stream, Writing
 from glassformer.tracing.trace import Trace
@@ -243,6 +245,11 @@ def _require_heads(trace: Trace, part: Part) -> Site:
     if site.heads is not None:
         raise TraceError(f"Of {part.site} only some heads were recorded; record it without heads=.")
     return site
+
+
+def find_token(readout: Readout, token: int | str) -> int:
+    """The number of a token, by its number or its text."""
+    return resolve_token(token, len(readout.require_matrix()), readout.tokenizer)
 
 
 def _name_keys(trace: Trace, site: Site, sequence: int) -> list[str]:
