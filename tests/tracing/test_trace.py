@@ -40,3 +40,11 @@ def test_names_steer_no_terminal(trace: Trace) -> None:
     said.append(str(caught.value))
     assert all(each.isprintable() for each in said)
     assert "\\x1b[31mred" in said[0] and "\\x9b could not be recorded: \\x07" in said[2]
+
+
+@pytest.mark.plain
+def test_a_site_is_found_by_name_alone() -> None:
+    site = record(*torch.randn(3, 1, 2, 5, 4).unbind(0), name="decoder.0.self")
+    trace = Trace([Run(sites={site.name: site})])
+    with pytest.raises(TraceError, match="found by its name, one of decoder"):
+        trace[0]  # type: ignore[index]

@@ -12,13 +12,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from glassformer.analysis.lens import label_tokens, name_positions, require_readout
+from glassformer.analysis.lens import label_tokens, name_positions
 from glassformer.analysis.lens_data import Batch
 from glassformer.analysis.neurons import read_neurons
 from glassformer.analysis.token_direction import find_direction
-from glassformer.analysis.vocabulary import resolve_token
 from glassformer.errors import TraceError
-from glassformer.tracing.readout import Readout
 from glassformer.tracing.site import Site
 from glassformer.tracing.stream import Part, Stream, Writing
 from glassformer.tracing.trace import Trace
@@ -107,7 +105,7 @@ def attribute(
     if by == "neuron" and model is None:
         raise TraceError("Neurons are not kept in a trace: pass the model= that was recorded.")
     stream = trace.residual(stack)
-    readout = require_readout(stream)
+    readout = stream.require_readout()
     positions = name_positions(trace, stream, sequence)
     if not -len(positions) <= position < len(positions):
         raise TraceError(f"There are {len(positions)} positions; got position={position}.")
@@ -245,11 +243,6 @@ def _require_heads(trace: Trace, part: Part) -> Site:
     if site.heads is not None:
         raise TraceError(f"Of {part.site} only some heads were recorded; record it without heads=.")
     return site
-
-
-def find_token(readout: Readout, token: int | str) -> int:
-    """The number of a token, by its number or its text."""
-    return resolve_token(token, len(readout.require_matrix()), readout.tokenizer)
 
 
 def _name_keys(trace: Trace, site: Site, sequence: int) -> list[str]:

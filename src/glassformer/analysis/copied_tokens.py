@@ -9,7 +9,6 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from glassformer.analysis.lens import require_readout
 from glassformer.analysis.site_weights import carry, linear_part
 from glassformer.errors import TraceError
 from glassformer.tracing.site import Site
@@ -30,7 +29,7 @@ def find_copied(
     part = next((part for part in stream.parts if part.site == site.name), None)
     if part is None or part.writing is None or site.heads is not None:
         raise TraceError(f"No single matrix writes the heads of {site.name} to the stream.")
-    readout = require_readout(stream)
+    readout = stream.require_readout()
     unembedding = readout.require_matrix()
     device, dtype = unembedding.device, torch.promote_types(unembedding.dtype, torch.float32)
     steps = stream.steps[stream.steps.index(part) :]

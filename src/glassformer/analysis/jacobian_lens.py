@@ -20,7 +20,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from glassformer.analysis.affine_lens import AffineLens, Fingerprint
-from glassformer.analysis.lens import require_readout
 from glassformer.analysis.lens_data import (
     LONGEST,
     Batch,
@@ -92,7 +91,7 @@ def fit_jacobian_lens(
     held, used = windows[:n_held] or windows, windows[n_held:]
     source = LensSource(model, windows, layers)
     first = source.watch(used[0])
-    fingerprint = Fingerprint.of(first, require_readout(first))
+    fingerprint = Fingerprint.of(first, first.require_readout())
     C = first.start.shape[-1]
     total = torch.zeros(len(source.borders), C, C, device=first.start.device)
     for i, window in enumerate(used):

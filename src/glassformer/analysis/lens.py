@@ -72,7 +72,7 @@ def logit_lens(
     0
     """
     stream = trace.residual(stack)
-    readout = require_readout(stream)
+    readout = stream.require_readout()
     check_top(top)
     _check_sequence(stream, sequence)
     if lens is not None:
@@ -125,19 +125,6 @@ def _read_rows(readout: Readout, states: list[Tensor], top: int) -> tuple[Tensor
 
 def _log_probabilities(readout: Readout, x: Float[Tensor, "L C"]) -> Float[Tensor, "L V"]:
     return readout(x[None])[0].float().log_softmax(-1)
-
-
-def require_readout(stream: Stream) -> Readout:
-    """The readout of a stream, or a sentence that says why there is none."""
-    readout = stream.readout
-    if readout is None:
-        raise TraceError(
-            f"The stream of {stream.name!r} has no readout: the model gave no scores for tokens in "
-            "this run, or the trace was read from a file."
-        )
-    if not readout.operations:
-        raise TraceError(f"The scores of this model cannot be read out: {readout.reason}.")
-    return readout
 
 
 def name_positions(trace: Trace, stream: Stream, sequence: int) -> list[str]:

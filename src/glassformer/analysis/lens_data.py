@@ -10,7 +10,6 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from glassformer.analysis.affine_lens import AffineLens
-from glassformer.analysis.lens import require_readout
 from glassformer.errors import TraceError
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.tracing.context import watch
@@ -58,7 +57,7 @@ class LensSource:
         keep = find_real(window, stream)
         states = {name: x[keep] for name, x in stream.states()}
         end = states[stream.borders[-1]]
-        found = States({n: states[n] for n in self.borders}, end, require_readout(stream))
+        found = States({n: states[n] for n in self.borders}, end, stream.require_readout())
         n_bytes = (1 + len(self.borders)) * end.nbytes
         if n_bytes <= self.room:
             self.known[id(window)] = found
@@ -70,7 +69,7 @@ class LensSource:
         with evaluating(self.model), torch.no_grad(), watch(self.model, residual=True) as trace:
             call_model(self.model, window)
         stream = trace.residual()
-        require_readout(stream)
+        stream.require_readout()
         if not self.borders:
             self.stack, self.borders = stream.name, select_borders(stream, self.layers)
         return stream

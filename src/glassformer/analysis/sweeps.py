@@ -14,8 +14,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from glassformer.analysis.attribution import find_token
 from glassformer.analysis.lens import label_tokens, name_positions
+from glassformer.analysis.vocabulary import resolve_token
 from glassformer.errors import InterventionError, TraceError
 from glassformer.text import Tokenizer
 from glassformer.tracing import Patch, Trace, watch
@@ -103,7 +103,8 @@ def sweep(
         raise InterventionError(f"batch must be at least 1; got batch={batch}.")
     before, after = (_as_trace(model, text, tokenizer) for text in (clean, corrupted))
     readout = _check_traces(before, after, stack, position)
-    measure, measured = _as_metric(metric, readout)
+    n_tokens = readout(after.residual(stack).end[:, :1]).shape[-1]
+    measure, measured = _as_metric(metric, readout, n_tokens)
 
     def score(ends: Float[Tensor, "N L C"]) -> Float[Tensor, " N"]:
         values = measure(readout(ends[:, [position]])[:, 0]).double().cpu()
@@ -175,7 +176,7 @@ def _check_traces(clean: Trace, corrupted: Trace, stack: str | None, position: i
 
 
 def _as_metric(
-    metric: Metric | tuple[int | str, int | str], readout: Readout
+    metric: Metric | tuple[int | str, int | str], readout: Readout, n_tokens: int
 ) -> tuple[Metric, str]:
     if callable(metric):
         return metric, getattr(metric, "__name__", "the metric")
@@ -185,7 +186,7 @@ def _as_metric(
         raise InterventionError(
             f"A metric must be two tokens, or a function of logits; got {metric!r}."
         ) from None
-    a, b = (find_token(readout, token) for token in (answer, other))
+    a, b = (resolve_token(token, n_tokens, readout.tokenizer) for token in (answer, other))
     named = label_tokens(readout, [a, b])
     return lambda logits: logits[:, a] - logits[:, b], f"logit {named[0]!r} − {named[1]!r}"
 

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.analysis.affine_lens import AffineLens, Fingerprint
-from glassformer.analysis.lens import require_readout
 from glassformer.analysis.lens_data import (
     LONGEST,
     Batch,
@@ -89,7 +88,7 @@ def train_lens(
     )
     source = LensSource(model, windows, layers)
     first = source.watch(windows[0])
-    fingerprint = Fingerprint.of(first, require_readout(first))
+    fingerprint = Fingerprint.of(first, first.require_readout())
     n_units, done = len(fit) + len(check) + steps, 0
 
     def advance() -> None:

@@ -20,7 +20,7 @@ from glassformer.tracing.interventions import (
     Steer,
     Swap,
 )
-from glassformer.tracing.rerun import rerun
+from glassformer.tracing.reruns import rerun
 from glassformer.tracing.site import Site
 from glassformer.tracing.site_assembly import record
 from glassformer.tracing.trace import Run, Trace, TracedText

@@ -108,6 +108,10 @@ class Trace:
 
     def __getitem__(self, name: str) -> Site:
         sites = self.run.sites
+        if not isinstance(name, str):
+            raise TraceError(
+                f"A site is found by its name, one of {_enumerate(list(sites))}; got {name!r}."
+            )
         if name in sites:
             return sites[name]
         if name in self.run.refusals:

@@ -18,7 +18,7 @@ from glassformer.tracing.interventions.editor import Editor
 from glassformer.tracing.interventions.stream_editor import StreamEnds
 from glassformer.tracing.interventions.values import Changes, Intervention
 from glassformer.tracing.operand_store import OperandStore
-from glassformer.tracing.rerun import find_call, find_known_blocks
+from glassformer.tracing.reruns import find_call, find_known_blocks
 from glassformer.tracing.selection import Selection
 from glassformer.tracing.trace import Trace
 
