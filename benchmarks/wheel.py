@@ -43,6 +43,7 @@ LINES = {
         "lens --train book.txt --out book.lens --steps 1",
         "lens 'And God said unto' --lens book.lens",
     ],
+    "why": ["why 'And God said unto'"],
     "heads": ["heads --model writer"],
     "embed": ["embed 'The king sat.' 'The queen sat.'"],
     "convert": ["convert writer copied", "convert writer copied.gguf --layout gguf {extra}"],

@@ -77,6 +77,7 @@ PUBLIC = [
     "train_lens",
     "translate",
     "watch",
+    "why",
 ]
 
 

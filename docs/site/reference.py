@@ -56,6 +56,7 @@ GROUPS = {
             "change",
             "rerun",
             "sweep",
+            "why",
             "Ablate",
             "Patch",
             "Scale",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         roles,
         sweep,
         train_lens,
+        why,
     )
     from glassformer.errors import GlassformerError, RecordingWarning
     from glassformer.functional import (
@@ -126,6 +127,7 @@ _HOMES = {
     "train_lens": "glassformer.analysis",
     "translate": "glassformer.generation",
     "watch": "glassformer.tracing",
+    "why": "glassformer.analysis",
 }
 
 
@@ -217,4 +219,5 @@ __all__ = [
     "train_lens",
     "translate",
     "watch",
+    "why",
 ]

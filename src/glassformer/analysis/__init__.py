@@ -1,5 +1,7 @@
-"""What a trace says of its model: roles of heads, comparison, lenses, attribution; what its parts
-carry: sweeps; what its weights and its behaviour on repeated tokens say: circuits, scores of heads.
+"""What a trace says of its model, and what its weights say.
+
+Roles of heads, comparison, lenses, attribution and reasons read a trace; sweeps patch a model;
+circuits read its weights, and scores of heads its behaviour on repeated tokens.
 
 Imports tracing and what lies below it.
 """
@@ -11,6 +13,7 @@ from glassformer.analysis.head_roles import Role, roles
 from glassformer.analysis.head_scoring import HeadScores, head_scores
 from glassformer.analysis.jacobian_lens import fit_jacobian_lens
 from glassformer.analysis.lens import Lens, logit_lens
+from glassformer.analysis.reasons import Reason, Verdict, Why, why
 from glassformer.analysis.sweeps import Sweep, sweep
 from glassformer.analysis.tuned_lens import train_lens
 from glassformer.analysis.weight_circuits import Circuits, circuits
@@ -22,9 +25,12 @@ __all__ = [
     "Comparison",
     "HeadScores",
     "Lens",
+    "Reason",
     "Role",
     "Share",
     "Sweep",
+    "Verdict",
+    "Why",
     "attribute",
     "circuits",
     "compare",
@@ -34,4 +40,5 @@ __all__ = [
     "roles",
     "sweep",
     "train_lens",
+    "why",
 ]

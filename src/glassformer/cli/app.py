@@ -31,6 +31,7 @@ from glassformer.cli import (
     train,
     translate,
     usage,
+    why,
 )
 from glassformer.cli.completion import translate_completion_options
 from glassformer.cli.help import Commands
@@ -45,6 +46,7 @@ COMMANDS = (
     steps,
     look,
     lens,
+    why,
     heads,
     compare,
     mask,

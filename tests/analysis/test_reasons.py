@@ -1,0 +1,120 @@
+"""Why a token was written: shares that add up, and a verdict that the model gives."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import glassformer as gf
+from glassformer.errors import TraceError
+from letter_models import letter_model
+from tracing.watched_architectures import built
+
+TOKENS = torch.tensor([[5, 9, 4, 13, 24]])
+
+
+def record(model: nn.Module, tokens: Tensor = TOKENS) -> gf.Trace:
+    with torch.no_grad(), gf.watch(model, residual=True) as trace:
+        model(tokens)
+    return trace
+
+
+def ablated(model: nn.Module, trace: gf.Trace, changes: list[Any], a: int, b: int) -> float:
+    del trace
+    with torch.no_grad(), gf.change(model, changes):
+        out = model(TOKENS)
+    logits = out if isinstance(out, Tensor) else out.logits
+    return float(logits[0, -1, a] - logits[0, -1, b])
+
+
+@pytest.mark.parametrize("name", ["ours", "llama", "gpt2", "gpt-neox"])
+def test_the_chain_adds_up_and_the_verdict_is_the_models(name: str) -> None:
+    model = letter_model("decoder", n_layers=2) if name == "ours" else built(name, "sdpa")
+    trace = record(model)
+    found = gf.why(trace, 7, against=11, top=3)
+    logits = trace.logits()[0, -1]
+    assert abs(found.logit - float(logits[7] - logits[11])) < 1e-4
+    total = sum(reason.value for reason in found.reasons) + found.rest + found.remainder
+    assert abs(total - found.logit) < 1e-6
+    for reason in found.reasons:
+        if reason.head is not None:
+            inside = sum(source.value for source in reason.sources) + reason.rest
+            assert abs(inside - reason.value) < 1e-4
+    # The same ablations, written out.
+    site_heads = {site.name: site.n_heads for site in trace}
+    named: dict[str, list[int]] = {}
+    for reason in found.reasons:
+        named.setdefault(reason.part, []).append(-1 if reason.head is None else reason.head)
+    removed, kept, none = [], [], []
+    for part in trace.residual().parts:
+        of: Any = {"how": "mean", "of": trace}
+        if part.site is None:
+            (removed if part.name in named else kept).append(gf.Ablate(part.name, **of))
+            none.append(gf.Ablate(part.name, **of))
+            continue
+        heads = range(site_heads[part.site])
+        mine = named.get(part.name, [])
+        removed += [gf.Ablate(part.name, head=h, **of) for h in mine]
+        kept += [gf.Ablate(part.name, head=h, **of) for h in heads if h not in mine]
+        none += [gf.Ablate(part.name, head=h, **of) for h in heads]
+    verdict = found.verdict
+    assert verdict is not None
+    for changes, value in (
+        (removed, verdict.removed),
+        (kept, verdict.kept),
+        (none, verdict.none),
+    ):
+        assert abs(ablated(model, trace, changes, 7, 11) - value) < 1e-4
+    assert abs(verdict.whole - found.logit) < 1e-4
+
+
+def test_naming_every_part_is_faithful() -> None:
+    model = letter_model("decoder", n_layers=2)
+    found = gf.why(record(model), top=100, how="zero")
+    assert found.verdict is not None
+    assert abs(found.verdict.carried - 1) < 1e-4 and abs(found.verdict.needed - 1) < 1e-4
+    assert found.verdict.is_faithful and "(faithful)" in str(found)
+
+
+def test_tokens_are_chosen_where_none_are_given() -> None:
+    model = letter_model("decoder", n_layers=2)
+    trace = record(model)
+    first, second = trace.logits()[0, -1].topk(2).indices.tolist()
+    label = {i: gf.why(trace, i, against=3 if i != 3 else 4).token for i in (first, second)}
+    found = gf.why(trace)
+    assert (found.token, found.against) == (label[first], label[second])
+    assert gf.why(trace, second).against == label[first]
+    assert gf.why(trace, against=first).token == label[second]
+
+
+def test_without_the_model_there_is_no_verdict(tmp_path) -> None:
+    model = letter_model("decoder", n_layers=2)
+    batch = record(model, TOKENS.repeat(2, 1))
+    found = gf.why(batch, sequence=1)
+    assert found.verdict is None and "made of one sequence" in found.without_verdict
+    assert "not tested" in str(found)
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"token": "zz"}, "A token must be one of the vocabulary"),
+        ({"token": 99}, "Tokens are numbered 0"),
+        ({"position": 5}, "There are 5 positions; got position=5"),
+        ({"top": 0}, "top must be at least 1"),
+        ({"how": "resample"}, "how must be 'mean' or 'zero'"),
+    ],
+)
+def test_bad_input_is_refused_in_a_sentence(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(TraceError, match=said):
+        gf.why(record(letter_model("decoder")), **given)
+
+
+def test_a_trace_without_a_stream_is_refused() -> None:
+    model = letter_model("decoder")
+    with gf.watch(model) as trace:
+        model(TOKENS)
+    with pytest.raises(TraceError, match="holds no residual stream"):
+        gf.why(trace)

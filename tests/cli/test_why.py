@@ -1,0 +1,40 @@
+"""`glassformer why`: a tree of contributions and a verdict."""
+
+import json
+import re
+
+HAN = re.compile("[\u4e00-\u9fff]")
+
+
+def test_a_prediction_is_explained_and_tested(run):
+    code, out, err = run("why", "The king of the north went down into the", COLUMNS=100)
+    assert code == 0 and "Traceback" not in err
+    assert out.startswith("Logit of ␣midst minus that of ␣north, after ␣the: +")
+    assert re.search(r"decoder\.\d\.self\.\d", out) and "␣into (7)" in out
+    assert re.search(r"the named parts alone\s+carry \d+ % of the\s+difference", out)
+
+
+def test_numbers_add_up_in_json(run):
+    _, out, _ = run("why", "And God said unto", "--token", " him", "--against", " Moses", "--json")
+    found = json.loads(out)
+    assert (found["token"], found["against"]) == ("␣him", "␣Moses")
+    total = sum(reason["value"] for reason in found["reasons"]) + found["rest"]
+    assert abs(total - found["logit"]) < 1e-4 and len(found["reasons"]) == 8
+    assert abs(found["verdict"]["whole"] - found["logit"]) < 1e-4
+
+
+def test_a_translation_in_chinese(run):
+    words = ("The cat sat on the mat.", "--to", "fr", "--position", "1", "--lang", "zh")
+    code, out, _ = run("why", *words, "--top", "4")
+    assert code == 0 and HAN.search(out) and "decoder.3.cross.1" in out and "␣cat (2)" in out
+
+
+def test_bad_input_is_one_sentence(run):
+    for words, said in (
+        (("why", "And God", "--token", "no such token"), "must be one of the vocabulary"),
+        (("why", "And God", "--position", "9"), "There are 2 positions"),
+        (("why", "And God", "--top", "0"), "top must be at least 1"),
+        (("why", "The king [MASK].", "--model", "nowhere"), "nowhere"),
+    ):
+        code, out, err = run(*words)
+        assert code == 2 and not out and said in err and len(err.strip().splitlines()) == 1
