@@ -14,7 +14,13 @@ from pygments.lexers import get_lexer_for_filename
 from glassformer.languages import CODES
 
 ROOT = Path(__file__).resolve().parents[2]
-GUIDES = ("from-formula-to-code", "transforms", "training", "exercise-authors")
+GUIDES = (
+    "from-formula-to-code",
+    "from-looking-to-knowing",
+    "transforms",
+    "training",
+    "exercise-authors",
+)
 PROJECT = {
     "project/results.md": "benchmarks/RESULTS.md",
     "project/recipes.md": "recipes/README.md",

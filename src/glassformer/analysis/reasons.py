@@ -117,8 +117,8 @@ def why(
 
     Without `token`, the most probable one at `position`; without `against`, the most probable other
     one. The `top` heads and feed-forwards are named by the size of what they add to the difference.
-    The verdict runs the model with the named parts kept alone, and with them removed, by mean or
-    zero ablation at all positions; the trace is of one sequence, and its model must still exist.
+    The verdict runs the model with the named parts of this stack kept alone, and with them removed,
+    by mean or zero ablation at all positions; it needs a trace of one sequence, and the model.
 
     >>> import torch
     >>> import glassformer as gf
