@@ -198,3 +198,24 @@ def test_a_folder_that_does_not_exist_is_refused_before_any_work(run, tmp_path, 
     code, out, err = run("look", "hello", name, tmp_path / path, "-m", "no-such-model")
     assert (code, out) == (2, "")
     assert f"The folder {tmp_path / 'x'} does not exist" in err and "no-such-model" not in err
+
+
+def test_a_change_is_applied_and_named(run):
+    cut = " & ".join(f"knockout(decoder.{i}.cross, keys=2)" for i in range(4))
+    code, out, err = run("look", "The cat sat on the mat.", "--to", "fr", "--change", cut, "--json")
+    assert code == 0, err
+    _, plain, _ = run("look", "The cat sat on the mat.", "--to", "fr", "--json")
+    assert "chat" not in out and "chat" in plain
+    _, shown, _ = run("look", "The cat sat.", "--change", "skip(encoder.1)")
+    assert "The model was changed: skip(encoder.1)" in shown
+    code, out, err = run("look", "The cat sat.", "--change", "ablate(encoder.9.self)")
+    assert code == 2 and "encoder.0 … encoder.4" in err
+    code, _, err = run("look", "The cat sat.", "--change", "abl(encoder.1.self)")
+    assert code == 2 and "Interventions that can be written" in err
+
+
+def test_a_saved_trace_cannot_be_changed(run, tmp_path):
+    file = tmp_path / "a.trace"
+    assert run("look", "The cat sat.", "--trace", file)[0] == 0
+    code, _, err = run("look", "--trace", file, "--change", "skip(encoder.1)", "--lang", "zh")
+    assert code == 2 and "不能再改动" in err

@@ -14,7 +14,7 @@ from glassformer.cli.help import Command
 from glassformer.cli.json_text import to_json
 from glassformer.cli.progress import progress_bar
 from glassformer.cli.terminal import terminal
-from glassformer.cli.trace_options import ViewRequest, open_trace, options
+from glassformer.cli.trace_options import ViewRequest, name_changes, open_trace, options
 from glassformer.errors import ConfigError, TraceError
 from glassformer.languages import Language
 
@@ -58,6 +58,7 @@ def add(app: typer.Typer, language: Language) -> None:
             ),
         ] = "tuned",
         steps: Annotated[int, typer.Option("--steps", metavar="N", help=say("lens.steps"))] = 200,
+        change: Annotated[str | None, shared["change"]] = None,
         device: Annotated[str | None, model_options.device_option(language)] = None,
         dtype: Annotated[str | None, model_options.dtype_option(language)] = None,
         plain: Annotated[bool, model_options.json_option(language)] = False,
@@ -79,6 +80,7 @@ def add(app: typer.Typer, language: Language) -> None:
             run=None,
             device=device,
             dtype=dtype,
+            change=change,
         )
         # Imported here: help screens and usage errors must not load torch.
         from glassformer.analysis.affine_lens import AffineLens
@@ -97,6 +99,7 @@ def add(app: typer.Typer, language: Language) -> None:
         console.print(
             draw_lens(found, width=console.width, parts=parts, kind=how, language=language)
         )
+        name_changes(trace, language)
 
 
 def _make_lens(

@@ -11,7 +11,7 @@ from glassformer.cli.help import Command
 from glassformer.cli.json_text import to_json
 from glassformer.cli.progress import progress_bar
 from glassformer.cli.terminal import terminal
-from glassformer.cli.trace_options import ViewRequest, open_trace, options
+from glassformer.cli.trace_options import ViewRequest, name_changes, open_trace, options
 from glassformer.errors import TraceError
 from glassformer.languages import Language
 from glassformer.paths import user_path
@@ -70,6 +70,7 @@ def add(app: typer.Typer, language: Language) -> None:
         trace: Annotated[str | None, shared["trace"]] = None,
         append: Annotated[bool, typer.Option("--append", help=say("look.append"))] = False,
         run: Annotated[int | None, shared["run"]] = None,
+        change: Annotated[str | None, shared["change"]] = None,
         device: Annotated[str | None, model_options.device_option(language)] = None,
         dtype: Annotated[str | None, model_options.dtype_option(language)] = None,
         plain: Annotated[bool, model_options.json_option(language)] = False,
@@ -86,6 +87,7 @@ def add(app: typer.Typer, language: Language) -> None:
             run=run,
             device=device,
             dtype=dtype,
+            change=change,
         )
         # Imported here: help screens and usage errors must not load torch.
         from glassformer.render.figure.drawing import check_figure, draw_figure
@@ -138,6 +140,7 @@ def add(app: typer.Typer, language: Language) -> None:
             typer.echo(shown)
         else:
             console.print(shown)
+            name_changes(found, language)
 
 
 def _check_files(files: dict[str, str | None], trace: str | None, language: Language) -> None:

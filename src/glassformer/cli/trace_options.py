@@ -1,7 +1,7 @@
 """What `look`, `steps` and `lens` share: a text on a model or a saved trace, and which head."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from glassformer.languages import Language
 if TYPE_CHECKING:
     from glassformer.models.checkpoints import Model
     from glassformer.tracing import Trace
+    from glassformer.tracing.interventions import Changes
 
 _LEAST_LIMIT = 4096  # tokens that any model may be asked for, whatever it was made for
 _CHARACTERS = 32  # of a text for each token that is allowed: enough to know that it is too long
@@ -41,6 +42,7 @@ def options(language: Language) -> dict[str, Any]:
         "head": option("head", "N", say("look.head")),
         "trace": option("trace", "FILE", say("look.trace")),
         "run": option("run", "N", say("look.run")),
+        "change": option("change", "CHANGE", say("look.change")),
     }
 
 
@@ -56,6 +58,7 @@ class ViewRequest:
     run: int | None
     device: str | None
     dtype: str | None
+    change: str | None = None  # interventions, as they print
 
     @property
     def is_saved(self) -> bool:
@@ -75,9 +78,13 @@ def open_trace(
     # Imported here: help screens and usage errors must not load torch.
     from glassformer.models import EncoderDecoder
     from glassformer.tracing import Trace
+    from glassformer.tracing.interventions.expression import read_changes
 
+    changes = None if request.change is None else read_changes(request.change)
     if append and (request.trace is None or request.is_saved):
         raise TraceError(language.say("look.error.append"))
+    if changes is not None and request.is_saved:
+        raise TraceError(language.say("look.error.change"))
     if request.trace is not None and request.is_saved:
         with Console(stderr=True).status(language.say("saved.loading", source=request.trace)):
             found = Trace.load(request.trace)
@@ -95,7 +102,13 @@ def open_trace(
     with progress_bar(language.say("look.running", n=f"{len(sentence):,}")) as progress:
         try:
             found = trace_text(
-                model, sentence, request.target, request.to, residual=residual, progress=progress
+                model,
+                sentence,
+                request.target,
+                request.to,
+                residual=residual,
+                changes=changes,
+                progress=progress,
             )
         except EmptyText:
             raise ConfigError(language.say("look.error.empty")) from None
@@ -106,6 +119,12 @@ def open_trace(
     return found
 
 
+def name_changes(trace: "Trace", language: Language) -> None:
+    """Say which interventions a shown run was under, if any."""
+    if "changes" in trace.model:
+        typer.echo(language.say("look.changed", changes=trace.model["changes"]))
+
+
 def trace_text(
     model: "Model",
     text: str,
@@ -113,12 +132,13 @@ def trace_text(
     to: str | None = None,
     *,
     residual: bool = False,
+    changes: "Changes | None" = None,
     progress: ProgressCallback = lambda _: None,
 ) -> "Trace":
     """The model's attention over a text; an encoder-decoder writes its translation first.
 
-    The written text is read once more in one pass, which gives the same numbers as the steps.
-    `progress` receives the share of the layers that have run in that pass.
+    The written text is read once more in one pass, which gives the same numbers as the steps. Both
+    are changed by `changes`. `progress` receives the share of the layers that have run.
     """
     import torch
 
@@ -127,7 +147,7 @@ def trace_text(
     from glassformer.generation.translation import MAX_NEW_TOKENS
     from glassformer.models import EncoderDecoder
     from glassformer.text.pieces import labels
-    from glassformer.tracing import watch
+    from glassformer.tracing import change, watch
 
     if isinstance(model, EncoderDecoder):
         text = add_language_tag(model, text, to)
@@ -136,6 +156,8 @@ def trace_text(
     if tokens.shape[1] == 0:
         raise EmptyText("A text to look at must have at least one token; got an empty one.")
     recorded = watch(model, outputs=True, residual=residual)
+    if changes is not None:
+        recorded = change(model, changes, outputs=True, residual=residual)
     if not isinstance(model, EncoderDecoder):
         with recorded as trace, torch.no_grad(), _count_layers(model, progress):
             model(tokens)
@@ -143,7 +165,8 @@ def trace_text(
     start = list(model.special.start) or [model.special.begin or 0]
     most = max(1, min(MAX_NEW_TOKENS, model.config.max_len - len(start)))
     if target is None:
-        written = list(rank_translations(model, [text], max_new_tokens=most)[0][0].tokens)
+        with nullcontext() if changes is None else change(model, changes):
+            written = list(rank_translations(model, [text], max_new_tokens=most)[0][0].tokens)
     else:
         written = _encode(model, target, add_special=False)
     with recorded as trace, torch.no_grad(), _count_layers(model, progress):
