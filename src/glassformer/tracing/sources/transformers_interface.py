@@ -63,7 +63,13 @@ class _ReportingFunction:
         taps = find_taps(args[0], ATTENTION) if args else []
         if not taps:
             return self.function(*args, **options)
-        call: Callable[..., Computed] = self._compute
+
+        def compute(*args: Any, **options: Any) -> Computed:
+            with KernelLse() as heard:
+                out = self.function(*args, **options)
+            return Computed(self.function, self.implementation, out, heard.lse)
+
+        call: Callable[..., Computed] = compute
         for tap in taps:
             if tap.around is not None:
                 call = surround(call, args[0], tap.around)
@@ -71,11 +77,6 @@ class _ReportingFunction:
         for tap in taps:
             tap.notify(tap.after, args[0], args, options, computed)
         return computed.out
-
-    def _compute(self, *args: Any, **options: Any) -> "Computed":
-        with KernelLse() as heard:
-            out = self.function(*args, **options)
-        return Computed(self.function, self.implementation, out, heard.lse)
 
 
 def enter_interface(tree: ModuleTree, tap: Tap, undo: list[Callable[[], None]]) -> None:
