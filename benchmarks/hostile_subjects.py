@@ -24,6 +24,7 @@ from typing import Any
 import torch
 
 import glassformer as gf
+from glassformer.analysis.affine_lens import AffineLens, Fingerprint
 from glassformer.models.checkpoints import load
 from glassformer.text import Corpus, CorpusReport, TokenTable, learn_tokenizer
 from glassformer.text.store import write_table
@@ -85,6 +86,32 @@ def _load_trace(folder: Path) -> Any:
 def _check_trace(value: Any, expected: Any, _: int | None) -> str:
     for name, shape, entropy in value[0]:
         assert len(shape) == 3 and entropy == shape[:2], f"{name} has weights of {shape}"
+    return "equal" if value == expected else "other"
+
+
+def _make_lens(folder: Path) -> None:
+    random_state = torch.Generator().manual_seed(0)
+    lens = AffineLens(
+        kind="tuned",
+        stack="decoder",
+        borders=["decoder.0.mlp", "decoder.1.mlp"],
+        matrices=torch.randn(2, 6, 6, generator=random_state),
+        biases=torch.randn(2, 6, generator=random_state),
+        fingerprint=Fingerprint(n_layers=2, dim=6, vocab_size=40, unembedding="0" * 64),
+        plain=[2.0, 1.0],
+        mapped=[1.0, 0.5],
+    )
+    lens.save(folder / "a.lens")
+
+
+def _load_lens(folder: Path) -> Any:
+    lens = AffineLens.load(folder / "a.lens")
+    maps = [lens.map(border, torch.ones(3, lens.matrices.shape[-1])) for border in lens.borders]
+    return str(lens), repr(lens), [each.tolist() for each in maps]
+
+
+def _check_lens(value: Any, expected: Any, _: int | None) -> str:
+    assert all(len(rows) == 3 for rows in value[2]), "a map of another shape"
     return "equal" if value == expected else "other"
 
 
@@ -344,6 +371,7 @@ SUBJECTS: dict[str, Subject] = {
                           weight=4),
     "marian": Subject(make=write_marian, load=load_tokenizer, check=check_tokenizer, weight=6),
     "trace": Subject(make=_make_trace, load=_load_trace, check=_check_trace, weight=25),
+    "lens": Subject(make=_make_lens, load=_load_lens, check=_check_lens, weight=10),
     "tokens": Subject(make=_make_store, load=_load_store, check=_check_rows, weight=4),
     "tokens, signed": Subject(make=_make_store, load=_load_store, check=_check_rows,
                               sign=_sign_store, weight=10),
