@@ -171,12 +171,7 @@ class StreamEditor(StreamListener):
         layer = self._count(stack)
         known = self.known.get((stack, layer))
         if known is not None:
-            if self._is_shared(stack):  # its sites are named by how often it was called
-                known = known._replace(output="more")
-            out = known.give(partial(call, *args, **options))
-            if self.readout is not None:
-                self.readout.begin(known.state)
-            return out
+            return self._give_known(stack, known, partial(call, *args, **options))
         start = self._first_position(stack)
         if layer == 0:
             args, options = self._edit_start(stack, args, options, start)
@@ -199,15 +194,20 @@ class StreamEditor(StreamListener):
             out = call(*args, **options)
         finally:
             self._close()
-        end = first_tensor(out)
+        computed = end = first_tensor(out)
         if skip is not None:
             b = resolve_numbers(skip.sequences, len(end), "sequences")
-            skipped = end.clone()
-            skipped[b] = before[b]
-            out, end_before, end = _replace_first(out, skipped), end, skipped
-        else:
-            end_before = end
-        self._record(stack, layer, graph, end_before, end, plan, out)
+            end = computed.clone()
+            end[b] = before[b]
+            out = _replace_first(out, end)
+        self._record(stack, layer, graph, computed, end, plan, out)
+        return out
+
+    def _give_known(self, stack: str, known: KnownBlock, run: Callable[[], Any]) -> Any:
+        """What a block returned before; one that is shared runs, for that names its sites."""
+        out = (known._replace(output="more") if self._is_shared(stack) else known).give(run)
+        if self.readout is not None:
+            self.readout.begin(known.state)
         return out
 
     def _record(
@@ -226,8 +226,9 @@ class StreamEditor(StreamListener):
         except NotFollowed as error:
             if plan is not None:
                 raise InterventionError(f"{stack}.{layer} could not be changed: {error}.") from None
-            with self._guarded():
-                self.recorder.refuse_stream(stack, str(error))
+            if self.recorder.residual:
+                with self._guarded():
+                    self.recorder.refuse_stream(stack, str(error))
             return
         if plan is not None:
             numbers = dict.fromkeys(number for number, _ in graph.way_to(computed))
