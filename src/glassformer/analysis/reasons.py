@@ -6,6 +6,7 @@ alone are kept, or alone removed, the model runs, and the numbers say how much t
 """
 
 from dataclasses import dataclass
+from math import fsum
 from typing import Literal, NamedTuple
 
 import torch
@@ -158,7 +159,7 @@ def why(
         position=found.position,
         logit=found.logit,
         reasons=[_explain(share, split, sources) for share in named],
-        rest=sum(s.value for s in found.shares) - sum(s.value for s in named),
+        rest=fsum(s.value for s in found.shares) - fsum(s.value for s in named),
         remainder=found.remainder,
         frozen=split.frozen,
         verdict=verdict,
@@ -207,7 +208,7 @@ def _explain(share: Share, split: Attribution, n: int) -> Reason:
         head=share.head,
         value=share.value,
         sources=sources,
-        rest=sum(look.value for look in looks[n:]),
+        rest=fsum(look.value for look in looks[n:]),
     )
 
 

@@ -29,6 +29,7 @@ def test_several_are_joined() -> None:
     assert len(read_changes(" skip( decoder.1 )&ABLATE(decoder.2.mlp)")) == 2
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize(
     ("text", "said"),
     [
