@@ -24,5 +24,5 @@ def cases(draw: Draw) -> Iterator[Case]:
     L, D = draw.sizes(2)
     same = {"Q": draw.array(L, D), "K": draw.array(L, D), "V": draw.array(L, D)}
     yield Case("example", call, same, ("out",))
-    large = {"Q": draw.array(L, D, scale=40), "K": draw.array(L, D, scale=40)}
+    large = {"Q": draw.array(L, D, scale=400), "K": draw.array(L, D, scale=400)}
     yield Case("large", call, {**large, "V": draw.array(L, D)}, ("out",))
