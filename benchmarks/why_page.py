@@ -97,7 +97,7 @@ sequences of 11 tokens; and SmolLM2-135M-Instruct, unpacked from a 4-bit GGUF fi
 text of 21 tokens. Ours is `gf.watch` on the model of transformers; for SmolLM2 also our own model,
 `gf.load` of the same folder.
 
-- **Logits**, and the **logit lens** before the first block, behind every block, and between
+- **Logits**, and the **logit lens** before the first block, after every block, and between
   attention and MLP where a block has such a border. Ours: the borders of `trace.residual()` and its
   readout. TransformerLens: `cache.logit_lens`. nnsight: inputs and outputs of blocks through the
   model's final norm and unembedding.
@@ -140,7 +140,7 @@ and BLOOM, ours is eager too.
 REASONS = f"""Where the two differ, they measure different things, or theirs do not add up:
 
 - *{NORM_BETWEEN}*: `hook_result` is what a head gives before that norm, and there we agree. Ours is
-  what arrives behind it, with the norm frozen, so that heads add up to what attention adds.
+  what arrives after it, with the norm frozen, so that heads add up to what attention adds.
 - *{NOT_FOLDED}*: TransformerLens does not fold the norms of these families, and warns.
   `logit_attrs` then measures along the bare unembedding.
 - *{NO_POSITIONS}*: sinusoidal positions are part of the stream, but not among the components of

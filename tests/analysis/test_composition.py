@@ -75,5 +75,5 @@ def test_what_cannot_compose_is_refused() -> None:
     found = gf.circuits(build("llama"))
     with pytest.raises(TraceError, match="Composition is by 'q', 'k' or 'v'; got 'o'"):
         found.composition("o")
-    with pytest.raises(TraceError, match="needs a head that reads behind one that writes"):
+    with pytest.raises(TraceError, match="needs a head that reads after one that writes"):
         found.composition("k", writers=["decoder.1.self"], readers=["decoder.0.self"])

@@ -149,4 +149,4 @@ def test_what_is_left_out_is_said() -> None:
     )
     assert str(found).endswith("\n  (positions (rotary) are left out of QK)")
     found = circuits.ov_tokens("decoder.1.self", 0, 5)
-    assert found.notes == (embedded, "the size that the norm behind it divides by is left out")
+    assert found.notes == (embedded, "the size that the norm after it divides by is left out")

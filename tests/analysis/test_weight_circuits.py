@@ -237,7 +237,7 @@ def test_norms_of_queries_and_keys_are_left_out_and_said_to_be(name: str) -> Non
         "the size that the queries are divided by is left out",
         "the size that the keys are divided by is left out",
     )
-    assert ("the size that the norm behind it divides by is left out" in site.frozen) == (
+    assert ("the size that the norm after it divides by is left out" in site.frozen) == (
         name != "qwen3"
     )
     own = model.model.layers[1].self_attn

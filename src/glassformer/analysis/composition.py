@@ -25,7 +25,7 @@ Head = tuple[str, int]
 
 @dataclass(eq=False, frozen=True, kw_only=True)
 class Composition:
-    """Scores from 0 to 1, NaN where the reader is not behind the writer."""
+    """Scores from 0 to 1, NaN where the reader is not after the writer."""
 
     kind: CompositionKind
     writers: list[Head]
@@ -58,7 +58,7 @@ def compose(
     writers: list[str] | None,
     readers: list[str] | None,
 ) -> Composition:
-    """The score of every head that writes with every head that reads behind it."""
+    """The score of every head that writes with every head that reads after it."""
     if kind not in ("q", "k", "v"):
         raise TraceError(f"Composition is by 'q', 'k' or 'v'; got {kind!r}.")
     reads = ("v", "o") if kind == "v" else ("q", "k")
@@ -82,7 +82,7 @@ def compose(
         rows.append(torch.cat(cells, dim=1))
     scores = torch.cat(rows[1:] or rows)
     if not bool(scores.isfinite().any()):
-        raise TraceError("Composition needs a head that reads behind one that writes; none does.")
+        raise TraceError("Composition needs a head that reads after one that writes; none does.")
     return Composition(
         kind=kind,
         writers=[(each.name, h) for each in before for h in range(each.n_heads)],
@@ -95,7 +95,7 @@ def compose(
 def _find_steps(
     circuits: "Circuits", writer: SiteWeights, reader: SiteWeights, kind: CompositionKind
 ) -> list[Transform] | None:
-    """What lies on the stream between a writer and a reader; None if it is not behind it."""
+    """What lies on the stream between a writer and a reader; None if it is not after it."""
     stack = "encoder" if reader.is_cross and kind != "q" else reader.stack
     if writer.stack != stack:
         return None

@@ -251,7 +251,7 @@ def _judge(
         ablate(part, None if heads is None else list(heads)) for part, heads in everything.items()
     ]
     readout = stream.require_readout()
-    variants = [Changes.apart(each) for each in (removed, kept, none)]
+    variants = [Changes.of_variants(each) for each in (removed, kept, none)]
     ends = run_variants(trace, variants, stack=stream.name)
     ends = torch.cat([ends[:, [position]], stream.end[:1, [position]].to(ends.device)])
     logits = readout(ends)[:, 0].double().cpu()

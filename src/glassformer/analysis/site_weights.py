@@ -139,7 +139,7 @@ def divide_by_size(norm: NormForm | None, x: Float[Tensor, "... C"]) -> Float[Te
 def fold_reading(
     norm: NormForm | None, weight: Float[Tensor, "H D C"], bias: Float[Tensor, "H D"]
 ) -> tuple[Float[Tensor, "H D C"], Float[Tensor, "H D"]]:
-    """A matrix behind a norm, as one before it: its gain, centring and bias move into it."""
+    """A matrix after a norm, as one before it: its gain, centring and bias move into it."""
     if norm is None:
         return weight, bias
     if norm.bias is not None:
@@ -148,7 +148,7 @@ def fold_reading(
 
 
 def pull_back(norm: NormForm, rows: Float[Tensor, "... C"]) -> Float[Tensor, "... C"]:
-    """Rows that read behind a norm, as rows before it: rows · linear part of the norm."""
+    """Rows that read after a norm, as rows before it: rows · linear part of the norm."""
     rows = rows if norm.gain is None else rows * norm.gain.to(rows)
     return rows - rows.mean(-1, keepdim=True) if norm.is_centred else rows
 
@@ -167,7 +167,7 @@ def carry(x: Float[Tensor, "... C"], steps: Sequence[Transform]) -> Float[Tensor
 
 
 def carry_back(rows: Float[Tensor, "... C"], steps: Sequence[Transform]) -> Float[Tensor, "... C"]:
-    """Rows that read behind norms and factors, as rows before them."""
+    """Rows that read after norms and factors, as rows before them."""
     for step in reversed(steps):
         rows = rows * step.factor if step.norm is None else pull_back(step.norm, rows)
     return rows

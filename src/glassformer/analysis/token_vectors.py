@@ -2,7 +2,7 @@
 
 A model is run on single tokens and stopped at its first block. Where what it reads is a row of a
 table, times a number, plus what all tokens share (their position), that table is used; otherwise,
-as behind a norm of embeddings, the vectors themselves at the first position.
+as after a norm of embeddings, the vectors themselves at the first position.
 """
 
 from contextlib import ExitStack

@@ -26,7 +26,7 @@ def assemble_site(name: str, found: Probed, reading: Reading, trace: Trace) -> S
         writing = _require_writing(trace, reading.part)
         o = _fold_writing(writing, trace[name].n_heads).to(dtype)
         if any(step.norm is not None for step in writing.then):
-            frozen.append("the size that the norm behind it divides by is left out")
+            frozen.append("the size that the norm after it divides by is left out")
     except TraceError as error:
         refusals["o"] = str(error)
     return SiteWeights(

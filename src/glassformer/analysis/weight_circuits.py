@@ -89,7 +89,10 @@ class Circuits:
         x = self._read_tokens(weights, [number], keys=True)[0]
         added = ov.left.double() @ (ov.right.double().mT @ x)
         logits = self._unembed(weights.stack, added[None])[0]
-        notes = (self.vectors(self._key_stack(weights)).note, *weights.notes("values", "behind"))
+        notes = (
+            self.vectors(self._key_stack(weights)).note,
+            *weights.notes("values", "norm after"),
+        )
         title = f"{site}.{head} attends to"
         return TokenScores.of(title, number, logits - logits.mean(), top, self.tokenizer, notes)
 
@@ -204,7 +207,7 @@ class Circuits:
         return divide_by_size(weights.key_norm if keys else weights.query_norm, x)
 
     def _in_stream(self, weights: SiteWeights, ov: Factors) -> Factors:
-        """OV as the end of the stream sees it: behind the norms of a post-norm stream."""
+        """OV as the end of the stream sees it: after the norms of a post-norm stream."""
         steps = self.streams[weights.stack]
         return Factors(
             carry(ov.left.mT, _transforms(steps[steps.index(weights.name) :])).mT, ov.right

@@ -27,7 +27,7 @@ _running = threading.local()  # methods being called, so that super() is not rep
 class Tap(NamedTuple):
     """A listener to a method: in one thread, before and after each call.
 
-    `around` is given the method and computes the call in its stead. It changes what the model
+    `around` is given the method and runs in place of it. It changes what the model
     computes, so its errors are raised, while those of listeners never are.
     """
 

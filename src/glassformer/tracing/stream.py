@@ -91,7 +91,7 @@ class Part:
 
 @dataclass(eq=False, kw_only=True)
 class Stream:
-    """The stream of one stack; `after` is its state behind a part.
+    """The stream of one stack; `after` is its state after a part.
 
     `rows` says which positions were kept, None for all.
     """
@@ -111,7 +111,7 @@ class Stream:
 
     @property
     def borders(self) -> list[str]:
-        """The names of its states: the start, and one behind each part."""
+        """The names of its states: the start, and one after each part."""
         return [f"{self.name}.start", *(part.name for part in self.parts)]
 
     def states_of_model(self) -> list[str]:
@@ -133,7 +133,7 @@ class Stream:
         )
 
     def states(self) -> Iterator[tuple[str, Tensor]]:
-        """The state at every border, in order; a part's norm is behind it."""
+        """The state at every border, in order; a part's norm is after it."""
         x, name = self.start, f"{self.name}.start"
         before, added = x, x  # of parts that are added as one sum
         for step in self.steps:

@@ -121,7 +121,7 @@ class StreamSteps:
             self.block_output = "more" if has_more else len(out)
 
     def shorten(self, stop: int) -> None:
-        """Drop what lies behind this many tokens: a cache was cropped."""
+        """Drop what lies after this many tokens: a cache was cropped."""
         n, kept = 0, []
         for each in self.passes:
             left = min(each.L, max(0, stop - n))

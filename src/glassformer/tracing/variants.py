@@ -1,7 +1,7 @@
 """Many changed runs of one text in one pass: each sequence of a batch with a change of its own.
 
 The text is repeated along the batch. Blocks below the first change give what was recorded, and the
-pass ends behind the last block: whoever wants scores reads them out at the positions that count.
+pass ends after the last block: scores are then read out only at the positions that count.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ def run_variants(
         for i, given in enumerate(variants)
         for edit in Changes.of(given)
     ]
-    editor = Editor(Changes.apart(each))
+    editor = Editor(Changes.of_variants(each))
     model, args, options = find_call(trace)
     known = find_known_blocks(trace.run, editor.lowest, model)
     known = {

@@ -1,8 +1,8 @@
 """What interventions do to one call of attention: to its weights, and to the output of its heads.
 
-Kernels compute the call as ever. Where weights are changed, the rows and heads concerned are
-computed again from the operands; where heads are, their output is replaced before the output matrix
-reads it. All other numbers stay the kernel's own, to the bit.
+Kernels compute the call as they would without interventions. Where weights are changed, the rows
+and heads concerned are computed again from the operands; where heads are, their output is replaced
+before the output matrix reads it. All other numbers stay the kernel's own, to the bit.
 """
 
 from collections.abc import Callable, Sequence

@@ -75,7 +75,7 @@ class Editor:
         return [edit for edit in self.changes if edit.place == name and changes_site(edit)]
 
     def of_block(self, stack: str, layer: int) -> list[Intervention]:
-        """What changes the stream inside a block, or behind it."""
+        """What changes the stream inside a block, or after it."""
         return [
             edit
             for edit in self.changes

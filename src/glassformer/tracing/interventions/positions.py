@@ -1,4 +1,4 @@
-"""Rotary positions, taken away: queries and keys of a site are not rotated."""
+"""Attention without rotary positions: queries and keys of a site are not rotated."""
 
 from collections.abc import Callable
 from functools import partial

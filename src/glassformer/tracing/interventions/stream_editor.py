@@ -1,9 +1,9 @@
 """Changing the residual stream: the blocks that are changed run under a graph with edits.
 
-Whether the norm behind an addition belongs to the stream (post-norm) or to the part that reads it
-(pre-norm) shows only when a block has run. So a block that is changed runs once unheard, with
-copies of its caches; this names its parts and borders by the numbers of the streams that it makes,
-and each later run must make the same.
+Whether the norm after an addition belongs to the stream (post-norm) or to the part that reads it
+(pre-norm) shows only when a block has run. So a block that is changed first runs in a trial that
+nothing records, with copies of its caches. The trial names its parts and borders by the order in
+which the block makes its streams, and each later run must make the same ones.
 """
 
 from collections.abc import Callable, Iterator
@@ -48,7 +48,7 @@ class BlockPlan:
             if any(each.kind for each in found):
                 last = found[-1].name
                 self.parts[number] = [each.name for each in found]
-            if last is not None:  # a norm or a factor behind a part moves its border
+            if last is not None:  # a norm or a factor after a part moves its border
                 self.borders = {n: name for n, name in self.borders.items() if name != last}
                 self.borders[number] = last
 
@@ -73,7 +73,7 @@ class KnownBlock(NamedTuple):
 
 
 class StreamEnds(NamedTuple):
-    """Where a run may end: behind this block nothing is wanted but the stream."""
+    """Where a run may end: after this block nothing is wanted but the stream."""
 
     stack: str
     layer: int
@@ -157,7 +157,7 @@ class StreamEditor(StreamListener):
     def _run_block(
         self, stack: str, call: Callable[..., Any], block: nn.Module, args: tuple, options: dict
     ) -> Any:
-        """A block as it is changed; a run that is to end behind it ends."""
+        """A block as it is changed; a run that is to end after it ends."""
         out = self._run_changed(stack, call, block, args, options)
         if self.graph is None and self.ends == (stack, self.counts.get(stack, 0) - 1):
             raise StreamEnds.Reached(first_tensor(out))
@@ -236,8 +236,8 @@ class StreamEditor(StreamListener):
             names = [each.name for each in name_steps(stack, layer, own) if each.kind]
             if names != plan.names or list(numbers) != plan.numbers:
                 raise InterventionError(
-                    f"{stack}.{layer} does not run as it did before: what is changed in it cannot "
-                    "be told. Please report this model."
+                    f"{stack}.{layer} computed its parts in another order than in its trial run, "
+                    "so the intervention may have hit the wrong one. Please report this model."
                 )
         if end is not computed:
             steps.append(Added.between(computed, end, "skip"))
@@ -295,7 +295,7 @@ class StreamEditor(StreamListener):
         options: dict,
         edits: list[Intervention],
     ) -> BlockPlan:
-        """The parts of a block, by running it once unheard."""
+        """The parts of a block, found by a trial run that nothing records."""
         x = find_start(args, options)
         assert x is not None
         key = stack, layer, x.shape[1] == 1  # steps of generation may run otherwise
@@ -329,7 +329,7 @@ class StreamEditor(StreamListener):
         for edit in edits:
             if changes_state(edit) and edit.place not in borders:
                 raise InterventionError(
-                    f"{edit} needs a state of the stream, and there is none behind {edit.place}: "
+                    f"{edit} needs a state of the stream, and there is none after {edit.place}: "
                     f"parallel parts are added at once. Use {borders[-1]}."
                 )
         self.plans[key] = plan

@@ -1,7 +1,7 @@
 """Interventions: small values that say what is changed in a model while it runs.
 
 A *part* is what attention or a feed-forward network adds to the residual stream: `decoder.3.self`,
-`decoder.3.cross`, `decoder.3.mlp`. A *border* is the state of the stream behind a part, and has its
+`decoder.3.cross`, `decoder.3.mlp`. A *border* is the state of the stream after a part, and has its
 name; `decoder.start` is the state that the first block reads. A *site* is the attention of a part.
 
 Values are combined by `&` and applied by `gf.change` and `gf.rerun`.
@@ -278,7 +278,7 @@ class Changes:
         return cls(tuple(given))
 
     @classmethod
-    def apart(cls, given: Collection[Intervention]) -> "Changes":
+    def of_variants(cls, given: Collection[Intervention]) -> "Changes":
         """Those of different sequences, which cannot contradict each other."""
         found = cls(())
         object.__setattr__(found, "each", tuple(given))
