@@ -1,4 +1,4 @@
-"""What `look`, `steps` and `lens` share: a text on a model or a saved trace, and which head."""
+"""What `look`, `steps`, `lens` and `why` share: a text on a model or a saved trace, which head."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
