@@ -21,6 +21,7 @@ GUIDES = (
     "training",
     "exercise-authors",
 )
+TABLES = ("watched-architectures", "sums-of-contributions", "why-and-peers")
 PROJECT = {
     "project/results.md": "benchmarks/RESULTS.md",
     "project/recipes.md": "recipes/README.md",
@@ -49,7 +50,7 @@ def site_pages(code: str) -> list[Page]:
     docs = ROOT / "docs"
     pages = [
         Page(f"guides/{name}.md", _in_language(docs / f"{name}.md", code))
-        for name in (*GUIDES, "watched-architectures", "why-and-peers")
+        for name in (*GUIDES, *TABLES)
     ]
     pages += [Page(place, _in_language(ROOT / file, code)) for place, file in PROJECT.items()]
     pages += [

@@ -2,18 +2,35 @@
 
 import pytest
 import torch
+from torch import nn
 
 from closeness import assert_close
+from glassformer.models import Config
+from glassformer.models import build as build_model
 from glassformer.models.checkpoints import load
+from glassformer.models.config import Norms
 from glassformer.tracing import watch
 from glassformer.tracing.frozen_readout import FrozenReadout
 from tiny_models import tiny
 from tracing.test_stream import build
 
 
-@pytest.mark.parametrize("name", ["bert", "modernbert-decoder", "reader"])
+def build_rms(_name: str) -> nn.Module:
+    """An encoder of ours whose norms are written out, not PyTorch's."""
+    torch.manual_seed(3)
+    sizes = {"vocab_size": 13, "dim": 12, "n_layers": 2, "n_heads": 3, "max_len": 16}
+    model = build_model(Config(family="encoder", norms=Norms(kind="rms"), **sizes)).eval()
+    for part in model.parameters():
+        part.data.normal_(std=0.4)
+    return model
+
+
+MAKERS = {"reader": load, "modernbert-decoder": build, "rms": build_rms}
+
+
+@pytest.mark.parametrize("name", ["bert", *MAKERS])
 def test_a_direction_and_a_constant_are_the_scores(name: str) -> None:
-    model = {"reader": load, "modernbert-decoder": build}.get(name, tiny)(name)
+    model = MAKERS.get(name, tiny)(name)
     with torch.no_grad(), watch(model, residual=True) as trace:
         model(torch.arange(3, 9)[None])
     stream = trace.residual()

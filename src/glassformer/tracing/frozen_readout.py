@@ -72,6 +72,8 @@ class FrozenReadout:
                 values[each.slot] = self._norm(each, name, args, options)
             else:
                 values[each.slot] = each.function(*args, **options)
+                if name == "rsqrt":  # an RMSNorm that is written out
+                    values[each.slot] = self._freeze_size(each, values[each.slot])
         return values[self.operations[-1].slot].reshape(-1).double()
 
     def _scale(self, operation: Operation, args: tuple, options: dict[str, Any]) -> Tensor:
@@ -96,10 +98,14 @@ class FrozenReadout:
             bias=found.get("bias"),
         )
         given = found["input"]
+        return form.push(given, self._freeze_size(operation, given)) + form.offset(given)
+
+    def _freeze_size(self, operation: Operation, given: Tensor) -> Tensor:
+        """What a size is computed from, or its inverse, as it was at the first run."""
         if operation.slot not in self.sizes:
             self.sizes[operation.slot] = given
             self._state("the size that the final norm divides by")
-        return form.push(given, self.sizes[operation.slot]) + form.offset(given)
+        return self.sizes[operation.slot]
 
     def _state(self, name: str) -> None:
         if name not in self.names:
