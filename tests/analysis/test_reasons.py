@@ -39,7 +39,7 @@ def test_the_chain_adds_up_and_the_verdict_is_the_models(name: str) -> None:
     assert abs(total - found.logit) < 1e-6
     for reason in found.reasons:
         if reason.head is not None:
-            inside = sum(source.value for source in reason.sources) + reason.rest
+            inside = sum(look.value for look in reason.reasons) + reason.rest
             assert abs(inside - reason.value) < 1e-4
     # The same ablations, written out.
     site_heads = {site.name: site.n_heads for site in trace}
@@ -103,7 +103,8 @@ def test_without_the_model_there_is_no_verdict(tmp_path) -> None:
         ({"token": "zz"}, "A token must be one of the vocabulary"),
         ({"token": 99}, "Tokens are numbered 0"),
         ({"position": 5}, "There are 5 positions; got position=5"),
-        ({"top": 0}, "top must be at least 1"),
+        ({"top": 0}, "top, branches and depth must be at least 1"),
+        ({"depth": 0}, "top, branches and depth must be at least 1"),
         ({"how": "resample"}, "how must be 'mean' or 'zero'"),
     ],
 )
@@ -118,3 +119,53 @@ def test_a_trace_without_a_stream_is_refused() -> None:
         model(TOKENS)
     with pytest.raises(TraceError, match="holds no residual stream"):
         gf.why(trace)
+
+
+@pytest.mark.parametrize("name", ["ours", "llama", "gpt2", "gpt-neox", "qwen3", "olmo2"])
+def test_every_level_adds_up(name: str) -> None:
+    model = letter_model("decoder", n_layers=3) if name == "ours" else built(name, "sdpa")
+    found = gf.why(record(model), 7, against=11, top=6, depth=5, branches=2)
+    seen = set()
+    for reason in found.reasons:
+        for each in reason.walk():
+            seen.add(each.kind)
+            assert not each.note
+            if each.reasons and each.kind != "look":
+                total = sum(below.value for below in each.reasons) + each.rest
+                assert abs(total - each.value) < 1e-5
+            if each.kind == "look":
+                for below in each.reasons[:1]:
+                    assert below.kind == "value" and abs(below.value - each.value) < 1e-5
+    assert seen == {"writer", "look", "value", "score", "query", "key"}
+    assert set(found.named) >= {reason.name for reason in found.reasons}
+    assert "score above the mean" in str(found)
+
+
+def test_a_score_is_the_models_above_the_mean_of_visible_keys() -> None:
+    model = built("llama", "sdpa")
+    trace = record(model)
+    found = gf.why(trace, 7, against=11, top=100, depth=3, branches=100)
+    n = 0
+    for head in (r for r in found.reasons if r.head is not None):
+        site = trace[head.part]
+        for look in head.reasons:
+            group = site.n_heads // site.k.shape[1]
+            q, k = site.q[0, head.head].double(), site.k[0, head.head // group].double()
+            scores = (k @ q[-1]) * q.shape[-1] ** -0.5
+            (score,) = [each for each in look.reasons if each.kind == "score"]
+            assert abs(score.value - float(scores[look.position] - scores.mean())) < 1e-6
+            assert abs(look.weight - float(scores.softmax(-1)[look.position])) < 1e-6
+            n += 1
+    assert n > 8
+
+
+def test_a_model_that_computes_attention_by_itself_is_not_split_and_says_so(monkeypatch) -> None:
+    model = letter_model("decoder", n_layers=2)
+    trace = record(model)
+    monkeypatch.setattr(
+        "glassformer.analysis.reasons.LookReader",
+        lambda *_, **__: (_ for _ in ()).throw(TraceError("No way.")),
+    )
+    found = gf.why(trace, top=100, depth=3)
+    notes = {each.note for reason in found.reasons for each in reason.walk()}
+    assert notes == {"", "No way"} and "not split: No way" in str(found)

@@ -16,9 +16,10 @@ from glassformer.analysis.lens import label_tokens, name_positions
 from glassformer.analysis.lens_data import Batch
 from glassformer.analysis.neurons import read_neurons
 from glassformer.analysis.token_direction import find_direction
+from glassformer.analysis.writers import Writers, compare, pull_to_inputs, read_values
 from glassformer.errors import TraceError
 from glassformer.tracing.site import Site
-from glassformer.tracing.stream import Part, Stream, Writing
+from glassformer.tracing.stream import Part, Stream
 from glassformer.tracing.trace import Trace
 
 By = Literal["part", "head", "source", "neuron"]
@@ -113,19 +114,24 @@ def attribute(
     asked = [token] if against is None else [token, against]
     seen = find_direction(stream, readout, asked, sequence=sequence, row=row)
     shares = [Share(name, value, name) for name, value in seen.constants.items()]
-    measured = stream.directions(seen.direction, sequence=sequence, row=row)
     parts = {part.name: part for part in stream.parts}
-    neurons = {}
     if by == "neuron" and model is not None:
         neurons = read_neurons(model, trace, stream, inputs=inputs, sequence=sequence, row=row)
-    for name, (value, along) in measured.items():
-        part = parts.get(name)
-        if part is not None and name in neurons:
-            shares += _split_neurons(part, neurons[name], value, along)
-        elif by in ("head", "source") and part is not None and part.kind in ("self", "cross"):
-            shares += _split_attention(trace, part, along, row, sequence, by)
+    else:
+        neurons = {}
+    writers = Writers(trace, stream, [row], sequence=sequence)
+    measured = writers.measure(seen.direction[None], by_head=by in ("head", "source"))
+    for writer, value in measured.items():
+        name = writer.part
+        if name in neurons:
+            along = writers.along(name, seen.direction[None])
+            shares += _split_neurons(parts[name], neurons[name], row, sequence, along)
+        elif by == "source" and writer.head is not None:
+            part, head = parts[name], writer.head
+            of_head = writers.see_head(part, head, 0, seen.direction[None])
+            shares += split_sources(writers, part, head, 0, of_head)
         else:
-            shares.append(Share(name, float(value @ along), name))
+            shares.append(Share(writer.name, float(value), name, writer.head))
     labels = label_tokens(readout, seen.tokens)
     found = Attribution(
         token=labels[0],
@@ -133,7 +139,7 @@ def attribute(
         position=positions[row],
         shares=shares,
         logit=seen.logit,
-        frozen=[*seen.frozen, *_name_frozen(stream, parts, by)],
+        frozen=[*seen.frozen, *name_frozen(stream, by)],
     )
     size = sum(abs(share.value) for share in shares)
     if abs(found.remainder) > torch.finfo(stream.start.dtype).eps ** 0.5 * max(size, 1e-30):
@@ -144,105 +150,42 @@ def attribute(
     return found
 
 
-def _split_attention(
-    trace: Trace, part: Part, along: Tensor, row: int, sequence: int, by: By
+def split_sources(
+    writers: Writers, part: Part, head: int, index: int, seen: Float[Tensor, " E"]
 ) -> list[Share]:
-    """The share of each head, or of each head and source; biases by themselves."""
-    site = _require_heads(trace, part)
-    writing = part.writing
-    assert writing is not None
-    weights = site.weights(rows=[row], sequence=sequence)[:, 0].double().cpu()  # H S
-    v = site.v[sequence].double().cpu()
-    v = v.repeat_interleave(site.n_heads // len(v), dim=0)  # H S E
-    heads = torch.einsum("hs,hse->he", weights, v)
-    if heads.numel() != writing.weight.shape[1]:
-        raise TraceError(
-            f"The heads of {part.name} must be what its matrix reads, {writing.weight.shape[1]} "
-            f"numbers; they are {heads.numel()}."
-        )
-    seen, constant, written = _pull_to_inputs(writing, heads.flatten(), along)
-    apart = _compare(written, part.value[sequence, row])
-    if apart > torch.finfo(part.value.dtype).eps ** 0.5:
-        raise TraceError(
-            f"{part.name} cannot be split into heads: their sum misses it by {100 * apart:.2g} %; "
-            "between the heads and the stream lies more than a matrix."
-        )
-    of_inputs = seen.view_as(heads)  # H E
-    shares = [] if not constant else [Share(f"{part.name}.bias", constant, f"{part.name}.bias")]
-    if by == "head":
-        values = (heads * of_inputs).sum(-1)
-        shares += [
-            Share(f"{part.name}.{h}", float(value), part.name, h)
-            for h, value in zip(site.head_numbers, values, strict=True)
-        ]
-    else:
-        values = weights * torch.einsum("hse,he->hs", v, of_inputs)
-        labels = _name_keys(trace, site, sequence)
-        shares += [
-            Share(f"{part.name}.{h} ← {labels[j]}", float(values[i, j]), part.name, h, j)
-            for i, h in enumerate(site.head_numbers)
-            for j in range(values.shape[1])
-        ]
-    return shares
+    """What one head takes from each token, at one of the positions; `seen` measures its output."""
+    assert part.site is not None
+    trace, site = writers.trace, writers.trace[part.site]
+    number = site.head_numbers.index(head)
+    values = read_values(site, writers.sequence)[number] @ seen
+    values = values * writers.weights(site, index)[number]
+    labels = _name_keys(trace, site, writers.sequence)
+    return [
+        Share(f"{part.name}.{head} ← {label}", value, part.name, head, j)
+        for j, (label, value) in enumerate(zip(labels, values.tolist(), strict=True))
+    ]
 
 
 def _split_neurons(
-    part: Part, neurons: Float[Tensor, " F"], value: Tensor, along: Tensor
+    part: Part, neurons: Float[Tensor, " F"], row: int, sequence: int, along: Float[Tensor, "1 C"]
 ) -> list[Share]:
     """The share of each neuron: its activation times what its row of the matrix weighs."""
     writing = part.writing
     assert writing is not None
-    seen, constant, written = _pull_to_inputs(writing, neurons, along)
-    apart = _compare(written, value)
+    seen, constant, written = pull_to_inputs(writing, neurons[None], along)
+    apart = compare(written, part.value[sequence, [row]].double().cpu())
     if apart > torch.finfo(part.value.dtype).eps ** 0.5:
         raise TraceError(
             f"The neurons of {part.name} must write what was recorded; they miss it by "
             f"{100 * apart:.2g} %. Pass inputs=, what the model was called with."
         )
-    shares = [] if not constant else [Share(f"{part.name}.bias", constant, f"{part.name}.bias")]
+    bias = f"{part.name}.bias"
+    shares = [] if not constant else [Share(bias, float(constant), bias)]
     shares += [
         Share(f"{part.name}.{i}", share, part.name, neuron=i)
-        for i, share in enumerate((neurons * seen).tolist())
+        for i, share in enumerate((neurons * seen[0]).tolist())
     ]
     return shares
-
-
-def _pull_to_inputs(
-    writing: Writing, inputs: Float[Tensor, " X"], along: Float[Tensor, " C"]
-) -> tuple[Float[Tensor, " X"], float, Float[Tensor, " C"]]:
-    """The direction in which the inputs of a matrix are seen, what biases add by themselves, and
-    what is written in all.
-    """
-    matrix = writing.weight.double().cpu()
-    bias = 0.0 if writing.bias is None else writing.bias.double().cpu()
-    x, passed = matrix @ inputs + bias, []
-    for step in writing.then:
-        passed.append((step, x))
-        x = step.push(x, x) + step.offset(x)
-    seen, constant = along.cpu(), torch.zeros((), dtype=torch.float64)
-    for step, before in reversed(passed):
-        constant = constant + seen @ step.offset(before)
-        seen = step.pull(seen, before)
-    return matrix.mT @ seen, float(constant + (seen * bias).sum()), x
-
-
-def _compare(written: Float[Tensor, " C"], value: Float[Tensor, " C"]) -> float:
-    """How far what inputs write is from what was added, as a share of it: the proof of a split."""
-    value = value.double().cpu()
-    return float((written - value).norm() / value.norm().clamp(min=1e-30))
-
-
-def _require_heads(trace: Trace, part: Part) -> Site:
-    if part.writing is None:
-        raise TraceError(
-            f"{part.name} cannot be split into heads: no single matrix writes it to the stream."
-        )
-    if part.site is None:
-        raise TraceError(f"{part.name} cannot be split: it is of more than one site.")
-    site = trace[part.site]
-    if site.heads is not None:
-        raise TraceError(f"Of {part.site} only some heads were recorded; record it without heads=.")
-    return site
 
 
 def _name_keys(trace: Trace, site: Site, sequence: int) -> list[str]:
@@ -251,7 +194,8 @@ def _name_keys(trace: Trace, site: Site, sequence: int) -> list[str]:
     return [str(j) for j in range(site.shape[3])]
 
 
-def _name_frozen(stream: Stream, parts: dict[str, Part], by: By) -> list[str]:
+def name_frozen(stream: Stream, by: By) -> list[str]:
+    """What shares hold at the value that it had, between the parts and the end of the stream."""
     frozen = []
     if any(not isinstance(step, Part) for step in stream.steps):
         frozen.append("the sizes that the norms of the stream divide by")
@@ -259,7 +203,7 @@ def _name_frozen(stream: Stream, parts: dict[str, Part], by: By) -> list[str]:
         frozen.append("attention weights")
     if by == "neuron":
         frozen.append("the activations of neurons")
-    has_norms = any(part.writing is not None and part.writing.then for part in parts.values())
+    has_norms = any(part.writing is not None and part.writing.then for part in stream.parts)
     if by != "part" and has_norms:
         frozen.append("the sizes that the norms of the parts divide by")
     return frozen

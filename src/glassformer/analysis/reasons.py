@@ -1,69 +1,61 @@
-"""Why a model wrote a token: from its logit down to heads, feed-forwards and source tokens.
+"""Why a model wrote a token: from its logit down to heads, tokens, and what wrote q, k and v there.
 
 Every edge is an exact product of recorded numbers, with what is frozen stated, and what is left out
 is shown as the rest. Direct contributions are not causes, so a verdict follows: the named parts
 alone are kept, or alone removed, the model runs, and the numbers say how much they carry.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from math import fsum
-from typing import Literal, NamedTuple
+from typing import Any, Literal, TypeVar
 
-import torch
+from jaxtyping import Float
+from torch import Tensor
 
-from glassformer.analysis.attribution import Attribution, Share, attribute
+from glassformer.analysis.attribution import Share, name_frozen, split_sources
+from glassformer.analysis.lens import label_tokens, name_positions
+from glassformer.analysis.looks import LookReader, SiteLooks, Split
+from glassformer.analysis.token_direction import find_direction
+from glassformer.analysis.verdicts import Verdict, judge
 from glassformer.analysis.vocabulary import resolve_token
+from glassformer.analysis.writers import Writer, Writers
 from glassformer.errors import GlassformerError, TraceError
-from glassformer.tracing import Ablate, Trace
-from glassformer.tracing.interventions.values import Changes
-from glassformer.tracing.stream import Stream
-from glassformer.tracing.variants import run_variants
+from glassformer.tracing import Trace
+from glassformer.tracing.stream import Part, Stream
 
-
-class Source(NamedTuple):
-    """What a head takes from one token."""
-
-    token: str
-    position: int
-    value: float
+T = TypeVar("T")
+_LEAST = 0.02  # of what is split: smaller terms are left to the rest
+Kind = Literal["writer", "look", "value", "score", "query", "key"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reason:
-    """A head or a feed-forward network that writes towards the token, or away from it."""
+    """A node of the tree: what it adds to the number above it, and what that is a sum of.
 
+    - writer: a head or another part, by what it adds to the stream
+    - look: a token that the head above takes something from
+    - value: the same number, by what wrote the value at that token
+    - score: how far the score of that look is above the mean of the keys that the query may see
+    - query: what a writer of the query adds to that score; key: what it adds by one of the keys
+    """
+
+    kind: Kind
     name: str
-    part: str
-    head: int | None
     value: float
-    sources: tuple[Source, ...] = ()  # of a head: the largest
-    rest: float = 0.0  # what the head takes from all other tokens
+    part: str = ""  # of a writer
+    head: int | None = None
+    position: int | None = None  # of a token
+    weight: float | None = None  # of a look: the attention weight
+    reasons: tuple["Reason", ...] = ()  # the largest
+    rest: float = 0.0  # all others, if there are any
+    note: str = ""  # why it cannot be split
 
-
-@dataclass(frozen=True, kw_only=True)
-class Verdict:
-    """The difference of logits when parts are removed: by running the model, not by arithmetic."""
-
-    whole: float  # nothing is removed
-    kept: float  # everything but the named parts is
-    removed: float  # the named parts are
-    none: float  # every head and every feed-forward is
-    how: Literal["mean", "zero"]
-
-    @property
-    def carried(self) -> float:
-        """The share of the difference that the named parts carry alone."""
-        return (self.kept - self.none) / (self.whole - self.none)
-
-    @property
-    def needed(self) -> float:
-        """The share of the difference that is lost without them."""
-        return (self.whole - self.removed) / (self.whole - self.none)
-
-    @property
-    def is_faithful(self) -> bool:
-        """Whether the named parts carry most of the difference, and most of it is lost without."""
-        return min(self.carried, self.needed) >= 0.5
+    def walk(self) -> Iterator["Reason"]:
+        """This node and all below it."""
+        yield self
+        for each in self.reasons:
+            yield from each.walk()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,16 +70,14 @@ class Why:
     rest: float  # what all others add: heads, feed-forwards, embedding, biases
     remainder: float  # rounding
     frozen: list[str]
+    named: list[str]  # the heads and feed-forwards of this stack in the whole tree
     verdict: Verdict | None
     without_verdict: str = ""  # why there is none
 
     def __str__(self) -> str:
         lines = [f"{self.token} − {self.against} after {self.position}: {self.logit:+.3f}"]
         for reason in self.reasons:
-            lines.append(f"  {reason.value:+8.3f}  {reason.name}")
-            lines += [f"      {s.value:+8.3f}  {s.token} ({s.position})" for s in reason.sources]
-            if reason.sources:
-                lines.append(f"      {reason.rest:+8.3f}  other tokens")
+            lines += _print_reason(reason, "  ")
         lines.append(f"  {self.rest:+8.3f}  everything else")
         found = self.verdict
         if found is None:
@@ -102,6 +92,24 @@ class Why:
     __repr__ = __str__
 
 
+def _print_reason(reason: Reason, indent: str) -> Iterator[str]:
+    said = {
+        "writer": reason.name,
+        "look": f"{reason.name} ({reason.position})",
+        "value": "the value there, written by",
+        "score": "score above the mean, query written by",
+        "query": f"{reason.name}, key written by",
+        "key": reason.name,
+    }[reason.kind]
+    yield f"{indent}{reason.value:+8.3f}  {said}"
+    for each in reason.reasons:
+        yield from _print_reason(each, indent + "    ")
+    if reason.reasons and reason.kind != "look":
+        yield f"{indent}    {reason.rest:+8.3f}  others"
+    if reason.note:
+        yield f"{indent}    not split: {reason.note}"
+
+
 def why(
     trace: Trace,
     token: int | str | None = None,
@@ -109,7 +117,8 @@ def why(
     against: int | str | None = None,
     position: int = -1,
     top: int = 8,
-    sources: int = 3,
+    branches: int = 3,
+    depth: int = 2,
     how: Literal["mean", "zero"] = "mean",
     stack: str | None = None,
     sequence: int = 0,
@@ -118,6 +127,10 @@ def why(
 
     Without `token`, the most probable one at `position`; without `against`, the most probable other
     one. The `top` heads and feed-forwards are named by the size of what they add to the difference.
+    Below each, the largest `branches`, `depth` levels in all: 1 is these parts, 2 the tokens that
+    heads take something from, 3 what wrote the value there, and the query and the key that opened
+    the look; 4 the tokens that those heads read, and so on.
+
     The verdict runs the model with the named parts of this stack kept alone, and with them removed,
     by mean or zero ablation at all positions; it needs a trace of one sequence, and the model.
 
@@ -132,36 +145,53 @@ def why(
     """
     if how not in ("mean", "zero"):
         raise TraceError(f"how must be 'mean' or 'zero'; got {how!r}.")
-    if top < 1 or sources < 0:
+    if min(top, branches, depth) < 1:
         raise TraceError(
-            f"top must be at least 1 and sources at least 0; got top={top}, sources={sources}."
+            f"top, branches and depth must be at least 1; got top={top}, branches={branches}, "
+            f"depth={depth}."
         )
     stream = trace.residual(stack)
     asked = _choose_tokens(stream, token, against, position, sequence)
-    where = {"position": position, "stack": stream.name, "sequence": sequence}
-    found = attribute(trace, asked[0], against=asked[1], by="head", **where)
+    positions = name_positions(trace, stream, sequence)
+    row = position % len(positions)
+    readout = stream.require_readout()
+    seen = find_direction(stream, readout, list(asked), sequence=sequence, row=row)
+    split = Split.of(
+        seen.logit,
+        Writers(trace, stream, [row], sequence=sequence),
+        seen.direction[None],
+        0,
+        fsum(seen.constants.values()),
+        "The difference of the logits",
+    )
+    tree = _Tree(trace, sequence, branches)
     kinds = {part.name: part.kind for part in stream.parts}
-    named = [
-        share
-        for share in sorted(found.shares, key=lambda share: -abs(share.value))
-        if share.head is not None or kinds.get(share.name) in ("mlp", "mixer")
-    ][:top]
-    split = attribute(trace, asked[0], against=asked[1], by="source", **where)
+    parts = {w: v for w, v in split.shares.items() if _is_named(w, kinds)}
+    chosen = sorted(parts, key=lambda writer: -abs(parts[writer]))[:top]
+    reasons = tree.expand(split, chosen, depth)
+    named = dict.fromkeys(
+        Writer(each.part, each.head)
+        for reason in reasons
+        for each in reason.walk()
+        if each.kind in ("writer", "query", "key") and kinds.get(each.part) is not None
+    )
     verdict, reason = None, ""
     try:
-        verdict = _judge(trace, stream, named, asked, position, how)
+        verdict = judge(trace, stream, list(named), asked, position, how)
     except GlassformerError as error:
         reason = str(error).rstrip(".")
-    assert found.against is not None
+    labels = label_tokens(readout, seen.tokens)
+    total = fsum(split.shares.values()) + split.constant
     return Why(
-        token=found.token,
-        against=found.against,
-        position=found.position,
-        logit=found.logit,
-        reasons=[_explain(share, split, sources) for share in named],
-        rest=fsum(s.value for s in found.shares) - fsum(s.value for s in named),
-        remainder=found.remainder,
-        frozen=split.frozen,
+        token=labels[0],
+        against=labels[1],
+        position=positions[row],
+        logit=seen.logit,
+        reasons=list(reasons),
+        rest=total - fsum(each.value for each in reasons),
+        remainder=seen.logit - total,
+        frozen=[*seen.frozen, *tree.name_frozen(stream, depth)],
+        named=[writer.name for writer in named],
         verdict=verdict,
         without_verdict=reason,
     )
@@ -193,69 +223,110 @@ def _choose_tokens(
     return first, second
 
 
-def _explain(share: Share, split: Attribution, n: int) -> Reason:
-    looks = [s for s in split.shares if s.part == share.part and s.head == share.head]
-    looks = [s for s in looks if s.source is not None]
-    looks.sort(key=lambda look: -abs(look.value))
-    sources = tuple(
-        Source(look.name.partition(" ← ")[2], look.source, look.value)
-        for look in looks[:n]
-        if look.source is not None
-    )
-    return Reason(
-        name=share.name,
-        part=share.part,
-        head=share.head,
-        value=share.value,
-        sources=sources,
-        rest=fsum(look.value for look in looks[n:]),
-    )
+def _is_named(writer: Writer, kinds: dict[str, str]) -> bool:
+    """Whether it can be removed by itself: a head, or a feed-forward network."""
+    return writer.head is not None or kinds.get(writer.part) in ("mlp", "mixer")
 
 
-def _judge(
-    trace: Trace,
-    stream: Stream,
-    named: list[Share],
-    asked: tuple[int, int],
-    position: int,
-    how: Literal["mean", "zero"],
-) -> Verdict:
-    """Run the model with the named parts removed, with all others removed, and with all removed."""
-    everything = {
-        part.name: None if part.site is None else range(trace[part.site].n_heads)
-        for part in stream.parts
-        if part.kind != "change"
-    }
-    chosen: dict[str, set[int] | None] = {}
-    for share in named:
-        heads = chosen.setdefault(share.part, None if share.head is None else set())
-        if heads is not None and share.head is not None:
-            heads.add(share.head)
+def _largest(shares: dict[T, float], n: int) -> list[T]:
+    """The n largest that count for something; at least one."""
+    ranked = sorted(shares, key=lambda each: -abs(shares[each]))
+    least = _LEAST * fsum(map(abs, shares.values()))
+    return [each for i, each in enumerate(ranked[:n]) if not i or abs(shares[each]) >= least]
 
-    def ablate(part: str, heads: list[int] | None) -> Ablate:
-        of = trace if how == "mean" else None
-        return Ablate(part, head=heads, how=how, of=of)
 
-    removed, kept = [], []
-    for part, heads in everything.items():
-        if heads is None:
-            (removed if part in chosen else kept).append(ablate(part, None))
-            continue
-        mine = sorted(chosen.get(part) or ())
-        others = [h for h in heads if h not in mine]
-        if mine:
-            removed.append(ablate(part, mine))
-        if others:
-            kept.append(ablate(part, others))
-    none = [
-        ablate(part, None if heads is None else list(heads)) for part, heads in everything.items()
-    ]
-    readout = stream.require_readout()
-    variants = [Changes.of_variants(each) for each in (removed, kept, none)]
-    ends = run_variants(trace, variants, stack=stream.name)
-    ends = torch.cat([ends[:, [position]], stream.end[:1, [position]].to(ends.device)])
-    logits = readout(ends)[:, 0].double().cpu()
-    without, alone, nothing, whole = (logits[:, asked[0]] - logits[:, asked[1]]).tolist()
-    if abs(whole - nothing) < 1e-6 * max(abs(whole), 1.0):
-        raise TraceError("the difference is the same when every part is removed")
-    return Verdict(whole=whole, kept=alone, removed=without, none=nothing, how=how)
+class _Tree:
+    """Expands numbers into what they are sums of."""
+
+    def __init__(self, trace: Trace, sequence: int, branches: int) -> None:
+        self.trace, self.sequence, self.branches = trace, sequence, branches
+        self.reader: LookReader | None = None
+        self.frozen: set[str] = set()
+
+    def expand(
+        self, split: Split, writers: list[Writer], depth: int, kind: Kind = "writer"
+    ) -> tuple[Reason, ...]:
+        """The reasons that these writers are of a number, each with what is below it."""
+        return tuple(
+            Reason(
+                kind=kind,
+                name=writer.name,
+                value=split.shares[writer],
+                part=writer.part,
+                head=writer.head,
+                **self._expand_head(split, writer, depth),
+            )
+            for writer in writers
+        )
+
+    def _expand_head(self, split: Split, writer: Writer, depth: int) -> dict[str, Any]:
+        """The tokens that a head takes most from, and what all others give."""
+        if writer.head is None or depth < 2:
+            return {}
+        writers, part = split.writers, split.writers.parts[writer.part]
+        seen = writers.see_head(part, writer.head, split.index, split.along)
+        looks = split_sources(writers, part, writer.head, split.index, seen)
+        shares = {i: look.value for i, look in enumerate(looks)}
+        chosen = [looks[i] for i in _largest(shares, self.branches)]
+        return {
+            "reasons": tuple(self._expand_look(split, part, look, seen, depth) for look in chosen),
+            "rest": split.shares[writer] - fsum(look.value for look in chosen),
+        }
+
+    def _expand_look(
+        self, split: Split, part: Part, look: Share, seen: Float[Tensor, " E"], depth: int
+    ) -> Reason:
+        assert part.site is not None and look.source is not None and look.head is not None
+        site, rows = self.trace[part.site], split.writers.rows
+        row = split.index if rows is None else rows[split.index]
+        number = site.head_numbers.index(look.head)
+        found = Reason(
+            kind="look",
+            name=look.name.partition(" ← ")[2],
+            value=look.value,
+            position=look.source,
+            weight=float(split.writers.weights(site, split.index)[number, look.source]),
+        )
+        if depth < 3:
+            return found
+        try:
+            self.reader = self.reader or LookReader(self.trace, sequence=self.sequence)
+            looks = self.reader.open(site.name)
+            self.frozen.update(looks.frozen)
+            value = looks.split_value(look.head, row, look.source, seen)
+            below = [
+                self._as_reason("value", value, depth - 2),
+                self._explain_score(looks, look.head, row, look.source, depth - 2),
+            ]
+            return replace(found, reasons=tuple(below))
+        except GlassformerError as error:
+            return replace(found, note=str(error).rstrip("."))
+
+    def _explain_score(self, looks: SiteLooks, head: int, row: int, key: int, depth: int) -> Reason:
+        """The score above the mean: by writers of the query, and each of these by those of keys."""
+        by_query = looks.split_query(head, row, key)
+        queries = []
+        for writer in _largest(by_query.shares, self.branches):
+            by_key = looks.split_key(head, row, key, looks.read_query(head, row, writer))
+            node = self._as_reason("query", by_key, depth, name=writer.name)
+            queries.append(replace(node, part=writer.part, head=writer.head))
+        return Reason(
+            kind="score",
+            name="",
+            value=by_query.value,
+            reasons=tuple(queries),
+            rest=by_query.value - fsum(each.value for each in queries),
+        )
+
+    def _as_reason(self, kind: Kind, split: Split, depth: int, name: str = "") -> Reason:
+        below: Kind = "key" if kind == "query" else "writer"
+        reasons = self.expand(split, _largest(split.shares, self.branches), depth, below)
+        rest = split.value - fsum(each.value for each in reasons)
+        return Reason(kind=kind, name=name, value=split.value, reasons=reasons, rest=rest)
+
+    def name_frozen(self, stream: Stream, depth: int) -> list[str]:
+        """What is held at the value that it had, beside what the readout holds."""
+        names = name_frozen(stream, "part" if depth == 1 else "source")
+        if depth > 2:
+            names.append("the sizes that the norms before attention divide by")
+        return [*names, *sorted(self.frozen)]

@@ -112,6 +112,7 @@ def open_trace(
             )
         except EmptyText:
             raise ConfigError(language.say("look.error.empty")) from None
+    found.holds = model  # a verdict runs it again
     if request.trace is not None and append:
         found.append(request.trace)
     elif request.trace is not None:

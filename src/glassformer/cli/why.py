@@ -1,5 +1,6 @@
 """`glassformer why`: what made a model prefer one token to another, tested by ablation."""
 
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,7 +13,7 @@ from glassformer.cli.trace_options import ViewRequest, open_trace, options
 from glassformer.languages import Language
 
 if TYPE_CHECKING:
-    from glassformer.analysis import Why
+    from glassformer.analysis import Reason, Why
 
 
 def add(app: typer.Typer, language: Language) -> None:
@@ -37,6 +38,10 @@ def add(app: typer.Typer, language: Language) -> None:
             int, typer.Option("--position", metavar="N", help=say("why.position"))
         ] = -1,
         top: Annotated[int, typer.Option("--top", metavar="K", help=say("why.top"))] = 8,
+        depth: Annotated[int, typer.Option("--depth", metavar="N", help=say("why.depth"))] = 2,
+        branches: Annotated[
+            int, typer.Option("--branches", metavar="K", help=say("why.branches"))
+        ] = 3,
         device: Annotated[str | None, model_options.device_option(language)] = None,
         dtype: Annotated[str | None, model_options.dtype_option(language)] = None,
         plain: Annotated[bool, model_options.json_option(language)] = False,
@@ -56,11 +61,30 @@ def add(app: typer.Typer, language: Language) -> None:
         from glassformer.render.terminal.why import draw_why
 
         trace = open_trace(request, language, residual=True, usual="writer")
-        found = explain(trace, token, against=against, position=position, top=top)
+        found = explain(
+            trace,
+            token,
+            against=against,
+            position=position,
+            top=top,
+            depth=depth,
+            branches=branches,
+        )
         if plain:
             typer.echo(to_json(_as_dict(found)))
         else:
             terminal().print(draw_why(found, language=language))
+
+
+def _as_plain_reason(reason: "Reason") -> dict[str, Any]:
+    """A node without what it has not."""
+    plain = asdict(replace(reason, reasons=()))
+    if not reason.reasons:
+        del plain["rest"]
+    given = {name: value for name, value in plain.items() if value not in (None, "", ())}
+    if reason.reasons:
+        given["reasons"] = [_as_plain_reason(each) for each in reason.reasons]
+    return given
 
 
 def _as_dict(found: "Why") -> dict[str, Any]:
@@ -70,18 +94,11 @@ def _as_dict(found: "Why") -> dict[str, Any]:
         "against": found.against,
         "position": found.position,
         "logit": found.logit,
-        "reasons": [
-            {
-                "name": reason.name,
-                "value": reason.value,
-                "sources": [source._asdict() for source in reason.sources],
-                "rest": reason.rest,
-            }
-            for reason in found.reasons
-        ],
+        "reasons": [_as_plain_reason(reason) for reason in found.reasons],
         "rest": found.rest,
         "remainder": found.remainder,
         "frozen": found.frozen,
+        "named": found.named,
         "verdict": None
         if verdict is None
         else {

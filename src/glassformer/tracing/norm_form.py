@@ -81,7 +81,7 @@ class NormForm:
         part = part / (x.square().mean(-1, keepdim=True) + self.eps).sqrt()
         return part if self.gain is None else part * self.gain.to(part)
 
-    def pull(self, direction: Float[Tensor, " C"], x: Float[Tensor, " C"]) -> Tensor:
+    def pull(self, direction: Float[Tensor, "... C"], x: Float[Tensor, "... C"]) -> Tensor:
         """The direction in which a part of x is seen, so that it weighs what its push would."""
         if self.is_centred:
             x = x - x.mean(-1, keepdim=True)

@@ -186,6 +186,7 @@ class Recorder:
         with self.guard.catch(place.name, partial(run.refuse, place.name)), torch.no_grad():
             try:
                 step, difference = make_step()
+                step = step.detach()
                 heads = self.selection.head_numbers(step.q.shape[1], place.name)
             except GlassformerError as error:  # the model does what cannot be shown
                 run.refuse(place.name, str(error).rstrip("."))
@@ -200,7 +201,7 @@ class Recorder:
 
     def is_changed(self, place: Place) -> bool:
         """Whether attention is changed here."""
-        return self.editor is not None and bool(self.editor.of_site(place.name))
+        return self.editor is not None and self.editor.changes_attention(place.name)
 
     def change_attention(
         self, place: Place, out: Tensor, start: int, make_step: Callable[[], Step]
@@ -214,7 +215,7 @@ class Recorder:
             else:
                 self.record(
                     place,
-                    lambda: (replace(step or make_step(), out=heads.detach(), lse=None), None),
+                    lambda: (replace(step or make_step(), out=heads, lse=None), None),
                     n_sequences=len(out),
                 )
         return heads

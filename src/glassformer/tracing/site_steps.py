@@ -68,6 +68,13 @@ class Step:
             n_heads=H,
         )
 
+    def detach(self) -> "Step":
+        """Without the graph of gradients."""
+        names = ("q", "k", "v", "out", "lse")
+        return replace(
+            self, **{n: t.detach() for n in names if (t := getattr(self, n)) is not None}
+        )
+
     def store(self, store: OperandStore) -> "Step":
         names = ("q", "k", "v", "out")
         kept = {n: store.keep(t) for n in names if (t := getattr(self, n)) is not None}

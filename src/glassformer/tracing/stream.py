@@ -177,7 +177,7 @@ class Stream:
         Where the stream passes norms, these are frozen at the values that they had.
         """
         shares = {}
-        for name, value, passed in self._ways(sequence, row):
+        for name, value, passed in self.ways(sequence, row):
             shares[name] = value
             for step, x in passed:
                 shares[name] = step.push(shares[name], x)
@@ -190,24 +190,24 @@ class Stream:
 
         Their products add up to the end's component along `direction`.
         """
-        measured = {}
-        for name, value, passed in self._ways(sequence, row):
-            seen = direction.double()
-            for step, x in reversed(passed):
-                seen = step.pull(seen, x)
-            measured[name] = value, seen
-        return measured
+        return {
+            name: (value, pull_through(direction.double(), passed))
+            for name, value, passed in self.ways(sequence, row)
+        }
 
-    def _ways(
-        self, sequence: int, row: int
+    def ways(
+        self, sequence: int, rows: int | slice | list[int], stop: int | None = None
     ) -> Iterator[tuple[str, Tensor, list[tuple[Transform, Tensor]]]]:
-        """Each term at one position, in float64, and what it passes on its way to the end."""
-        x = self.start[sequence, row].double()
+        """Each term at these positions, in float64, and what it passes on its way to the end.
+
+        With `stop`, only the first steps: the way to where a block's part reads.
+        """
+        x = self.start[sequence, rows].double()
         terms: list[tuple[str, Tensor, int]] = [(f"{self.name}.start", x, 0)]
         passed: list[tuple[Transform, Tensor]] = []
-        for step in self.steps:
+        for step in self.steps[:stop]:
             if isinstance(step, Part):
-                value = step.value[sequence, row].double()
+                value = step.value[sequence, rows].double()
                 terms.append((step.name, value, len(passed)))
                 x = x + value
                 continue
@@ -218,3 +218,12 @@ class Stream:
             x = step.push(x, x) + offset
         for name, value, n in terms:
             yield name, value, passed[n:]
+
+
+def pull_through(
+    direction: Float[Tensor, "*L C"], passed: list[tuple[Transform, Tensor]]
+) -> Float[Tensor, "*L C"]:
+    """The direction in which a term is seen before it passes norms and factors."""
+    for step, x in reversed(passed):
+        direction = step.pull(direction, x)
+    return direction

@@ -76,6 +76,7 @@ class Trace:
         self.recorded = [] if runs is None else runs  # as they were last assembled
         self.model = {} if model is None else model
         self.assemble = assemble  # the recorder's, while the trace is still growing
+        self.holds: Any = None  # a model that must exist as long as the trace, if its owner says so
 
     @property
     def runs(self) -> list[Run]:

@@ -1,10 +1,10 @@
-"""Why a token was written, as a tree: parts below the token, source tokens below the heads."""
+"""Why a token was written, as a tree: parts below the token, tokens below heads, and so on."""
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
-from glassformer.analysis import Why
+from glassformer.analysis import Reason, Why
 from glassformer.languages import Language
 from glassformer.render.marks import visible_token
 from glassformer.render.paragraph import Paragraph
@@ -20,13 +20,7 @@ def draw_why(found: Why, *, language: Language) -> RenderableType:
     }
     tree = Tree(Text(say("why.root", **names, value=f"{found.logit:+.2f}")))
     for reason in found.reasons:
-        branch = tree.add(_draw_term(reason.value, reason.name))
-        for source in reason.sources:
-            branch.add(
-                _draw_term(source.value, f"{visible_token(source.token)} ({source.position})")
-            )
-        if reason.sources:
-            branch.add(_draw_term(reason.rest, say("why.tokens"), style="dim"))
+        _add_reason(tree, reason, language)
     tree.add(_draw_term(found.rest, say("why.rest"), style="dim"))
     verdict = found.verdict
     if verdict is None:
@@ -39,6 +33,31 @@ def draw_why(found: Why, *, language: Language) -> RenderableType:
         )
     notes = [Paragraph(judged), Paragraph(say("why.legend"), style="dim")]
     return Group(tree, *notes)
+
+
+def _add_reason(tree: Tree, reason: Reason, language: Language) -> None:
+    say = language.say
+    said = {
+        "look": lambda: say(
+            "why.look",
+            token=visible_token(reason.name),
+            position=reason.position,
+            weight=f"{reason.weight or 0.0:.2f}",
+        ),
+        "value": lambda: say("why.value"),
+        "score": lambda: say("why.score"),
+        "query": lambda: say("why.query", name=reason.name),
+    }
+    name = said[reason.kind]() if reason.kind in said else reason.name
+    branch = tree.add(_draw_term(reason.value, name))
+    for each in reason.reasons:
+        _add_reason(branch, each, language)
+    if reason.reasons and reason.kind != "look":
+        is_head = all(each.kind == "look" for each in reason.reasons)
+        rest = say("why.tokens") if is_head else say("why.others")
+        branch.add(_draw_term(reason.rest, rest, style="dim"))
+    if reason.note:
+        branch.add(Text(say("why.unsplit", reason=reason.note), style="dim"))
 
 
 def _draw_term(value: float, name: str, *, style: str = "") -> Text:

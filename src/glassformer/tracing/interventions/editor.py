@@ -74,6 +74,10 @@ class Editor:
     def of_site(self, name: str) -> list[Intervention]:
         return [edit for edit in self.changes if edit.place == name and changes_site(edit)]
 
+    def changes_attention(self, name: str) -> bool:
+        """Whether the calls of attention at this site are changed."""
+        return bool(self.of_site(name))
+
     def of_block(self, stack: str, layer: int) -> list[Intervention]:
         """What changes the stream inside a block, or after it."""
         return [

@@ -176,7 +176,7 @@ class OurSource:
     def _make_step(
         self, place: Place, args: tuple, options: dict[str, Any], out: Tensor, lse: Tensor | None
     ) -> Step:
-        q, k, v = (operand.detach() for operand in args)
+        q, k, v = args
         if self.is_fixed and not place.is_cross:  # only what is filled, copied: buffers change
             k, v = (operand[:, :, : self.stop].clone() for operand in (k, v))
         L, S = q.shape[2], k.shape[2]
@@ -191,7 +191,7 @@ class OurSource:
             scale=options.get("scale"),
             softcap=options.get("softcap"),
             lse=lse if lse is not None and lse.shape == q.shape[:3] else None,
-            out=out.detach(),
+            out=out,
             stop=self.stop,
         )
 

@@ -90,7 +90,7 @@ def _reads_option(function: Any, name: str) -> bool:
 
 def _promote_operands(call: Call) -> list[Tensor]:
     """The operands, in the widest of their types where autocast made them differ."""
-    operands = [operand.detach() for operand in (call.q, call.k, call.v)]
+    operands = [call.q, call.k, call.v]
     q, k = operands[:2]
     if len(q) == 1 < len(k):  # learned queries, the same for all sequences
         operands[0] = q.expand(len(k), *q.shape[1:])
@@ -148,5 +148,5 @@ def _find_output(out: Any, q: Tensor) -> Tensor | None:
     found = _first(out)
     if not isinstance(found, Tensor) or found.ndim != 4:
         return None
-    found = found.detach().transpose(1, 2)  # (B, H, L, E)
+    found = found.transpose(1, 2)  # (B, H, L, E)
     return found if found.shape[:3] == q.shape[:3] else None
