@@ -1,0 +1,279 @@
+"""How much of a prediction the parts that gf.why names carry, and how much is lost without them.
+
+python benchmarks/why_prompts.py                                  the included writer
+python benchmarks/why_prompts.py --model SmolLM2-135M-Instruct.Q4_1.gguf
+
+Forty prompts (why_prompts_texts.py); each time the model's most probable next token against the
+second. The named parts are kept alone, or removed alone, by mean and by zero ablation; beside them
+as many heads and feed-forwards drawn at random. Shares are of what the difference of the two logits
+changes by when every part is removed.
+
+Removal is by the mean over the prompt's own positions, as in gf.why (mean); by zeros (zero); or by
+the mean over the other prompts, which does not know the answer. The last one leaves out their first
+tokens and leaves that of the prompt as it is: trained models write huge vectors there.
+"""
+
+import argparse
+import json
+import random
+import statistics
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+import torch
+from torch import Tensor
+
+import glassformer as gf
+from why_prompts_texts import PROMPTS
+
+How = Literal["mean", "other texts", "zero"]
+Place = tuple[str, int | None]  # a part, and its head where it is attention
+HOWS: tuple[How, ...] = get_args(How)
+BATCH = 24  # changed runs side by side
+
+
+class Score(NamedTuple):
+    """One set of parts on one prompt."""
+
+    kind: str
+    prompt: str
+    token: str
+    against: str
+    difference: float
+    top: int
+    how: How
+    of: str  # named or random
+    n_parts: int
+    none: float  # the difference when every part is removed
+    kept: float  # the share that is there when all other parts are removed
+    lost: float  # the share that is missing when they are
+    is_kept: bool  # whether the token is still the most probable when all others are removed
+    is_lost: bool  # whether it is not, when they are
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--model", default="writer")
+    parser.add_argument("--top", type=int, nargs="+", default=[4, 8, 16, 32])
+    parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--limit", type=int, help="prompts of each kind")
+    parser.add_argument("--json", type=Path, help="append every score to this file")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    model: Any = gf.load(args.model)
+    prompts = {p: kind for kind, each in PROMPTS.items() for p in each[: args.limit]}
+    removals = {prompt: PlainAblation(model, prompt) for prompt in prompts}
+    scores = []
+    for prompt, kind in prompts.items():
+        removals[prompt].compare_with([r for p, r in removals.items() if p != prompt])
+        found = list(study(removals[prompt], kind, prompt, args))
+        scores += found
+        print(describe_prompt(found), flush=True)
+        if args.json:
+            with args.json.open("a", encoding="utf-8") as file:
+                file.writelines(f"{json.dumps(score._asdict())}\n" for score in found)
+    print(summarize(scores))
+    return 0
+
+
+def study(
+    removal: "PlainAblation", kind: str, prompt: str, args: argparse.Namespace
+) -> Iterator[Score]:
+    """All sets of parts of one prompt."""
+    with torch.no_grad(), gf.watch(removal.model, residual=True) as trace:
+        removal.model(removal.tokens)
+    places = list_places(trace)
+    draw = random.Random(f"{args.seed} {prompt}")
+    sets: list[tuple[int, str, list[Place]]] = []
+    verdicts: dict[int, float] = {}
+    tops = [top for top in args.top if top < len(places)]
+    chain = gf.why(trace, top=tops[-1], sources=0)
+    if chain.verdict is not None:
+        verdicts[tops[-1]] = chain.verdict.carried
+    for top in tops:
+        named = list_named(chain)[:top]  # the largest first
+        sets.append((top, "named", named))
+        for _ in range(args.draws):
+            sets.append((top, "random", draw_alike(places, named, draw)))
+    ids = choose_tokens(trace)
+    for how in HOWS:
+        none, shares = removal.measure([each for *_, each in sets], places, ids, how)
+        for (top, of, parts), found in zip(sets, shares, strict=True):
+            yield Score(
+                kind, prompt, chain.token, chain.against, chain.logit, top, how, of, len(parts),
+                none, *found,
+            )  # fmt: skip
+            if of == "named" and how == "mean" and top in verdicts:
+                assert abs(verdicts[top] - found[0]) < 1e-3 * max(1, abs(found[0]))
+
+
+def list_places(trace: gf.Trace) -> list[Place]:
+    """Every head and every feed-forward."""
+    found: list[Place] = []
+    for part in trace.residual().parts:
+        heads = [None] if part.site is None else range(trace[part.site].n_heads)
+        found += [(part.name, head) for head in heads]
+    return found
+
+
+def list_named(chain: Any) -> list[Place]:
+    return list(dict.fromkeys((reason.part, reason.head) for reason in chain.reasons))
+
+
+def draw_alike(places: Sequence[Place], named: Sequence[Place], draw: random.Random) -> list[Place]:
+    """As many heads and as many feed-forwards as are named."""
+    found = []
+    for is_head in (True, False):
+        n = sum((head is not None) == is_head for _, head in named)
+        found += draw.sample([p for p in places if (p[1] is not None) == is_head], n)
+    return found
+
+
+def choose_tokens(trace: gf.Trace) -> tuple[int, int]:
+    stream = trace.residual()
+    first, second = stream.require_readout()(stream.end[:, [-1]])[0, 0].topk(2).indices.tolist()
+    return first, second
+
+
+class PlainAblation:
+    """Removal of parts by hooks of PyTorch alone, many sets side by side: a check of the verdict
+    that gf.why gives, and several times as fast.
+    """
+
+    def __init__(self, model: Any, prompt: str) -> None:
+        self.model, self.tokens = model, torch.tensor([model.tokenizer.encode(prompt)])
+        self.values: dict[str, Tensor] = {}  # of each part, (L, H, D) or (L, C), in the whole run
+        self.others: dict[str, Tensor] = {}  # their means over other texts, (H, D) or (C,)
+        self.whole = self._run(1, lambda name, x: self.values.setdefault(name, x[0]))[0]
+
+    def compare_with(self, others: Sequence["PlainAblation"]) -> None:
+        for name in self.values:
+            self.others[name] = torch.cat([each.values[name][1:] for each in others]).mean(0)
+
+    def _run(self, n: int, see: Callable[[str, Tensor], Tensor]) -> Tensor:
+        """The last logits of n copies of the text; `see` may change what parts add, in place."""
+        handles = []
+        for i, block in enumerate(self.model.decoder.blocks):
+
+            def heads(
+                _module: Any, args: tuple, i: int = i, n: int = block.attention.n_heads
+            ) -> tuple:
+                x = args[0].unflatten(-1, (n, -1)).clone()  # B L H D
+                see(f"decoder.{i}.self", x)
+                return (x.flatten(-2),)
+
+            def added(
+                _module: Any, _args: Any, x: Tensor, name: str = f"decoder.{i}.mlp"
+            ) -> Tensor:
+                x = x.clone()
+                see(name, x)
+                return x
+
+            handles.append(block.attention.out.register_forward_pre_hook(heads))
+            handles.append(block.feed_forward.register_forward_hook(added))
+        head = self.model.head
+        handles.append(head.register_forward_pre_hook(lambda _, args: (args[0][:, -1:], *args[1:])))
+        try:
+            with torch.no_grad():
+                return self.model(self.tokens.expand(n, -1))[:, 0].double()
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def measure(
+        self,
+        sets: Sequence[Sequence[Place]],
+        places: Sequence[Place],
+        ids: tuple[int, int],
+        how: How,
+    ) -> tuple[float, list[tuple[float, float, bool, bool]]]:
+        """The difference without any part; for each set the share when it is kept alone, the share
+        that is lost without it, and whether the token is still, or no longer, the first.
+        """
+        removals: list[set[Place]] = [set(places)]
+        for each in sets:
+            removals += [set(places) - set(each), set(each)]
+        logits = [self.whole[None]]
+        for i in range(0, len(removals), BATCH):
+            some = removals[i : i + BATCH]
+            logits.append(self._run(len(some), partial(self._remove, some, how)))
+        found = torch.cat(logits)
+        whole, none, *rest = (found[:, ids[0]] - found[:, ids[1]]).tolist()
+        is_first = (found.argmax(-1) == ids[0]).tolist()[2:]
+        return none, [
+            ((kept - none) / (whole - none), (whole - removed) / (whole - none), still, not without)
+            for kept, removed, still, without in zip(
+                rest[::2], rest[1::2], is_first[::2], is_first[1::2], strict=True
+            )
+        ]
+
+    def _remove(self, removals: Sequence[set[Place]], how: How, name: str, x: Tensor) -> Tensor:
+        first = 1 if how == "other texts" else 0
+        if how == "zero":
+            mean = torch.zeros_like(x[0, 0])
+        else:
+            mean = self.others[name] if how == "other texts" else self.values[name].mean(0)
+        if x.ndim == 3:
+            x[[(name, None) in each for each in removals], first:] = mean
+        else:
+            for h in range(x.shape[2]):
+                x[[(name, h) in each for each in removals], first:, h] = mean[h]
+        return x
+
+
+def describe_prompt(scores: Sequence[Score]) -> str:
+    """A row: the token, and kept and lost by mean ablation for each top."""
+    first = scores[0]
+    cells = [
+        f"{s.top}: {s.kept:+.2f} {s.lost:+.2f}"
+        for s in scores
+        if s.of == "named" and s.how == "mean"
+    ]
+    return (
+        f"{first.kind:<11} {first.prompt!r} → {first.token!r} − {first.against!r} "
+        f"{first.difference:+.2f}; kept, lost by top {'; '.join(cells)}"
+    )
+
+
+def summarize(scores: Sequence[Score]) -> str:
+    """A table over prompts; a random set counts by the mean of its draws on a prompt."""
+    lines = [
+        "| top | removal | parts | kept alone: mean ± sd | 10 / 25 / 50 / 75 / 90 % | "
+        "lost without: mean ± sd | 10 / 25 / 50 / 75 / 90 % | both ≥ 0.5 | "
+        "still first, kept alone | no longer first, removed |",
+        "|---" * 10 + "|",
+    ]
+    groups: dict[tuple[int, How, str], dict[str, list[Score]]] = {}
+    for score in scores:
+        key = (score.top, score.how, score.of)
+        groups.setdefault(key, {}).setdefault(score.prompt, []).append(score)
+    for (top, how, of), prompts in sorted(groups.items()):
+        kept, lost, is_kept, is_lost = (
+            [statistics.mean(getattr(s, name) for s in each) for each in prompts.values()]
+            for name in ("kept", "lost", "is_kept", "is_lost")
+        )
+        n_faithful = statistics.mean(
+            statistics.mean(min(s.kept, s.lost) >= 0.5 for s in each) for each in prompts.values()
+        )
+        lines.append(
+            f"| {top} | {how} | {of} | {_spread(kept)} | {_spread(lost)} | {n_faithful:.0%} | "
+            f"{statistics.mean(is_kept):.0%} | {statistics.mean(is_lost):.0%} |"
+        )
+    return "\n".join(lines)
+
+
+def _spread(values: Sequence[float]) -> str:
+    sd = statistics.stdev(values) if len(values) > 1 else 0.0
+    at = torch.tensor(values, dtype=torch.float64).quantile(
+        torch.tensor([0.1, 0.25, 0.5, 0.75, 0.9], dtype=torch.float64)
+    )
+    quantiles = " / ".join(f"{q:.2f}" for q in at.tolist())
+    return f"{statistics.mean(values):.2f} ± {sd:.2f} | {quantiles}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
