@@ -5,8 +5,8 @@ python benchmarks/findings_translator.py DIR     DIR as recipes/data/tatoeba.py 
 Every head is scored on validation sentences: how often the source token that it attends to most is
 the one that IBM Model 1, estimated from the training pairs, aligns with the token being predicted,
 or with the one just read, whichever is more often. Then heads are removed while the test sentences
-are translated, greedily and with caches: each alone, the best few together, and as many others,
-drawn at random.
+are translated, greedily and with caches: each alone, each layer, the best few together, as many
+others, drawn at random, and four that the loss on validation sentences chooses.
 """
 
 import argparse
@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 import glassformer as gf
+from glassformer.training.evaluation import translation_loss
 from glassformer.training.scores import translate_all
 from word_alignment import Model1
 
@@ -77,6 +78,18 @@ def study(model: Any, language: str, args: argparse.Namespace) -> None:
         )
     order = [lost[head] for head in ranked]
     print(f"  rank correlation of score and loss: {correlate_ranks(order):.2f}")
+    for layer in sorted({layer for layer, _ in ranked}):
+        found = translate(model, texts, changes([head for head in ranked if head[0] == layer]))
+        print(f"  all of decoder.{layer}.cross removed: BLEU {bleu.describe(found, whole)}")
+    chosen = choose_by_loss(
+        model, read_lines(args.data, "valid", language, args.seed), changes, ranked
+    )
+    found = translate(model, texts, changes(chosen))
+    print(
+        f"  chosen one by one by the loss on validation sentences, {name_heads(chosen)}: BLEU "
+        f"{bleu.describe(found, whole)}",
+        flush=True,
+    )
     draw = random.Random(args.seed)
     found = translate(model, texts, changes(ranked))
     print(f"  all {len(ranked)} removed: BLEU {bleu.describe(found, whole)}", flush=True)
@@ -85,31 +98,57 @@ def study(model: Any, language: str, args: argparse.Namespace) -> None:
         found = translate(model, texts, changes(best))
         print(f"  the {n} best removed: BLEU {bleu.describe(found, whole)}", flush=True)
         drawn = []
-        for _ in range(args.draws):
-            chosen = draw.sample(others, n)
+        for _ in range(args.draws if len(others) > n else 1):
+            chosen = sorted(draw.sample(others, n))
             found = translate(model, texts, changes(chosen))
             drawn.append(bleu.score(found))
-            named = ", ".join(f"{layer}.{head}" for layer, head in sorted(chosen))
-            print(f"    {n} others ({named}): BLEU {bleu.describe(found, whole)}", flush=True)
+            print(
+                f"    {n} others, {name_heads(chosen)}: BLEU {bleu.describe(found, whole)}",
+                flush=True,
+            )
         print(
-            f"  {n} others, {args.draws} draws: mean {statistics.mean(drawn):.1f}, "
+            f"  {n} others, {len(drawn)} draws: mean {statistics.mean(drawn):.1f}, "
             f"{min(drawn):.1f} … {max(drawn):.1f}"
         )
+
+
+def choose_by_loss(
+    model: Any, lines: Sequence[tuple[str, str]], changes: "Removal", heads: Sequence[Head]
+) -> list[Head]:
+    """Four heads, each the one whose removal, with those before it, costs the most."""
+    chosen: list[Head] = []
+    while len(chosen) < 4:
+        losses = {}
+        for head in heads:
+            if head not in chosen:
+                with gf.change(model, changes([*chosen, head]), rows=[0], layers=[0]):
+                    losses[head] = translation_loss(model, lines[:100])["loss"]
+        chosen.append(max(losses, key=lambda head: losses[head]))
+    return chosen
+
+
+def name_heads(heads: Sequence[Head]) -> str:
+    return " ".join(f"{layer}.{head}" for layer, head in heads)
+
+
+def read_lines(data: Path, part: str, language: str, seed: int) -> list[tuple[str, str]]:
+    """Sources, with the tag of the language, and targets; shuffled."""
+    sides = [
+        (data / f"{part}.en-{language}.{code}").read_text(encoding="utf-8").splitlines()
+        for code in ("en", language)
+    ]
+    pairs = [(f"<{language}> {a}", b) for a, b in zip(*sides, strict=True)]
+    random.Random(seed).shuffle(pairs)
+    return pairs
 
 
 def read_pairs(
     model: Any, data: Path, part: str, language: str, seed: int
 ) -> list[tuple[list[int], list[int]]]:
-    """Tokens of source, with the tag of the language, and target; shuffled."""
-    sides = [
-        (data / f"{part}.en-{language}.{code}").read_text(encoding="utf-8").splitlines()
-        for code in ("en", language)
-    ]
-    pairs = list(zip(*sides, strict=True))
-    random.Random(seed).shuffle(pairs)
-    pairs = pairs[:60_000]
+    """The tokens of at most 60,000 pairs."""
+    pairs = read_lines(data, part, language, seed)[:60_000]
     encode = model.tokenizer.encode_many
-    source = encode([f"<{language}> {a}" for a, _ in pairs])
+    source = encode([a for a, _ in pairs])
     target = encode([b for _, b in pairs])
     return [(list(a), list(b)) for a, b in zip(source, target, strict=True)]
 

@@ -3,11 +3,13 @@
 python benchmarks/why.py record                      1B Llama shape, 16,384 tokens, bfloat16
 python benchmarks/why.py record --length 65536
 python benchmarks/why.py patch --cells 512           heads × positions at 512 tokens, a sample
+python benchmarks/why.py record --peer transformer_lens --length 16384 65536
 
 `record`: gf.watch(model, residual=True) beside the unwatched forward pass. `patch`: changed runs by
 the passes of gf.sweep beside whole forward passes with plain hooks, the same number side by side,
 and with --lens beside TransformerLens, installed as benchmarks/why_peers.py says, on the weights
-that --smollm names (a Hugging Face folder). Every ratio is of runs that take turns.
+that --smollm names (a Hugging Face folder). Every ratio is of runs that take turns. `--peer`: what
+recording and patching take in both tools at each length, or that memory runs out.
 """
 
 import argparse
@@ -29,11 +31,12 @@ from glassformer.tracing.variants import run_variants
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("what", choices=("record", "patch"))
-    parser.add_argument("--length", type=int)
+    parser.add_argument("--length", type=int, nargs="+")
     parser.add_argument("--cells", type=int, default=256, help="how many patches are sampled")
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--smollm", help="a folder with SmolLM2-135M, instead of the 1B shape")
+    parser.add_argument("--peer", choices=("transformer_lens",), help="both tools at each length")
     parser.add_argument("--lens", action="store_true", help="also TransformerLens; needs --smollm")
     args = parser.parse_args()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -46,13 +49,18 @@ def main() -> int:
     model = model.to(device, torch.bfloat16 if device.type == "cuda" else torch.float32)
     size = sum(p.numel() for p in model.parameters()) / 1e6
     print(f"{size:,.0f}M parameters, {model.config.num_hidden_layers} layers, {device.type}")
+    if args.peer:
+        from why_lens_peer import compare_lengths
+
+        compare_lengths(model, args.length or [16_384, 65_536], min(args.cells, 4), device)
+        return 0
     work: Callable[..., int] = record if args.what == "record" else patch
     return work(model, args, device)
 
 
 def record(model: Any, args: argparse.Namespace, device: torch.device) -> int:
     """The stream and the operands of every layer, kept."""
-    length = args.length or 16_384
+    length = args.length[0] if args.length else 16_384
     tokens = torch.randint(0, 30_000, (1, length), device=device)
 
     @torch.no_grad()
@@ -85,7 +93,7 @@ def record(model: Any, args: argparse.Namespace, device: torch.device) -> int:
 
 def patch(model: Any, args: argparse.Namespace, device: torch.device) -> int:
     """A sample of all heads × all positions."""
-    length = args.length or 512
+    length = args.length[0] if args.length else 512
     generator = torch.Generator().manual_seed(1)
     clean, corrupted = (
         torch.randint(0, 30_000, (1, length), generator=generator).to(device) for _ in range(2)
