@@ -67,8 +67,8 @@ FIELDS = {  # where the tiny config of our tests does not serve here
 SMOLLM2 = "SmolLM2-135M"
 LOADED = "SmolLM2-135M, `gf.load`"
 TEXT = "When Mary and John went to the store, John gave a drink to Mary. Then Mary gave it to"
-CLEAN = "When Mary and Anna went to the store, Anna gave a drink to"
-CORRUPTED = "When Mary and Anna went to the store, Mary gave a drink to"
+CLEAN = "France is a country, and its capital is"  # differs from the other in its first token
+CORRUPTED = "Italy is a country, and its capital is"
 
 
 @dataclass(kw_only=True)
@@ -88,6 +88,7 @@ class Case:
     others: Tensor = field(default_factory=lambda: torch.empty(0))  # the second best
     answers: tuple[int, int] = (0, 0)  # the same two at the end of the clean text
     is_loaded: bool = False  # whether our side runs our own model, not the one of transformers
+    is_large: bool = False  # whether changed runs go side by side, a sequence of a batch for each
 
     def choose_targets(self, logits: Tensor, clean: Tensor) -> None:
         """The two most probable tokens at each position of the first sequence."""
@@ -172,8 +173,9 @@ def smollm2_cases(gguf: Path, root: Path) -> list[Case]:
         repeated=repeated,
         clean=texts[1],
         corrupted=texts[2],
-        layers=[0, 14, 29],
-        patched_layers=[14],
+        layers=list(range(model.config.n_layers)),
+        patched_layers=list(range(model.config.n_layers)),
         rows=list(range(texts[0].shape[1]))[-4:],
+        is_large=True,
     )
     return [case, replace(case, name=LOADED, is_loaded=True)]

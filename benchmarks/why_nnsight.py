@@ -4,6 +4,7 @@ nnsight gives and sets what goes into and out of a module; the formulas on top a
 heads are slices of what the output matrix reads, and the final norm is frozen for attribution.
 """
 
+from itertools import groupby
 from typing import Any
 
 import torch
@@ -24,6 +25,7 @@ from why_quantities import (
     PATTERNS,
     Quantities,
     logit_difference,
+    logit_differences,
     patch_cells,
     score_stripe,
 )
@@ -139,13 +141,41 @@ class Nnsight:
         return logits.detach()
 
     @torch.no_grad()
+    def ablate_side_by_side(self, case: Case, layer: int, how: str) -> Tensor:
+        H = self.n_heads
+        with self.model.trace(input_ids=case.tokens.expand(H, -1), use_cache=False):
+            z = self.matrices[layer].input.unflatten(-1, (H, -1)).clone()
+            for head in range(H):
+                z[head, :, head] = 0.0 if how == "zero" else z[head, :, head].mean(0)
+            self.matrices[layer].input = z.flatten(-2)
+            logits = self.model.output.logits.save()
+        return logits.detach()[:, -1]
+
+    @torch.no_grad()
     def patch(self, case: Case) -> Tensor:
         clean = []
         with self.model.trace(input_ids=case.clean, use_cache=False):
             for matrix in self.matrices:
                 clean.append(matrix.input.save())
-        found = [self._patch(case, clean, *cell) for cell in patch_cells(case, self.n_heads)]
-        return torch.stack(found)
+        cells = patch_cells(case, self.n_heads)
+        if case.is_large:
+            layers = [list(each) for _, each in groupby(cells, key=lambda cell: cell[0])]
+            return torch.cat([self._patch_side_by_side(case, clean, some) for some in layers])
+        return torch.stack([self._patch(case, clean, *cell) for cell in cells])
+
+    def _patch_side_by_side(
+        self, case: Case, clean: list[Tensor], cells: list[tuple[int, int, int]]
+    ) -> Tensor:
+        """The cells of a layer in one run."""
+        H, layer = self.n_heads, cells[0][0]
+        values = clean[layer].unflatten(-1, (H, -1))
+        with self.model.trace(input_ids=case.corrupted.expand(len(cells), -1), use_cache=False):
+            z = self.matrices[layer].input.unflatten(-1, (H, -1)).clone()
+            for i, (_, position, head) in enumerate(cells):
+                z[i, position, head] = values[0, position, head]
+            self.matrices[layer].input = z.flatten(-2)
+            logits = self.model.output.logits.save()
+        return logit_differences(case, logits)
 
     def _patch(
         self, case: Case, clean: list[Tensor], layer: int, position: int, head: int

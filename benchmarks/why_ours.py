@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 import glassformer as gf
+from glassformer.tracing.variants import run_variants
 from why_models import Case, load_fused
 from why_quantities import (
     DETECTOR,
@@ -35,6 +36,7 @@ class Glassformer:
         self.is_loaded = case.is_loaded
         self.model: Any = gf.load(case.folder) if case.is_loaded else load_fused(case.folder)
         self.model.eval()
+        self.watched: Any = None  # the run of a large case whose heads are ablated
 
     @torch.no_grad()
     def run(self, tokens: Tensor) -> Tensor:
@@ -80,7 +82,26 @@ class Glassformer:
         with gf.change(self.model, gf.Ablate(f"decoder.{layer}.self", head=head, how=how)):
             return self.run(case.tokens)
 
+    def ablate_side_by_side(self, case: Case, layer: int, how: str) -> Tensor:
+        if self.watched is None:
+            self.watched = self.watch(case.tokens)[1]
+        place = f"decoder.{layer}.self"
+        variants = [gf.Ablate(place, head=head, how=how) for head in range(self.n_heads)]
+        ends = run_variants(self.watched, variants)
+        return self.watched.residual().readout(ends[:, -1:])[:, 0]
+
     def patch(self, case: Case) -> Tensor:
+        if case.is_large:
+            sweep = gf.sweep(
+                self.model,
+                self.watch(case.clean)[1],
+                self.watch(case.corrupted)[1],
+                over="heads × positions",
+                metric=case.answers,
+                batch=32,
+            )
+            cells = sweep.values.unflatten(0, (-1, self.n_heads)).transpose(1, 2)  # N L H
+            return cells.flatten().float()
         _, clean = self.watch(case.clean)
         found = []
         for layer, position, head in patch_cells(case, self.n_heads):

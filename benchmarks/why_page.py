@@ -110,14 +110,16 @@ text of 21 tokens. Ours is `gf.watch` on the model of transformers; for SmolLM2 
 - **Induction scores** on random tokens, repeated once: the mean weight on the token after the
   earlier copy, and the score of TransformerLens' `head_detector`, a share of all attention. The
   induction score of `gf.roles` is another one: without the first token, and beyond chance.
-- **Ablation** of one head at all positions, for every head of every layer (SmolLM2: layers 0,
-  14 and 29): its output before the output matrix becomes zero, or its mean over sequences and
-  positions. `gf.change` with `gf.Ablate`; a hook on `hook_z`; the output matrix' input is set. All
-  logits are compared (SmolLM2: those of the last position).
-- **Activation patching** of every head at every position, from the first at which two texts differ
-  (SmolLM2: layer 14): `gf.change` with `gf.Patch`; `generic_activation_patch` on `z`;
-  the output matrix' input is set. The logit difference of the clean text's two most probable
-  tokens, at the end, is compared.
+- **Ablation** of one head at all positions, for every head of every layer (SmolLM2: 30 × 9): its
+  output before the output matrix becomes zero, or its mean over sequences and positions.
+  `gf.change` with `gf.Ablate`; a hook on `hook_z`; the output matrix' input is set. All logits are
+  compared (SmolLM2: those of the last position).
+- **Activation patching** of every head at every position, from the first at which two texts differ:
+  `gf.change` with `gf.Patch`; `generic_activation_patch` on `z`; the output matrix' input is set.
+  The logit difference of the clean text's two most probable tokens, at the end, is compared.
+  SmolLM2: every head of every layer at every position of two texts of 9 tokens that differ in the
+  first, 30 × 9 × 9 = 2,430 patches; ours by `gf.sweep`, theirs by the same hooks, many sequences in
+  one run.
 
 TransformerLens' weights are not processed, with one exception: for attribution its norms are folded
 (`fold_ln`), because `logit_attrs` leaves out the gain of the final norm otherwise. Nothing is

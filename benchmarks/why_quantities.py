@@ -23,7 +23,7 @@ HEAD_DIFFERENCES = "attribution to heads, of a logit difference"
 REMAINDER = "what all shares miss the logit by"  # rows; compared with 0, not with each other
 INDUCTION = "induction scores, the stripe"  # N H
 DETECTOR = "induction scores, `head_detector`"  # N H
-ZERO = "logits after zero ablation of a head"  # layers × heads, V or L V
+ZERO = "logits after zero ablation of a head"  # layers × heads, V or B L V
 MEAN = "logits after mean ablation of a head"
 PATCHED = "logit difference after patching a head at a position"  # layers × heads × positions
 
@@ -39,6 +39,10 @@ class Tool(Protocol):
         """The logits (B, L, V) with the output of a head replaced by zero, or by its mean."""
         ...
 
+    def ablate_side_by_side(self, case: Case, layer: int, how: str) -> Tensor:
+        """The last logits (H, V) of one sequence with each head of a layer replaced."""
+        ...
+
     def patch(self, case: Case) -> Tensor:
         """The logit difference for every cell of `patch_cells`."""
         ...
@@ -47,15 +51,19 @@ class Tool(Protocol):
 
 
 def compute(tool: Tool, case: Case) -> Quantities:
-    """All quantities of one tool; of a large vocabulary only the last position is kept."""
+    """All quantities of one tool; of a large model only the last position is kept."""
     found = tool.read(case)
     for name, how in ((ZERO, "zero"), (MEAN, "mean")):
+        if case.is_large:
+            runs = [tool.ablate_side_by_side(case, layer, how) for layer in case.layers]
+            found[name] = torch.cat(runs)
+            continue
         logits = [
             tool.ablate(case, layer, head, how)
             for layer in case.layers
             for head in range(tool.n_heads)
         ]
-        found[name] = torch.stack([x[:, -1] if x.shape[-1] > 1000 else x for x in logits])
+        found[name] = torch.stack(logits)
     found[PATCHED] = tool.patch(case)
     return found
 
@@ -74,8 +82,13 @@ def patch_cells(case: Case, n_heads: int) -> list[tuple[int, int, int]]:
 
 def logit_difference(case: Case, logits: Tensor) -> Tensor:
     """Of the two tokens that the clean text ranks first, at its end."""
+    return logit_differences(case, logits)[0]
+
+
+def logit_differences(case: Case, logits: Tensor) -> Tensor:
+    """The same for every sequence."""
     first, second = case.answers
-    return logits[0, -1, first] - logits[0, -1, second]
+    return logits[:, -1, first] - logits[:, -1, second]
 
 
 def score_stripe(patterns: Tensor) -> Tensor:

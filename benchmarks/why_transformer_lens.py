@@ -5,6 +5,7 @@ norm, so it is asked of a second bridge into which norms are folded. Nothing is 
 """
 
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 import pandas as pd
@@ -33,6 +34,7 @@ from why_quantities import (
     REMAINDER,
     Quantities,
     logit_difference,
+    logit_differences,
     patch_cells,
     score_stripe,
 )
@@ -116,8 +118,41 @@ class TransformerLens:
         return self.plain.run_with_hooks(case.tokens, fwd_hooks=hooks)
 
     @torch.no_grad()
+    def ablate_side_by_side(self, case: Case, layer: int, how: str) -> Tensor:
+        def replace(z: Tensor, hook: Any) -> Tensor:
+            del hook
+            z = z.clone()
+            for head in range(self.n_heads):
+                z[head, :, head] = 0.0 if how == "zero" else z[head, :, head].mean(0)
+            return z
+
+        hooks = [(f"blocks.{layer}.attn.hook_z", replace)]
+        tokens = case.tokens.expand(self.n_heads, -1)
+        return self.plain.run_with_hooks(tokens, fwd_hooks=hooks)[:, -1]
+
+    def _patch_side_by_side(self, case: Case, clean: Any) -> Tensor:
+        """The cells of a layer in one run; `generic_activation_patch` makes a run of each."""
+        found = []
+        for layer, group in groupby(patch_cells(case, self.n_heads), key=lambda cell: cell[0]):
+            name, cells = f"blocks.{layer}.attn.hook_z", list(group)
+
+            def replace(z: Tensor, hook: Any, name: str = name, cells: list = cells) -> Tensor:
+                del hook
+                z = z.clone()
+                for i, (_, position, head) in enumerate(cells):
+                    z[i, position, head] = clean[name][0, position, head]
+                return z
+
+            tokens = case.corrupted.expand(len(cells), -1)
+            logits = self.plain.run_with_hooks(tokens, fwd_hooks=[(name, replace)])
+            found.append(logit_differences(case, logits))
+        return torch.cat(found)
+
+    @torch.no_grad()
     def patch(self, case: Case) -> Tensor:
         _, clean = self.plain.run_with_cache(case.clean)
+        if case.is_large:
+            return self._patch_side_by_side(case, clean)
         cells = pd.DataFrame(patch_cells(case, self.n_heads), columns=["layer", "pos", "head"])
         return generic_activation_patch(
             self.plain,
