@@ -5,6 +5,7 @@ The peers are not installed here; their side runs in an environment of its own.
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,20 @@ def test_heads_are_ablated_and_patched(llama):
     end = case.clean.shape[1] - 1
     expected = [layer == 0 or position == end for layer, position, _ in patch_cells(case, 6)]
     assert changed.tolist() == expected  # behind the last layer only the end can still matter
+
+
+def test_runs_side_by_side_are_those_one_by_one(llama):
+    case, tool = llama
+    clean = case.clean[:, :4]
+    case = replace(case, tokens=case.tokens[:1], clean=clean, corrupted=clean.clone())
+    case.corrupted[0, 0] = 3 + clean[0, 0] % 30
+    tool.n_heads = 6
+    for how in ("zero", "mean"):
+        alone = [tool.ablate(case, 1, head, how)[0, -1] for head in range(6)]
+        found = tool.ablate_side_by_side(case, 1, how)
+        torch.testing.assert_close(found, torch.stack(alone), atol=2e-5, rtol=0.0)
+    alone, found = (tool.patch(replace(case, is_large=is_large)) for is_large in (False, True))
+    torch.testing.assert_close(found, alone, atol=2e-5, rtol=0.0)
 
 
 def test_a_difference_beyond_the_criterion_is_bold():
