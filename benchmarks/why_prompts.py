@@ -58,6 +58,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--model", default="writer")
     parser.add_argument("--top", type=int, nargs="+", default=[4, 8, 16, 32])
+    parser.add_argument("--depth", type=int, default=1, help="3 also names what wrote q, k and v")
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--limit", type=int, help="prompts of each kind")
@@ -90,12 +91,15 @@ def study(
     draw = random.Random(f"{args.seed} {prompt}")
     sets: list[tuple[int, str, list[Place]]] = []
     verdicts: dict[int, float] = {}
-    tops = [top for top in args.top if top < len(places)]
-    chain = gf.why(trace, top=tops[-1], sources=0)
-    if chain.verdict is not None:
-        verdicts[tops[-1]] = chain.verdict.carried
-    for top in tops:
-        named = list_named(chain)[:top]  # the largest first
+    for top in args.top:
+        if top >= len(places):
+            continue
+        chain = gf.why(trace, top=top, depth=args.depth)
+        named = list_named(chain, places)
+        if len(named) == len(places):
+            continue  # nothing is left to remove
+        if chain.verdict is not None:
+            verdicts[top] = chain.verdict.carried
         sets.append((top, "named", named))
         for _ in range(args.draws):
             sets.append((top, "random", draw_alike(places, named, draw)))
@@ -120,8 +124,10 @@ def list_places(trace: gf.Trace) -> list[Place]:
     return found
 
 
-def list_named(chain: Any) -> list[Place]:
-    return list(dict.fromkeys((reason.part, reason.head) for reason in chain.reasons))
+def list_named(chain: Any, places: Sequence[Place]) -> list[Place]:
+    """Every head and feed-forward of the tree."""
+    nodes = [node for reason in chain.reasons for node in reason.walk()]
+    return [p for p in dict.fromkeys((n.part, n.head) for n in nodes) if p in places]
 
 
 def draw_alike(places: Sequence[Place], named: Sequence[Place], draw: random.Random) -> list[Place]:
@@ -242,25 +248,26 @@ def describe_prompt(scores: Sequence[Score]) -> str:
 def summarize(scores: Sequence[Score]) -> str:
     """A table over prompts; a random set counts by the mean of its draws on a prompt."""
     lines = [
-        "| top | removal | parts | kept alone: mean ± sd | 10 / 25 / 50 / 75 / 90 % | "
+        "| top | removal | parts | how many | kept alone: mean ± sd | 10 / 25 / 50 / 75 / 90 % | "
         "lost without: mean ± sd | 10 / 25 / 50 / 75 / 90 % | both ≥ 0.5 | "
         "still first, kept alone | no longer first, removed |",
-        "|---" * 10 + "|",
+        "|---" * 11 + "|",
     ]
     groups: dict[tuple[int, How, str], dict[str, list[Score]]] = {}
     for score in scores:
         key = (score.top, score.how, score.of)
         groups.setdefault(key, {}).setdefault(score.prompt, []).append(score)
     for (top, how, of), prompts in sorted(groups.items()):
-        kept, lost, is_kept, is_lost = (
+        kept, lost, is_kept, is_lost, n_parts = (
             [statistics.mean(getattr(s, name) for s in each) for each in prompts.values()]
-            for name in ("kept", "lost", "is_kept", "is_lost")
+            for name in ("kept", "lost", "is_kept", "is_lost", "n_parts")
         )
         n_faithful = statistics.mean(
             statistics.mean(min(s.kept, s.lost) >= 0.5 for s in each) for each in prompts.values()
         )
         lines.append(
-            f"| {top} | {how} | {of} | {_spread(kept)} | {_spread(lost)} | {n_faithful:.0%} | "
+            f"| {top} | {how} | {of} | {statistics.mean(n_parts):.1f} | {_spread(kept)} | "
+            f"{_spread(lost)} | {n_faithful:.0%} | "
             f"{statistics.mean(is_kept):.0%} | {statistics.mean(is_lost):.0%} |"
         )
     return "\n".join(lines)

@@ -17,18 +17,18 @@ def benchmarks(monkeypatch):
 
 
 @pytest.mark.plain  # the last logits alone are computed, which the signature of a model forbids
-@pytest.mark.parametrize("how", ["mean", "zero"])
-def test_plain_hooks_give_the_verdict(how):
+@pytest.mark.parametrize(("how", "depth"), [("mean", 1), ("zero", 1), ("mean", 3)])
+def test_plain_hooks_give_the_verdict(how, depth):
     from why_prompts import PlainAblation, choose_tokens, list_named, list_places
 
     removal = PlainAblation(gf.load("writer"), "The old man sat down by the")
     with torch.no_grad(), gf.watch(removal.model, residual=True) as trace:
         removal.model(removal.tokens)
-    found = gf.why(trace, top=5, how=how)
+    found = gf.why(trace, top=3, how=how, depth=depth)
     places = list_places(trace)
-    none, ((kept, lost, *_),) = removal.measure(
-        [list_named(found)], places, choose_tokens(trace), how
-    )
+    named = list_named(found, places)
+    assert len(named) == len(found.named) >= 3
+    none, ((kept, lost, *_),) = removal.measure([named], places, choose_tokens(trace), how)
     assert found.verdict is not None
     assert none == pytest.approx(found.verdict.none, abs=1e-4)
     assert kept == pytest.approx(found.verdict.carried, abs=1e-4)
@@ -59,5 +59,7 @@ def test_a_table_of_one_score():
 
     score = Score("facts", "a", "b", "c", 1.0, 4, "mean", "named", 4, 0.1, 0.75, 0.5, True, False)
     (row,) = summarize([score]).splitlines()[2:]
-    assert row.startswith("| 4 | mean | named | 0.75 ± 0.00 | 0.75 / 0.75 / 0.75 / 0.75 / 0.75 |")
+    assert row.startswith(
+        "| 4 | mean | named | 4.0 | 0.75 ± 0.00 | 0.75 / 0.75 / 0.75 / 0.75 / 0.75 |"
+    )
     assert row.endswith("| 100% | 100% | 0% |")
