@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 import glassformer as gf
@@ -90,16 +91,17 @@ def study(
     places = list_places(trace)
     draw = random.Random(f"{args.seed} {prompt}")
     sets: list[tuple[int, str, list[Place]]] = []
-    verdicts: dict[int, float] = {}
-    for top in args.top:
-        if top >= len(places):
-            continue
-        chain = gf.why(trace, top=top, depth=args.depth)
-        named = list_named(chain, places)
+    tops = [top for top in args.top if top < len(places)]
+    chains = {tops[-1]: gf.why(trace, top=tops[-1], depth=args.depth)}
+    if args.depth > 2:  # otherwise a smaller tree is the beginning of the largest
+        chains |= {top: gf.why(trace, top=top, depth=args.depth) for top in tops[:-1]}
+    verdicts = {top: each.verdict.carried for top, each in chains.items() if each.verdict}
+    chain = chains[tops[-1]]
+    for top in tops:
+        named = list_named(chains.get(top, chain), places)
+        named = named if top in chains else named[:top]
         if len(named) == len(places):
             continue  # nothing is left to remove
-        if chain.verdict is not None:
-            verdicts[top] = chain.verdict.carried
         sets.append((top, "named", named))
         for _ in range(args.draws):
             sets.append((top, "random", draw_alike(places, named, draw)))
@@ -146,49 +148,97 @@ def choose_tokens(trace: gf.Trace) -> tuple[int, int]:
 
 
 class PlainAblation:
-    """Removal of parts by hooks of PyTorch alone, many sets side by side: a check of the verdict
-    that gf.why gives, and several times as fast.
+    """Removal of parts by plain PyTorch, many sets side by side: a check of the verdict that gf.why
+    gives, and several times as fast. Blocks must be pre-norm.
     """
 
     def __init__(self, model: Any, prompt: str) -> None:
         self.model, self.tokens = model, torch.tensor([model.tokenizer.encode(prompt)])
         self.values: dict[str, Tensor] = {}  # of each part, (L, H, D) or (L, C), in the whole run
         self.others: dict[str, Tensor] = {}  # their means over other texts, (H, D) or (C,)
-        self.whole = self._run(1, lambda name, x: self.values.setdefault(name, x[0]))[0]
+        self.whole = self._run([set()], "zero")[0]
 
     def compare_with(self, others: Sequence["PlainAblation"]) -> None:
         for name in self.values:
             self.others[name] = torch.cat([each.values[name][1:] for each in others]).mean(0)
 
-    def _run(self, n: int, see: Callable[[str, Tensor], Tensor]) -> Tensor:
-        """The last logits of n copies of the text; `see` may change what parts add, in place."""
-        handles = []
+    def _run(self, removals: Sequence[set[Place]], how: How) -> Tensor:
+        """The last logits of the text, once for each set of parts that are removed."""
+        changed = []
         for i, block in enumerate(self.model.decoder.blocks):
-
-            def heads(
-                _module: Any, args: tuple, i: int = i, n: int = block.attention.n_heads
-            ) -> tuple:
-                x = args[0].unflatten(-1, (n, -1)).clone()  # B L H D
-                see(f"decoder.{i}.self", x)
-                return (x.flatten(-2),)
-
-            def added(
-                _module: Any, _args: Any, x: Tensor, name: str = f"decoder.{i}.mlp"
-            ) -> Tensor:
-                x = x.clone()
-                see(name, x)
-                return x
-
-            handles.append(block.attention.out.register_forward_pre_hook(heads))
-            handles.append(block.feed_forward.register_forward_hook(added))
+            attention, mlp = block.attention, block.feed_forward
+            attention.out.forward = partial(
+                self._write_heads, attention, f"decoder.{i}.self", removals, how
+            )
+            attention.forward = partial(
+                self._run_rows, attention, f"decoder.{i}.self", removals, how, attention.forward
+            )
+            mlp.forward = partial(
+                self._run_rows, mlp, f"decoder.{i}.mlp", removals, how, mlp.forward
+            )
+            changed += [attention.out, attention, mlp]
         head = self.model.head
-        handles.append(head.register_forward_pre_hook(lambda _, args: (args[0][:, -1:], *args[1:])))
+        handle = head.register_forward_pre_hook(lambda _, args: (args[0][:, -1:], *args[1:]))
         try:
             with torch.no_grad():
-                return self.model(self.tokens.expand(n, -1))[:, 0].double()
+                return self.model(self.tokens.expand(len(removals), -1))[:, 0].double()
         finally:
-            for handle in handles:
-                handle.remove()
+            handle.remove()
+            for module in changed:
+                del module.forward
+
+    def _run_rows(
+        self,
+        module: Any,
+        name: str,
+        removals: Sequence[set[Place]],
+        how: How,
+        forward: Callable[..., Tensor],
+        x: Tensor,
+        **options: Any,
+    ) -> Tensor:
+        """A part runs only for the sets that do not remove all of it."""
+        places = (
+            [(name, h) for h in range(module.n_heads)] if _is_attention(name) else [(name, None)]
+        )
+        rows = [i for i, each in enumerate(removals) if not each.issuperset(places)]
+        if len(rows) == len(x):
+            out = forward(x, **options)
+        else:
+            values = self._replace(name, how)
+            values = _write(module, values) if _is_attention(name) else values
+            out = values.expand(len(x), -1, -1).clone()
+            if rows:
+                out[rows] = forward(x[rows], **options)
+        if not _is_attention(name):
+            self.values.setdefault(name, out[0].clone())
+        return out
+
+    def _write_heads(
+        self, module: Any, name: str, removals: Sequence[set[Place]], how: How, x: Tensor
+    ) -> Tensor:
+        """The output matrix, on heads of which some are replaced."""
+        x = x.unflatten(-1, (module.n_heads, -1)).clone()  # B L H D
+        self.values.setdefault(name, x[0].clone())
+        places = [(name, h) for h in range(module.n_heads)]
+        rows = [each for each in removals if not each.issuperset(places)]
+        values = self._replace(name, how)
+        for i, each in enumerate(rows):
+            for h in range(module.n_heads):
+                if (name, h) in each:
+                    x[i, :, h] = values[:, h]
+        return _write(module, x)
+
+    def _replace(self, name: str, how: How) -> Tensor:
+        """What stands in for the values of a part at each position."""
+        values = self.values[name]
+        if how == "zero":
+            return torch.zeros_like(values)
+        if how == "mean":
+            return values.mean(0, keepdim=True).expand_as(values)
+        others = self.others[name].expand_as(values).clone()
+        others[0] = values[0]
+        return others
 
     def measure(
         self,
@@ -206,7 +256,7 @@ class PlainAblation:
         logits = [self.whole[None]]
         for i in range(0, len(removals), BATCH):
             some = removals[i : i + BATCH]
-            logits.append(self._run(len(some), partial(self._remove, some, how)))
+            logits.append(self._run(some, how))
         found = torch.cat(logits)
         whole, none, *rest = (found[:, ids[0]] - found[:, ids[1]]).tolist()
         is_first = (found.argmax(-1) == ids[0]).tolist()[2:]
@@ -217,18 +267,13 @@ class PlainAblation:
             )
         ]
 
-    def _remove(self, removals: Sequence[set[Place]], how: How, name: str, x: Tensor) -> Tensor:
-        first = 1 if how == "other texts" else 0
-        if how == "zero":
-            mean = torch.zeros_like(x[0, 0])
-        else:
-            mean = self.others[name] if how == "other texts" else self.values[name].mean(0)
-        if x.ndim == 3:
-            x[[(name, None) in each for each in removals], first:] = mean
-        else:
-            for h in range(x.shape[2]):
-                x[[(name, h) in each for each in removals], first:, h] = mean[h]
-        return x
+
+def _is_attention(name: str) -> bool:
+    return name.endswith("self")
+
+
+def _write(attention: Any, heads: Tensor) -> Tensor:
+    return F.linear(heads.flatten(-2), attention.out.weight, attention.out.bias)
 
 
 def describe_prompt(scores: Sequence[Score]) -> str:
