@@ -62,6 +62,7 @@ PUBLIC = [
     "fit_jacobian_lens",
     "from_torch_mha",
     "generate",
+    "head_effects",
     "head_scores",
     "load",
     "logit_lens",

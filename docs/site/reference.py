@@ -77,6 +77,7 @@ GROUPS = {
             "fit_jacobian_lens",
             "attribute",
             "circuits",
+            "head_effects",
             "head_scores",
         ),
     },

@@ -19,6 +19,20 @@ def test_the_best_heads_of_every_score(run):
     assert max(map(len, out.splitlines())) <= 100
 
 
+def test_on_a_text_each_head_is_removed(run):
+    words = ("heads", "The king and the queen, and the king and the", "--top", "3")
+    code, out, err = run(*words, COLUMNS=100)
+    assert code == 0 and "Traceback" not in err
+    rows = [line for line in out.splitlines() if re.search(r"decoder\.\d\.self\.\d", line)]
+    effects = [float(row.split()[1]) for row in rows]
+    assert len(rows) == 3 and effects == sorted(effects, reverse=True)
+    assert "20 heads, each removed by itself; the median effect is" in out
+    code, out, _ = run(*words, "--json")
+    found = json.loads(out)["heads"]
+    assert code == 0 and len(found) == 20 and found[0].keys() == {"site", "head", "effect", "loss"}
+    assert round(max(head["effect"] for head in found), 4) == effects[0]
+
+
 def test_json_has_every_head(run):
     code, out, _ = run("heads", "--json", "--length", "9", "--sequences", "2", "--seed", "5")
     found = json.loads(out)

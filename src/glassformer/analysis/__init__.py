@@ -9,6 +9,7 @@ Imports tracing and what lies below it.
 from glassformer.analysis.affine_lens import AffineLens
 from glassformer.analysis.attribution import Attribution, Share, attribute
 from glassformer.analysis.comparison import Comparison, compare
+from glassformer.analysis.head_removal import HeadEffects, head_effects
 from glassformer.analysis.head_roles import Role, roles
 from glassformer.analysis.head_scoring import HeadScores, head_scores
 from glassformer.analysis.jacobian_lens import fit_jacobian_lens
@@ -24,6 +25,7 @@ __all__ = [
     "Attribution",
     "Circuits",
     "Comparison",
+    "HeadEffects",
     "HeadScores",
     "Lens",
     "Reason",
@@ -36,6 +38,7 @@ __all__ = [
     "circuits",
     "compare",
     "fit_jacobian_lens",
+    "head_effects",
     "head_scores",
     "logit_lens",
     "roles",

@@ -13,13 +13,14 @@ share of its attention on tokens whose own logit it raises, as name movers do.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from glassformer.analysis.copied_tokens import find_copied
+from glassformer.analysis.head_removal import HeadEffects
 from glassformer.tracing.site import Site
 from glassformer.tracing.stream import Stream
 
@@ -51,6 +52,7 @@ class Role:
     score: float
     sink: float  # the share of attention on the first token
     scores: dict[str, float]
+    effect: float | None = None  # KL of the predictions without the head, where it was measured
 
 
 def roles(
@@ -59,6 +61,7 @@ def roles(
     *,
     delimiters: Collection[int] = (),
     stream: Stream | None = None,
+    effects: HeadEffects | None = None,
     sequence: int = 0,
 ) -> list[Role]:
     """The role of every head of a self-attention site.
@@ -66,6 +69,7 @@ def roles(
     `tokens` are the ids of the text; without them duplicate, induction and delimiter heads cannot
     be scored. `delimiters` are the ids of the delimiters. With `stream`, trace.residual(), heads
     that copy what they attend to are scored as well; one without a clear pattern is named by it.
+    A role says what a head does, not that it matters: `effects`, gf.head_effects(trace), adds that.
 
     >>> import torch
     >>> from glassformer.functional import Causal
@@ -95,10 +99,13 @@ def roles(
     found["broad"] = _score_broad(rest, open_, counted)
     if stream is not None and tokens is not None and len(tokens) == S > 1:
         found["copying"] = _score_copying(site, stream, tokens.cpu(), rest, counted, sequence)
-    return [
+    chosen = [
         _choose_role(site.name, number, float(sink[h]), {n: float(s[h]) for n, s in found.items()})
         for h, number in enumerate(site.head_numbers)
     ]
+    if effects is None:
+        return chosen
+    return [replace(role, effect=effects.of(*role.layer_head)) for role in chosen]
 
 
 def _mark_targets(

@@ -58,8 +58,8 @@ def draw_heads(trace: Trace, site: Site, *, language: Language, sequence: int = 
     peak = site.peak(sequence=sequence).float().mean(-1)
     distance = site.distance(sequence=sequence).float().mean(-1)
     first = site.received(sequence=sequence).float()[:, 0] / site.shape[2]
-    for head, role in enumerate(_roles(trace, site, sequence)):
-        named = "" if role is None else f"{_role_name(role, language)} {role.score:.2f}"
+    for head, role in enumerate(find_roles(trace, site, sequence)):
+        named = "" if role is None else f"{name_role(role, language)} {role.score:.2f}"
         table.add_row(
             str(site.head_numbers[head]),
             f"{float(keys[head]):.1f}",
@@ -79,7 +79,8 @@ def _groups(trace: Trace) -> dict[str, list[Site]]:
     return groups
 
 
-def _roles(trace: Trace, site: Site, sequence: int) -> list[Role | None]:
+def find_roles(trace: Trace, site: Site, sequence: int) -> list[Role | None]:
+    """The role of each head; None for cross-attention, which has none of these."""
     if is_cross(site):
         return [None] * site.n_heads
     words = trace.run.texts.get(site.keys)
@@ -113,7 +114,8 @@ def _title(name: str, language: Language) -> str:
     }[name]
 
 
-def _role_name(role: Role, language: Language) -> str:
+def name_role(role: Role, language: Language) -> str:
+    """A role in words."""
     say = language.say
     return {
         "previous": say("look.role.previous"),
