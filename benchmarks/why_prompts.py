@@ -1,7 +1,8 @@
 """How much of a prediction the parts that gf.why names carry, and how much is lost without them.
 
 python benchmarks/why_prompts.py                                  the included writer
-python benchmarks/why_prompts.py --model SmolLM2-135M-Instruct.Q4_1.gguf
+python benchmarks/why_prompts.py --model SmolLM2-135M-Instruct.Q4_1.gguf --json smollm2.jsonl
+python benchmarks/why_prompts.py --show smollm2.jsonl             its tables
 
 Forty prompts (why_prompts_texts.py); each time the model's most probable next token against the
 second. The named parts are kept alone, or removed alone, by mean and by zero ablation; beside them
@@ -64,7 +65,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--limit", type=int, help="prompts of each kind")
     parser.add_argument("--json", type=Path, help="append every score to this file")
+    parser.add_argument("--show", type=Path, nargs="+", help="tables of such files, and no run")
     args = parser.parse_args()
+    if args.show:
+        files = [path.read_text(encoding="utf-8").splitlines() for path in args.show]
+        models = [[Score(**json.loads(line)) for line in lines] for lines in files]
+        print("\n\n".join([*map(summarize, models), tabulate_prompts(models)]))
+        return 0
     torch.set_num_threads(1)
     model: Any = gf.load(args.model)
     prompts = {p: kind for kind, each in PROMPTS.items() for p in each[: args.limit]}
@@ -288,6 +295,21 @@ def describe_prompt(scores: Sequence[Score]) -> str:
         f"{first.kind:<11} {first.prompt!r} → {first.token!r} − {first.against!r} "
         f"{first.difference:+.2f}; kept, lost by top {'; '.join(cells)}"
     )
+
+
+def tabulate_prompts(models: Sequence[Sequence[Score]], top: int = 8) -> str:
+    """A row for each prompt: what each model says, and its shares, by mean ablation."""
+    cells: dict[str, list[str]] = {}
+    for scores in models:
+        for s in scores:
+            if (s.top, s.how, s.of) == (top, "mean", "named"):
+                said = f"{s.token} − {s.against}".replace("|", "\\|")
+                shares = f"{s.difference:.2f} | {s.kept:.2f} | {s.lost:.2f}"
+                cells.setdefault(s.prompt, []).append(f"{said} | {shares}")
+    columns = ["prompt", *["tokens", "difference", "kept", "lost"] * len(models)]
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    lines += [f"| {prompt} | {' | '.join(each)} |" for prompt, each in cells.items()]
+    return "\n".join(lines)
 
 
 def summarize(scores: Sequence[Score]) -> str:
