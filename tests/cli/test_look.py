@@ -112,7 +112,7 @@ def test_pictures(run, folders, tmp_path):
     assert "<svg" in (tmp_path / "a.svg").read_text()
 
 
-@pytest.mark.parametrize("kind", ["head", "heads", "alignment", "entropy"])
+@pytest.mark.parametrize("kind", ["head", "heads", "alignment", "entropy", "flow"])
 def test_every_kind_of_figure(run, folders, tmp_path, kind):
     pytest.importorskip("matplotlib")
     words = ("look", "hello", "-m", folders / "encoder_decoder", "--png", tmp_path / "a.png")
@@ -125,7 +125,7 @@ def test_help_tells_of_figures_and_runs_in_both_languages(run):
     for code, words in (("en", "how spread out attention"), ("zh", "每一层的注意力有多分散")):
         out = run("look", "--help", "--lang", code)[1]
         assert words in out.replace("\n", "").replace("  ", "") or words in " ".join(out.split())
-        assert "--figure head|heads|alignment|entropy" in out and "--run N" in out
+        assert "--figure head|heads|alignment|entropy|flow" in out and "--run N" in out
 
 
 def test_the_model_and_the_text_are_named(run, folders):

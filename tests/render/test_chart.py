@@ -139,7 +139,7 @@ def test_a_chart_is_plain_values():
     assert plain["panels"][0]["series"][1]["values"] == [1.0, 10.0, None]
 
 
-@pytest.mark.parametrize("suffix", ["png", "svg"])
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 def test_files(tmp_path, suffix):
     pytest.importorskip("matplotlib")
     bars = Bars(
@@ -160,11 +160,92 @@ def test_files(tmp_path, suffix):
 @pytest.mark.parametrize(
     ("path", "sentence"),
     [
-        ("a.pdf", r"must be a \.png or \.svg file; got 'a\.pdf'"),
+        ("a.gif", r"must be a \.png, \.svg or \.pdf file; got 'a\.gif'"),
         ("none/a.png", r"folder of a figure must exist; .*none does not\. Create it first"),
-        (".png", r"must be a \.png or \.svg file; got '\.png'"),
+        (".png", r"must be a \.png, \.svg or \.pdf file; got '\.png'"),
     ],
 )
 def test_files_that_cannot_be(tmp_path, path, sentence):
     with pytest.raises(ConfigError, match=sentence):
         check_chart_file(tmp_path / path)
+
+
+def named_cells(**changes):
+    given = {
+        "title": "effects",
+        "rows": "layer",
+        "columns": "head",
+        "values": ((1.0, -0.5), (0.0, None)),
+        "row_names": ("upper", "lower"),
+        "column_names": ("0", "␣cat"),
+        "is_signed": True,
+        "legend": "effect",
+        **changes,
+    }
+    return Cells(**given)
+
+
+def test_signed_cells_show_sign_and_size_without_colour():
+    rows = drawn(named_cells()).splitlines()[2:4]
+    assert rows[0].split() == ["upper", "█+▓−"] and rows[1].split() == ["lower", "·"]
+
+
+def test_cells_with_texts_show_them_below_their_names():
+    out = drawn(named_cells(texts=(("dog", "hippopotamus"), ("", "x")))).splitlines()
+    assert out[2].split() == ["0", "␣cat"]
+    assert out[3].split() == ["upper", "dog", "hippopot…"]
+    assert out[2].index("␣cat") == out[3].index("hippopot…")
+
+
+def test_texts_that_do_not_fit_are_counted():
+    wide = named_cells(values=((1.0,) * 30,), texts=(("token",) * 30,), row_names=("end",))
+    wide = drawn(
+        named_cells(values=wide.values, texts=wide.texts, row_names=("end",), column_names=())
+    )
+    assert max(map(cell_len, wide.splitlines())) <= 60
+    assert "of 30 columns are shown" in wide
+
+
+def test_signed_bars_are_as_long_as_their_size():
+    bars = Bars(
+        title="shares",
+        y=Axis(label="logit"),
+        names=("a", "b", "rest"),
+        series=(Series(name="one", values=(-2.0, 1.0, 0.0)),),
+        is_signed=True,
+        n_rest=1,
+    )
+    rows = drawn(bars).splitlines()[2:5]
+    assert rows[0].count("█") == 2 * rows[1].count("█") > 0 == rows[2].count("█")
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 4), (97, 200)])
+@pytest.mark.parametrize("has_texts", [False, True])
+def test_cells_as_svg_have_real_text_in_every_size(tmp_path, shape, has_texts):
+    pytest.importorskip("matplotlib")
+    rows, columns = shape
+    cells = named_cells(
+        values=((-0.25,) * columns,) * rows,
+        texts=(("字$x$",) * columns,) * rows if has_texts else (),
+        row_names=tuple(f"decoder.{i}.mlp" for i in range(rows)),
+        column_names=("word" * 30,) * columns,
+    )
+    path = tmp_path / "a.svg"
+    write_chart(Chart((cells,)), path, title="title", caption="caption")
+    svg = path.read_text("utf-8")
+    assert ">decoder.0.mlp<" in svg and ">effect<" in svg and ">title<" in svg
+    assert svg.count(">字$x$<") == (rows * columns if has_texts and columns < 200 else 0)
+
+
+def test_zero_has_the_colour_of_the_paper_and_signs_have_their_own():
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    from glassformer.render.figure.cells import draw_cells
+
+    axes = Figure().subplots()
+    draw_cells(axes, named_cells(values=((1.0, 0.0, -1.0),), row_names=(), column_names=()))
+    (image,) = axes.images
+    plus, zero, minus = image.cmap(image.norm(image.get_array()))[0].tolist()
+    assert zero == pytest.approx([1, 1, 1, 1], abs=0.01)
+    assert plus[0] < plus[1] and minus[0] > minus[1]  # green and orange

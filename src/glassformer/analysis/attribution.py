@@ -5,13 +5,15 @@ every part, every head, every source token and every neuron has an exact share, 
 up.
 """
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from glassformer.analysis.drawings import drawing_module
 from glassformer.analysis.lens import label_tokens, name_positions
 from glassformer.analysis.lens_data import Batch
 from glassformer.analysis.neurons import read_neurons
@@ -47,6 +49,8 @@ class Attribution:
     shares: list[Share]
     logit: float  # the model's; of a difference of tokens, the difference
     frozen: list[str]  # what was held at the value that it had
+    positions: list[str] = field(default_factory=list)  # the labels of the tokens read
+    model: dict[str, Any] = field(default_factory=dict)  # what the trace says of it
 
     @property
     def remainder(self) -> float:
@@ -56,6 +60,18 @@ class Attribution:
     def top(self, n: int = 10) -> list[Share]:
         """The n largest shares, for or against."""
         return sorted(self.shares, key=lambda share: -abs(share.value))[:n]
+
+    def figure(
+        self, path: str | Path, *, top: int = 24, order: Literal["size", "layer"] = "size"
+    ) -> None:
+        """Write the `top` contributions as bars, by size or in the order of layers."""
+        drawing_module().attribution_figure(self, path, top=top, order=order)
+
+    def page(
+        self, path: str | Path, *, top: int = 200, order: Literal["size", "layer"] = "size"
+    ) -> None:
+        """Write one HTML file with the `top` contributions and their numbers."""
+        drawing_module().attribution_page(self, path, top=top, order=order)
 
     def __str__(self) -> str:
         asked = self.token if self.against is None else f"{self.token} − {self.against}"
@@ -140,6 +156,8 @@ def attribute(
         shares=shares,
         logit=seen.logit,
         frozen=[*seen.frozen, *name_frozen(stream, by)],
+        positions=positions,
+        model=trace.model,
     )
     size = sum(abs(share.value) for share in shares)
     if abs(found.remainder) > torch.finfo(stream.start.dtype).eps ** 0.5 * max(size, 1e-30):

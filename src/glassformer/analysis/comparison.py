@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from glassformer.analysis.drawings import drawing_module
 from glassformer.errors import TraceError
 from glassformer.tracing.site import Site
 from glassformer.tracing.trace import Trace
@@ -22,6 +25,8 @@ class Comparison:
     heads: dict[str, tuple[int, ...]]  # the numbers of the heads of each site
     only_first: list[str]  # sites that the other trace lacks, or has in another size
     only_second: list[str]
+    traces: tuple[Trace, Trace] | None = None  # what was compared
+    sequence: int = 0
 
     def by_head(self, site: str) -> Float[Tensor, " H"]:
         """The mean over the queries."""
@@ -35,6 +40,36 @@ class Comparison:
             for value, i in zip(*rows.flatten().topk(min(n, rows.numel())), strict=True)
         ]
         return sorted(found, key=lambda each: -each[3])[:n]
+
+    def figure(
+        self,
+        path: str | Path,
+        *,
+        site: str | None = None,
+        head: int | None = None,
+        position: int = -1,
+        top: int = 8,
+    ) -> None:
+        """Write what changed from the first run to the second, PNG, SVG or PDF.
+
+        The attention of a head (default: the one that changed most) before, after and the
+        difference; with the residual streams, the probabilities of the `top` tokens at `position`.
+        """
+        where: Any = {"site": site, "head": head, "position": position, "top": top}
+        drawing_module().change_figure(self, path, **where)
+
+    def page(
+        self,
+        path: str | Path,
+        *,
+        site: str | None = None,
+        head: int | None = None,
+        position: int = -1,
+        top: int = 8,
+    ) -> None:
+        """Write one HTML file with what `figure` draws; it tells the numbers of every cell."""
+        where: Any = {"site": site, "head": head, "position": position, "top": top}
+        drawing_module().change_page(self, path, **where)
 
 
 def compare(
@@ -72,6 +107,8 @@ def compare(
         {name: ours[name].head_numbers for name in shared},
         [name for name in ours if name not in shared],
         [name for name in theirs if name not in shared],
+        (first, second),
+        sequence,
     )
 
 

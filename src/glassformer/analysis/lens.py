@@ -6,14 +6,17 @@ lens shows what the unembedding sees, not what the model "believes". An `AffineL
 measured, maps each state before it is read.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from glassformer.analysis.affine_lens import AffineLens
+from glassformer.analysis.affine_lens import AffineLens, LensKind
+from glassformer.analysis.drawings import drawing_module
 from glassformer.errors import TraceError
 from glassformer.tracing.readout import Readout
 from glassformer.tracing.stream import Stream
@@ -35,12 +38,26 @@ class Lens:
     divergence: Float[Tensor, "N L"]  # from the end: Σ p_end log(p_end / p), in nats
     rank: Int[Tensor, "N L"]  # of the token that the end puts first; 0 is the first
     labels: list[list[list[str]]]  # of `tokens`
+    kind: LensKind | None = None  # of the maps that states were read through
+    model: dict[str, Any] = field(default_factory=dict)  # what the trace says of it
 
     def settled(self, position: int) -> int:
         """The first border from which on the final token stays the first, at a position."""
         ranks = self.rank[:, position].tolist()
         wrong = [i for i, rank in enumerate(ranks) if rank > 0]
         return wrong[-1] + 1 if wrong else 0
+
+    def figure(
+        self, path: str | Path, *, parts: bool = False, positions: Sequence[int] | None = None
+    ) -> None:
+        """Write the grid of top tokens, PNG, SVG or PDF; with `parts`, a row for each part."""
+        drawing_module().lens_figure(self, path, parts=parts, positions=positions)
+
+    def page(
+        self, path: str | Path, *, parts: bool = True, positions: Sequence[int] | None = None
+    ) -> None:
+        """Write one HTML file with the grid; it tells the top tokens of every cell."""
+        drawing_module().lens_page(self, path, parts=parts, positions=positions)
 
     def __repr__(self) -> str:
         first = ", ".join(f"{row[-1][0]!r}" for row in self.labels[-3:])
@@ -93,6 +110,8 @@ def logit_lens(
         divergence=divergence,
         rank=rank,
         labels=[[label_tokens(readout, cell) for cell in row] for row in tokens.tolist()],
+        kind=None if lens is None else lens.kind,
+        model=trace.model,
     )
 
 

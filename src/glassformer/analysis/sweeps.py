@@ -5,15 +5,18 @@ place at a time is given what it was in the clean run. Where the answer returns,
 what the corruption had taken away. 0 is the corrupted run, 1 the clean one; effects do not add up.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from itertools import groupby
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from glassformer.analysis.drawings import drawing_module
+from glassformer.analysis.head_roles import Role
 from glassformer.analysis.lens import label_tokens, name_positions
 from glassformer.analysis.vocabulary import resolve_token
 from glassformer.errors import InterventionError, TraceError
@@ -47,6 +50,7 @@ class Sweep:
     values: Float[Tensor, "R C"]  # of the metric; NaN where there is no such place
     clean: float
     corrupted: float
+    model: dict[str, Any] = field(default_factory=dict)  # what the trace says of it
 
     @property
     def effects(self) -> Float[Tensor, "R C"]:
@@ -59,6 +63,14 @@ class Sweep:
         chosen = effects.abs().flatten().argsort(descending=True)[:n].tolist()
         at = [divmod(i, len(self.columns)) for i in chosen]
         return [(self.rows[i], self.columns[j], float(effects[i, j])) for i, j in at]
+
+    def figure(self, path: str | Path, *, roles: Iterable[Role] = ()) -> None:
+        """Write the effects, PNG, SVG or PDF; beside them the `roles` of heads, if given."""
+        drawing_module().sweep_figure(self, path, roles=roles)
+
+    def page(self, path: str | Path, *, roles: Iterable[Role] = ()) -> None:
+        """Write one HTML file with the effects; it tells the numbers of every cell."""
+        drawing_module().sweep_page(self, path, roles=roles)
 
     def __str__(self) -> str:
         lines = [
@@ -139,6 +151,7 @@ def sweep(
         values=values,
         clean=goal,
         corrupted=start,
+        model=after.model,
     )
 
 

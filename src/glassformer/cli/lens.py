@@ -3,6 +3,7 @@
 With --train it makes a tuned or a Jacobian lens, which --lens then looks through.
 """
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,7 @@ from glassformer.cli import model_options
 from glassformer.cli.completion import complete_choice
 from glassformer.cli.help import Command
 from glassformer.cli.json_text import to_json
+from glassformer.cli.output_files import check_files, file_options, write_files
 from glassformer.cli.progress import progress_bar
 from glassformer.cli.terminal import terminal
 from glassformer.cli.trace_options import ViewRequest, name_changes, open_trace, options
@@ -27,7 +29,7 @@ _MOST_CHARACTERS = {"tuned": 1 << 20, "jacobian": 1 << 16}  # of a text that a l
 
 def add(app: typer.Typer, language: Language) -> None:
     """Declare the command."""
-    say, shared = language.say, options(language)
+    say, shared, drawn = language.say, options(language), file_options(language)
 
     @app.command("lens", cls=Command, help=say("lens.help"))
     def lens(
@@ -58,6 +60,10 @@ def add(app: typer.Typer, language: Language) -> None:
             ),
         ] = "tuned",
         steps: Annotated[int, typer.Option("--steps", metavar="N", help=say("lens.steps"))] = 200,
+        png: Annotated[str | None, drawn["png"]] = None,
+        svg: Annotated[str | None, drawn["svg"]] = None,
+        pdf: Annotated[str | None, drawn["pdf"]] = None,
+        html: Annotated[str | None, drawn["html"]] = None,
         change: Annotated[str | None, shared["change"]] = None,
         device: Annotated[str | None, model_options.device_option(language)] = None,
         dtype: Annotated[str | None, model_options.dtype_option(language)] = None,
@@ -71,6 +77,8 @@ def add(app: typer.Typer, language: Language) -> None:
             loading = model, device, dtype
             _make_lens(train, out, kind, steps, loading, is_plain=plain, language=language)
             return
+        files = {".png": png, ".svg": svg, ".pdf": pdf, ".html": html}
+        check_files(files, language)
         request = ViewRequest(
             text=text,
             target=target,
@@ -85,20 +93,19 @@ def add(app: typer.Typer, language: Language) -> None:
         # Imported here: help screens and usage errors must not load torch.
         from glassformer.analysis.affine_lens import AffineLens
         from glassformer.analysis.lens import check_top, logit_lens
+        from glassformer.render.charts.lens import chart_of_lens
         from glassformer.render.terminal.lens import draw_lens
 
         check_top(top)
         maps = None if through is None else AffineLens.load(through)
         trace = open_trace(request, language, residual=True, usual="writer")
         found = logit_lens(trace, lens=maps, top=top)
+        write_files(partial(chart_of_lens, found, parts=parts), files, language)
         if plain:
             typer.echo(to_json(_as_dict(found)))
             return
         console = terminal()
-        how = None if maps is None else maps.kind
-        console.print(
-            draw_lens(found, width=console.width, parts=parts, kind=how, language=language)
-        )
+        console.print(draw_lens(found, width=console.width, parts=parts, language=language))
         name_changes(trace, language)
 
 

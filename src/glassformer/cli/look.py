@@ -9,12 +9,11 @@ import typer
 from glassformer.cli import model_options
 from glassformer.cli.help import Command
 from glassformer.cli.json_text import to_json
+from glassformer.cli.output_files import check_files, check_folders
 from glassformer.cli.progress import progress_bar
 from glassformer.cli.terminal import terminal
 from glassformer.cli.trace_options import ViewRequest, name_changes, open_trace, options
-from glassformer.errors import TraceError
 from glassformer.languages import Language
-from glassformer.paths import user_path
 
 if TYPE_CHECKING:
     from glassformer.tracing import Site, Trace
@@ -52,7 +51,7 @@ def add(app: typer.Typer, language: Language) -> None:
         figure: Annotated[
             str,
             typer.Option(
-                "--figure", metavar="head|heads|alignment|entropy", help=say("look.figure")
+                "--figure", metavar="head|heads|alignment|entropy|flow", help=say("look.figure")
             ),
         ] = "head",
         pool: Annotated[
@@ -76,7 +75,8 @@ def add(app: typer.Typer, language: Language) -> None:
         plain: Annotated[bool, model_options.json_option(language)] = False,
     ) -> None:
         files = {".png": png, ".svg": svg, ".pdf": pdf, ".html": html}
-        _check_files(files, trace, language)
+        check_files(files, language)
+        check_folders([trace], language)
         figures = [path for path in (png, svg, pdf) if path is not None]
         request = ViewRequest(
             text=text,
@@ -101,7 +101,7 @@ def add(app: typer.Typer, language: Language) -> None:
         drawing = Drawing(**how)  # rejects what it does not know
         for path in figures:
             check_figure(Path(path), figure)
-        found = open_trace(request, language, append=append)
+        found = open_trace(request, language, append=append, residual=figure == "flow")
         console = terminal()
         with progress_bar(say("look.drawing"), total=None):
             glance = sample_queries(found)
@@ -141,16 +141,6 @@ def add(app: typer.Typer, language: Language) -> None:
         else:
             console.print(shown)
             name_changes(found, language)
-
-
-def _check_files(files: dict[str, str | None], trace: str | None, language: Language) -> None:
-    """Reject wrong suffixes and missing folders before anything is computed."""
-    for suffix, path in files.items():
-        if path is not None and Path(path).suffix != suffix:
-            raise TraceError(language.say("look.error.suffix", suffix=suffix, got=repr(path)))
-    for path in (*files.values(), trace):
-        if path is not None and not user_path(path).parent.is_dir():
-            raise TraceError(language.say("look.error.folder", folder=user_path(path).parent))
 
 
 def _as_dict(trace: "Trace", site: "Site", head: int) -> dict[str, Any]:

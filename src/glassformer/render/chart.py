@@ -4,6 +4,7 @@ A chart is a row of panels. `Lines` have numbers on both axes, `Bars` a name for
 `Cells` a number for each row and column. Nothing here depends on how it is drawn.
 """
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -60,18 +61,40 @@ class Bars:
     names: tuple[str, ...]
     series: tuple[Series, ...]
     marks: tuple[Mark, ...] = ()
+    is_signed: bool = False  # numbers for and against: their sign has a colour
+    n_rest: int = 0  # of the last names: remainders rather than parts, drawn in grey
     kind: Literal["bars"] = "bars"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cells:
-    """Nonnegative numbers in rows and columns."""
+    """Numbers in rows and columns; None where there is no such place.
+
+    Nonnegative numbers, or with `is_signed` numbers of both signs, on a scale whose zero has the
+    colour of the paper. A cell may carry a short text, such as a token.
+    """
 
     title: str
     rows: str
     columns: str
-    values: tuple[tuple[Number, ...], ...]
+    values: tuple[Values, ...]
+    row_names: tuple[str, ...] = ()
+    column_names: tuple[str, ...] = ()
+    texts: tuple[tuple[str, ...], ...] = ()
+    legend: str = ""  # what the colours measure
+    is_signed: bool = False
+    most: Number | None = None  # where the colour scale ends; None: at the largest number
+    # What a page tells of a single cell: further measures, and a list of names with numbers.
+    measure_names: tuple[str, ...] = ()
+    measures: tuple[tuple[Values, ...], ...] = ()
+    lists: tuple[tuple[tuple[tuple[str, Number], ...], ...], ...] = ()
     kind: Literal["cells"] = "cells"
+
+    @property
+    def largest(self) -> Number:
+        """Where the colour scale ends; 0 if every number is 0."""
+        sizes = [abs(v) for row in self.values for v in row if v is not None and math.isfinite(v)]
+        return max(sizes, default=0.0) if self.most is None else self.most
 
 
 Panel = Lines | Bars | Cells
@@ -89,6 +112,8 @@ class Chart:
     """
 
     panels: tuple[Panel, ...]
+    title: str = ""
+    caption: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""

@@ -36,9 +36,14 @@ def _escape(text: str) -> str:
 
 def model_name(trace: Trace) -> str:
     """The name the model was loaded by, else its type; empty if unknown."""
-    config = trace.model.get("config")
+    return name_model(trace.model)
+
+
+def name_model(model: dict[str, Any]) -> str:
+    """The name of a model, from what a trace says of it."""
+    config = model.get("config")
     config = config if isinstance(config, dict) else {}
-    for given in (trace.model.get("name"), config.get("_name_or_path")):
+    for given in (model.get("name"), config.get("_name_or_path")):
         if isinstance(given, str) and given.strip():
             path = PurePath(given)  # the folder's name only: its location is private
             return visible_token(

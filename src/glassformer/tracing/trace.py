@@ -222,8 +222,9 @@ class Trace:
         scale: Literal["quantile", "row"] = "quantile",
         first_key: bool = True,
     ) -> None:
-        """Write a picture, PNG, SVG or PDF; `kind` is head, heads, alignment or entropy.
+        """Write a picture, PNG, SVG or PDF; `kind` is head, heads, alignment, entropy or flow.
 
+        The flow, what each part adds to the residual stream, needs a trace with residual=True.
         Blocks of a long text show their largest weight, or with pool="mean" their mean. Colours
         reach up to the 99.5th percentile of a long text, or with scale="row" to the largest weight
         of each row. first_key=False leaves out the first key, on which many heads rest.

@@ -20,12 +20,13 @@ from glassformer.render.head_cells import Drawing
 from glassformer.render.sampled_queries import select_evenly
 
 ENGLISH = Language("en")
+OF_ATTENTION = [kind for kind in KINDS if kind != "flow"]
 
 
 def drawn(trace: Trace, kind: str, language: Language = ENGLISH, **options):
     """The figure itself, before it is written."""
     site, head = options.pop("site", None), options.pop("head", None)
-    with drawing._style():
+    with drawing.figure_style(TraceError):
         found = drawing._Drawn(trace, options.pop("sequence", 0), Drawing(**options), language)
         return found.figure(kind, site, head)
 
@@ -43,7 +44,7 @@ def texts(found) -> str:
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", OF_ATTENTION)
 def test_every_kind_is_written(kind: str, suffix: str, tmp_path) -> None:
     draw_figure(translator(), tmp_path / f"a.{suffix}", kind=kind, language=ENGLISH)
     begins = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[suffix]
@@ -114,7 +115,7 @@ def test_the_difference_stands_below() -> None:
     assert f"{value:.1e}" in texts(drawn(trace, "entropy"))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", OF_ATTENTION)
 def test_both_languages(kind: str) -> None:
     if not fonts.has_chinese():
         pytest.skip("needs a font with Chinese characters")
@@ -284,7 +285,7 @@ def test_refusals(tmp_path) -> None:
     trace = decoder(5)
     for options, sentence in (
         ({"path": "a.jpg"}, r"must be a .png, .svg or .pdf file; got 'a.jpg'"),
-        ({"kind": "heat"}, r"one of head, heads, alignment, entropy; got 'heat'"),
+        ({"kind": "heat"}, r"one of head, heads, alignment, entropy, flow; got 'heat'"),
         ({"site": "decoder.0.self", "head": 5}, r"has heads 0 … 2; got head=5"),
         ({"site": "decoder.9.self"}, r"A site must be one of decoder.0.self.*'decoder.9.self'"),
         ({"sequence": 4}, r"has sequences 0 … 0; got sequence=4"),

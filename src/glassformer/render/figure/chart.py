@@ -1,20 +1,17 @@
-"""Charts as PNG or SVG files, with panels side by side."""
+"""Charts as PNG, SVG or PDF files, with panels side by side."""
 
-import contextlib
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from glassformer.errors import ConfigError
-from glassformer.installation import install_command
 from glassformer.languages import Language
 from glassformer.render.chart import Bars, Cells, Chart, Lines, Panel
-from glassformer.render.figure.fonts import font_families, has_chinese, make_drawable
+from glassformer.render.figure.cells import NEGATIVE, POSITIVE, REST, cells_size, draw_cells
+from glassformer.render.figure.files import check_suffix, figure_style, save_figure
+from glassformer.render.figure.fonts import has_chinese, make_drawable
 from glassformer.render.numbers import format_brief
 from glassformer.render.paragraph import wrap_text
-from glassformer.render.signature import FIGURE, figure_metadata
-from glassformer.storage import atomic_file
 
 _SIGNS = "o^sDvPX*"
 _WIDTH, _HEIGHT = 6.0, 4.2  # inches of a panel
@@ -28,57 +25,43 @@ _MOST_BESIDE = 28  # numbers that fit side by side on an axis
 def check_chart_file(path: str | Path) -> None:
     """Raise if a figure cannot be written there, before anything is measured for it."""
     path = Path(path)
-    if path.suffix not in (".png", ".svg"):
-        raise ConfigError(f"A figure must be a .png or .svg file; got {path.name!r}.")
+    check_suffix(path, ConfigError)
     if path.is_dir():
         raise ConfigError(f"A figure must be a file; {path} is a folder. Choose another name.")
     if not path.absolute().parent.is_dir():
         raise ConfigError(
             f"The folder of a figure must exist; {path.parent} does not. Create it first."
         )
-    with _matplotlib():
+    with figure_style(ConfigError):
         pass
 
 
 def write_chart(chart: Chart, path: str | Path, *, title: str, caption: str) -> None:
     """Write all panels with a title and a caption, atomically."""
-    with _matplotlib():
+    with figure_style(ConfigError):
         from matplotlib.figure import Figure  # without pyplot, which would keep a reference
 
-        n = len(chart.panels)
-        height = max(_HEIGHT, *(_INCHES_PER_BAR * _n_bars(panel) for panel in chart.panels), 0.0)
-        figure = Figure(figsize=(_WIDTH * n, height), layout="constrained")
-        for axes, panel in zip(figure.subplots(1, n, squeeze=False)[0], chart.panels, strict=True):
+        sizes = [_size(panel) for panel in chart.panels]
+        width = sum(size[0] for size in sizes)
+        height = max(size[1] for size in sizes)
+        figure = Figure(figsize=(width, height), layout="constrained")
+        shares = {"width_ratios": [size[0] for size in sizes]}
+        grid = figure.subplots(1, len(sizes), squeeze=False, gridspec_kw=shares)[0]
+        for axes, panel in zip(grid, chart.panels, strict=True):
             _draw(axes, panel)
-        cells = int(_WIDTH * n / _INCHES_PER_CELL)
+        cells = int(width / _INCHES_PER_CELL)
         figure.suptitle("\n".join(map(_plain, wrap_text(title, cells))), fontsize=12)
         small_print = "\n".join(
             map(_plain, wrap_text(caption, min(int(cells * 1.3), _MOST_CAPTION)))
         )
         figure.supxlabel(small_print, fontsize=8, color="#555555", x=0.01, ha="left")
-        kind = Path(path).suffix[1:]
-        signed = figure_metadata(kind)
-        with atomic_file(Path(path), ConfigError, mark=FIGURE) as unfinished:
-            figure.savefig(unfinished, format=kind, dpi=140, bbox_inches="tight", metadata=signed)
+        save_figure(figure, Path(path), ConfigError, dpi=140)
 
 
 def figure_language(language: Language) -> Language:
     """The language of a figure: English if no installed font has Chinese characters."""
-    with _matplotlib():
+    with figure_style(ConfigError):
         return language if has_chinese() else Language("en")
-
-
-@contextlib.contextmanager
-def _matplotlib() -> Iterator[None]:
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        raise ConfigError(
-            "Figures need the package matplotlib; it is not installed. "
-            f"Run: {install_command('figures')}"
-        ) from None
-    with mpl.rc_context({"font.family": font_families(), "svg.fonttype": "path"}):
-        yield
 
 
 def _draw(axes: Any, panel: Panel) -> None:
@@ -88,11 +71,15 @@ def _draw(axes: Any, panel: Panel) -> None:
     elif isinstance(panel, Bars):
         _bars(axes, panel)
     else:
-        _cells(axes, panel)
+        draw_cells(axes, panel)
 
 
-def _n_bars(panel: Panel) -> int:
-    return len(panel.names) * len(panel.series) if isinstance(panel, Bars) else 0
+def _size(panel: Panel) -> tuple[float, float]:
+    """The width and height of a panel, in inches."""
+    if isinstance(panel, Cells):
+        return cells_size(panel)
+    n_bars = len(panel.names) * len(panel.series) if isinstance(panel, Bars) else 0
+    return _WIDTH, max(_HEIGHT, _INCHES_PER_BAR * n_bars + 1.2 * (n_bars > 0))
 
 
 def _lines(axes: Any, panel: Lines) -> None:
@@ -165,29 +152,31 @@ def _bars(axes: Any, panel: Bars) -> None:
         places = [i + (j - (n - 1) / 2) * thick for i in range(len(panel.names))]
         values = [0.0 if v is None else v for v in series.values]
         name = _plain(series.name) if n > 1 else None  # a single series is named by the axis
-        drawn = axes.barh(places, values, height=thick * 0.92, label=name)
+        colours = {"color": _sign_colours(panel, values)} if panel.is_signed and n == 1 else {}
+        drawn = axes.barh(places, values, height=thick * 0.92, label=name, **colours)
         labels = [" –" if v is None else f" {format_brief(v)}" for v in series.values]
         axes.bar_label(drawn, labels, fontsize=7)
     axes.set_yticks(range(len(panel.names)), make_drawable(panel.names, most=40), fontsize=8)
-    axes.invert_yaxis()
     for i, mark in enumerate(panel.marks):
         axes.axvline(mark.at, color="#888888", ls=("--", ":")[i % 2], lw=1, label=_plain(mark.name))
+    if panel.is_signed:
+        axes.axvline(0, color="#555555", lw=0.8)
     if panel.y.log:
         axes.set_xscale("log")
     axes.margins(x=0.18)
+    axes.set_ylim(len(panel.names) - 0.4, -0.6)  # the first name on top, no empty rows
     axes.set_xlabel(_plain(panel.y.label))
     if n > 1 or panel.marks:  # below the axes: bars leave no room
         below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.14), "ncols": 3}
         axes.legend(frameon=False, fontsize=8, **below)
 
 
-def _cells(axes: Any, panel: Cells) -> None:
-    # Exact zeros stay white, to distinguish them from small values.
-    values = [[math.nan if value == 0 else value for value in row] for row in panel.values]
-    image = axes.imshow(values, cmap="viridis", aspect="auto", interpolation="nearest")
-    axes.figure.colorbar(image, ax=axes, shrink=0.8)
-    axes.set_xlabel(_plain(panel.columns))
-    axes.set_ylabel(_plain(panel.rows))
+def _sign_colours(panel: Bars, values: list[float | int]) -> list[str]:
+    n_parts = len(values) - panel.n_rest
+    return [
+        REST if i >= n_parts else POSITIVE if value >= 0 else NEGATIVE
+        for i, value in enumerate(values)
+    ]
 
 
 def _plain(text: str) -> str:

@@ -1,11 +1,9 @@
-"""Traces as PNG, SVG or PDF figures: one head, all heads of a site, an alignment, the entropy.
+"""Traces as PNG, SVG or PDF figures: a head, all heads of a site, an alignment, entropy, flow.
 
 The title names the model and the text; the caption explains the colours and gives the difference
 from the model's own output.
 """
 
-import contextlib
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,15 +12,12 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import TraceError
-from glassformer.installation import install_command
 from glassformer.languages import Language
+from glassformer.render.charts.flow import chart_of_flow
 from glassformer.render.difference import describe_difference
-from glassformer.render.figure.fonts import (
-    add_fallback_fonts,
-    font_families,
-    has_chinese,
-    make_drawable,
-)
+from glassformer.render.figure.chart import figure_language, write_chart
+from glassformer.render.figure.files import check_suffix, figure_style, save_figure
+from glassformer.render.figure.fonts import has_chinese, make_drawable
 from glassformer.render.figure.grid import draw_brackets, grid_shape
 from glassformer.render.focus import choose_focus
 from glassformer.render.head_cells import Drawing, Scale, fit_scale, head_cells
@@ -31,13 +26,10 @@ from glassformer.render.layer_numbers import layer_number
 from glassformer.render.numbers import format_brief
 from glassformer.render.paragraph import join_sentences, wrap_text
 from glassformer.render.sampled_queries import count_queries, sample_queries
-from glassformer.render.signature import FIGURE, figure_metadata
 from glassformer.render.tokens import is_cross, row_labels, row_title, token_names
-from glassformer.storage import atomic_file
 from glassformer.tracing import Site, Trace
 
-KINDS = ("head", "heads", "alignment", "entropy")
-SUFFIXES = (".png", ".svg", ".pdf")
+KINDS = ("head", "heads", "alignment", "entropy", "flow")
 _MOST_TOKENS = 64  # whose labels fit along an axis
 _MOST_CELLS = 256  # rows and columns of a figure; beyond that, blocks
 _MOST_NAME = 14  # characters of each token of a row label
@@ -57,53 +49,30 @@ def draw_figure(
     drawing: Drawing | None = None,
     language: Language,
 ) -> None:
-    """Write a heat map of a head, a grid of all heads, an alignment, or the entropy of every layer.
+    """Write a head, a grid of all heads, an alignment, the entropy of layers or the stream's flow.
 
     Defaults to the most informative head. The file is written atomically.
     """
     path = Path(path)
     check_figure(path, kind)
+    if kind == "flow":
+        chart = chart_of_flow(trace, figure_language(language), sequence=sequence)
+        write_chart(chart, path, title=chart.title, caption=chart.caption)
+        return
     trace = sample_queries(trace)
-    with _style():
+    with figure_style(TraceError):
         spoken = language if has_chinese() else Language("en")  # instead of empty boxes
         drawn = _Drawn(trace, sequence, drawing or Drawing(), spoken)
-        figure = drawn.figure(kind, site, head)
-        with atomic_file(path, TraceError, mark=FIGURE) as unfinished:
-            _save(figure, unfinished, path.suffix[1:])
+        save_figure(drawn.figure(kind, site, head), path, TraceError, dpi=160)
 
 
 def check_figure(path: Path, kind: str) -> None:
     """Reject what cannot be drawn, before anything is computed for it."""
-    if path.suffix not in SUFFIXES:
-        raise TraceError(f"A figure must be a .png, .svg or .pdf file; got {path.name!r}.")
+    check_suffix(path, TraceError)
     if kind not in KINDS:
         raise TraceError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}.")
-    with _style():
+    with figure_style(TraceError):
         pass
-
-
-def _save(figure: Any, path: Path, form: str) -> None:
-    title = figure.get_suptitle().replace("\n", " ")
-    described = figure_metadata(form) | ({"Title": title} if form in ("svg", "pdf") else {})
-    figure.savefig(path, format=form, dpi=160, bbox_inches="tight", metadata=described)
-    if form == "svg":
-        path.write_text(add_fallback_fonts(path.read_text("utf-8")), "utf-8")
-
-
-@contextlib.contextmanager
-def _style() -> Iterator[None]:
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        raise TraceError(
-            "Figures need the package matplotlib; it is not installed. "
-            f"Run: {install_command('figures')}"
-        ) from None
-    # Text remains text: it can be searched, copied and read aloud. A PDF embeds its fonts.
-    with mpl.rc_context(
-        {"font.family": font_families(), "svg.fonttype": "none", "pdf.fonttype": 3}
-    ):
-        yield
 
 
 class _Drawn:

@@ -2,22 +2,21 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from glassformer.languages import Language
-from glassformer.render.chart import Axis, Bars, Cells, Chart, Lines, Number, Series, axis_limits
-from glassformer.render.marks import shade
+from glassformer.render.chart import Axis, Bars, Chart, Lines, Number, Series, axis_limits
 from glassformer.render.numbers import format_brief
 from glassformer.render.paragraph import Paragraph, wrap_text
+from glassformer.render.terminal.cells import draw_cells
 
 SIGNS = "●○▲△■□◆◇"
 _BETWEEN, _SEVERAL = "·", "*"  # between two points; points of several series
 _HEIGHT = 13
-_MOST_CELLS = 32  # rows and columns of shades
 _FEW_NAMES = 8  # up to which bars are separated by blank lines
 _LEAST_BAR = 12  # cells of the longest bar
 
@@ -32,7 +31,7 @@ def draw_chart(chart: Chart, *, width: int, language: Language) -> RenderableTyp
         elif isinstance(panel, Bars):
             parts += _bars(panel, width)
         else:
-            parts += _cells(panel, width, language)
+            parts += draw_cells(panel, width, language)
     return Group(*parts[1:])
 
 
@@ -199,8 +198,15 @@ def _bars(panel: Bars, width: int) -> Iterator[RenderableType]:
             if value is None:
                 line.append("–")
             else:
-                length = _cell_at(min(max(value, low), high), axis, low, high, 8 * room + 1) or 0
-                line.append(_blocks(length), style="cyan")
+                if panel.is_signed:  # as long as the number is large, for or against
+                    share = abs(value) / max(map(abs, values)) if value else 0.0
+                    line.append(
+                        _blocks(round(8 * room * share)), style=_sign_style(panel, i, value)
+                    )
+                else:
+                    within = min(max(value, low), high)
+                    length = _cell_at(within, axis, low, high, 8 * room + 1) or 0
+                    line.append(_blocks(length), style="cyan")
                 line.append(f" {format_brief(value)}")
             yield line
         if several and i + 1 < len(panel.names) <= _FEW_NAMES:
@@ -213,6 +219,12 @@ def _bars(panel: Bars, width: int) -> Iterator[RenderableType]:
         yield Paragraph(f"{mark.name}: {format_brief(mark.at)}")
 
 
+def _sign_style(panel: Bars, i: int, value: Number) -> str:
+    if i >= len(panel.names) - panel.n_rest:
+        return "dim"
+    return "cyan" if value > 0 else "red"
+
+
 def _blocks(eighths: int) -> str:
     return "█" * (eighths // 8) + ("", *"▏▎▍▌▋▊▉")[eighths % 8]
 
@@ -221,25 +233,3 @@ def _truncate(name: str, cells: int) -> str:
     if cell_len(name) > cells:
         name = set_cell_size(name, cells - 1).rstrip() + "…"
     return name + " " * (cells - cell_len(name))
-
-
-def _cells(panel: Cells, width: int, language: Language) -> Iterator[RenderableType]:
-    values = _thin(panel.values, min(_MOST_CELLS, (width - 2) // 2))
-    largest = max((v for row in panel.values for v in row), default=0.0)
-    yield Text(f"{panel.rows} ↓   {panel.columns} →", style="dim")
-    for row in values:
-        shades = "".join(
-            (shade(v / largest) if largest else " ") * 2 if v > 0 else "· " for v in row
-        )
-        yield Text(shades.rstrip(), style="cyan", no_wrap=True, overflow="ignore")
-    yield Paragraph(language.say("lab.shades", most=format_brief(largest)))
-
-
-def _thin(values: Sequence[Sequence[Number]], most: int) -> list[list[Number]]:
-    """All rows and columns, or an evenly spaced selection if there are too many."""
-    rows, columns = (_spaced_indices(n, most) for n in (len(values), len(values[0])))
-    return [[values[r][c] for c in columns] for r in rows]
-
-
-def _spaced_indices(n: int, most: int) -> list[int]:
-    return list(range(n)) if n <= most else [round(i * (n - 1) / (most - 1)) for i in range(most)]

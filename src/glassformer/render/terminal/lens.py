@@ -7,6 +7,7 @@ from rich.text import Text
 
 from glassformer.analysis import AffineLens, Lens
 from glassformer.languages import Language
+from glassformer.render.charts.lens import select_borders
 from glassformer.render.marks import label, visible_token
 from glassformer.render.paragraph import Paragraph
 
@@ -21,16 +22,14 @@ def draw_lens(
     *,
     width: int,
     parts: bool = False,
-    kind: str | None = None,
     language: Language,
 ) -> RenderableType:
     """The most probable token at every border and position; the last positions, if not all fit.
 
-    Without `parts`, one row for each block; with them, one for each part of it. `kind` says what
-    maps the states were read through: tuned, jacobian, or None.
+    Without `parts`, one row for each block; with them, one for each part of it.
     """
     say = language.say
-    rows = _choose_rows(lens, parts)
+    rows = select_borders(lens, parts=parts)
     shown = _choose_positions(lens, rows, width - _REST)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(say("lens.column.border"), no_wrap=True, style="dim")
@@ -54,7 +53,7 @@ def draw_lens(
         None: say("lens.legend.plain"),
         "tuned": say("lens.legend.tuned"),
         "jacobian": say("lens.legend.jacobian"),
-    }[kind]
+    }[lens.kind]
     notes = [Paragraph(insight), Paragraph(say("lens.legend", basis=basis), style="dim")]
     if len(shown) < len(lens.positions):
         left_out = say("lens.some", n=len(shown), total=len(lens.positions))
@@ -74,14 +73,6 @@ def draw_divergences(lens: AffineLens, *, language: Language) -> RenderableType:
     for border, plain, mapped in reversed(rows):
         table.add_row(border, f"{plain:.3f}", f"{mapped:.3f}")
     return Group(table, Paragraph(say("lens.divergence"), style="dim"))
-
-
-def _choose_rows(lens: Lens, parts: bool) -> list[int]:
-    """All borders, or the start and the last border of each block."""
-    if parts:
-        return list(range(len(lens.borders)))
-    blocks = [name.split(".")[1] for name in lens.borders]
-    return [i for i, block in enumerate(blocks) if i + 1 == len(blocks) or blocks[i + 1] != block]
 
 
 def _choose_positions(lens: Lens, rows: list[int], width: int) -> range:

@@ -1,0 +1,54 @@
+"""The functions behind `figure` and `page` of lenses, attributions, sweeps and comparisons.
+
+Their language is set by GLASSFORMER_LANG or the locale.
+"""
+
+import os
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from glassformer.analysis import Attribution, Comparison, Lens, Role, Sweep
+from glassformer.languages import Language, detect
+from glassformer.render.chart import Cells, Chart
+from glassformer.render.charts.attribution import chart_of_attribution
+from glassformer.render.charts.change import chart_of_change
+from glassformer.render.charts.lens import chart_of_lens
+from glassformer.render.charts.sweep import chart_of_sweep
+from glassformer.render.figure.cells import has_room_for_texts
+from glassformer.render.figure.chart import check_chart_file, figure_language, write_chart
+from glassformer.render.paragraph import join_sentences
+
+Draw = Callable[[Language], Chart]
+
+
+def lens_figure(lens: Lens, path: str | Path, **options: Any) -> None:
+    """Write the lens grid as PNG, SVG or PDF."""
+    write_figure(partial(chart_of_lens, lens, **options), path)
+
+
+def attribution_figure(found: Attribution, path: str | Path, **options: Any) -> None:
+    """Write contribution bars as PNG, SVG or PDF."""
+    write_figure(partial(chart_of_attribution, found, **options), path)
+
+
+def sweep_figure(found: Sweep, path: str | Path, *, roles: Iterable[Role] = ()) -> None:
+    """Write the map of effects as PNG, SVG or PDF."""
+    write_figure(partial(chart_of_sweep, found, roles=list(roles)), path)
+
+
+def change_figure(found: Comparison, path: str | Path, **options: Any) -> None:
+    """Write what changed between two runs as PNG, SVG or PDF."""
+    write_figure(partial(chart_of_change, found, **options), path)
+
+
+def write_figure(draw: Draw, path: str | Path, language: Language | None = None) -> None:
+    """Write a chart in the language asked for; English where no font has Chinese characters."""
+    check_chart_file(path)
+    language = figure_language(language or detect(os.environ))
+    chart = draw(language)
+    caption = chart.caption
+    if any(isinstance(p, Cells) and p.texts and not has_room_for_texts(p) for p in chart.panels):
+        caption = join_sentences([caption, language.say("chart.crowded")], language)
+    write_chart(chart, path, title=chart.title, caption=caption)
