@@ -129,3 +129,27 @@ def test_mistakes_in_making_a_lens_are_one_line(run, tmp_path: Path, monkeypatch
     assert said in err and err.count("\n") == 1
     assert Path("book.txt").read_text() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["book.txt", "few.txt"]
+
+
+def test_figures_and_a_page_are_written_beside_the_table(run, tmp_path):
+    pytest.importorskip("matplotlib")
+    files = [tmp_path / f"a.{suffix}" for suffix in ("png", "svg", "pdf", "html")]
+    words = [word for file in files for word in (f"--{file.suffix[1:]}", file)]
+    code, out, err = run("lens", "And God said unto", *words)
+    assert (code, err) == (0, "") and "decoder.start" in out
+    png, svg, pdf, html = files
+    assert png.read_bytes()[:4] == b"\x89PNG" and pdf.read_bytes()[:4] == b"%PDF"
+    assert ">␣him<" in svg.read_text("utf-8") and ">decoder.4.mlp<" in svg.read_text("utf-8")
+    assert '"kind":"chart"' in html.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--png", "a.svg"), "must end in .png"),
+        (("--html", "nowhere/a.html"), "nowhere"),
+    ],
+)
+def test_files_that_cannot_be_written_are_refused_first(run, words, said):
+    code, out, err = run("lens", "And", *words)
+    assert code == 2 and out == "" and said in err

@@ -1,8 +1,10 @@
-// The single page. What is shown at once lies before this script, the operands after it: the page
-// is painted before the browser has read all of them.
+// The single page, of a trace or of a chart. What is shown at once lies before this script, the
+// operands of a trace after it: the page is painted before the browser has read all of them.
 
 import { mount } from 'svelte';
+import type { ChartPage } from './chart/wire';
 import App from './components/App.svelte';
+import ChartApp from './components/ChartApp.svelte';
 import { Engine, type Texts } from './engine/engine';
 import './style.css';
 import type { PageParts } from './trace/wire';
@@ -25,9 +27,8 @@ const whole = new Promise<Texts>((done) => {
   } else done(texts);
 });
 
-const page = JSON.parse(taken('page')) as PageParts;
-const engine = new Engine(page, whole);
-mount(App, {
-  target: document.getElementById('app')!,
-  props: { page, engine, speech: new Speech(page.languages, page.language) },
-});
+const page = JSON.parse(taken('page')) as PageParts | ChartPage;
+const target = document.getElementById('app')!;
+const speech = new Speech(page.languages, page.language);
+if (page.kind === 'chart') mount(ChartApp, { target, props: { page, speech } });
+else mount(App, { target, props: { page, engine: new Engine(page, whole), speech } });

@@ -54,7 +54,7 @@ class Lens:
         drawing_module().lens_figure(self, path, parts=parts, positions=positions)
 
     def page(
-        self, path: str | Path, *, parts: bool = True, positions: Sequence[int] | None = None
+        self, path: str | Path, *, parts: bool = False, positions: Sequence[int] | None = None
     ) -> None:
         """Write one HTML file with the grid; it tells the top tokens of every cell."""
         drawing_module().lens_page(self, path, parts=parts, positions=positions)

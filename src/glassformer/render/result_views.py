@@ -18,6 +18,7 @@ from glassformer.render.charts.lens import chart_of_lens
 from glassformer.render.charts.sweep import chart_of_sweep
 from glassformer.render.figure.cells import has_room_for_texts
 from glassformer.render.figure.chart import check_chart_file, figure_language, write_chart
+from glassformer.render.page.chart_document import draw_chart_page
 from glassformer.render.paragraph import join_sentences
 
 Draw = Callable[[Language], Chart]
@@ -41,6 +42,31 @@ def sweep_figure(found: Sweep, path: str | Path, *, roles: Iterable[Role] = ()) 
 def change_figure(found: Comparison, path: str | Path, **options: Any) -> None:
     """Write what changed between two runs as PNG, SVG or PDF."""
     write_figure(partial(chart_of_change, found, **options), path)
+
+
+def lens_page(lens: Lens, path: str | Path, **options: Any) -> None:
+    """Write the lens grid as a page."""
+    write_page(partial(chart_of_lens, lens, **options), path)
+
+
+def attribution_page(found: Attribution, path: str | Path, **options: Any) -> None:
+    """Write contribution bars as a page."""
+    write_page(partial(chart_of_attribution, found, **options), path)
+
+
+def sweep_page(found: Sweep, path: str | Path, *, roles: Iterable[Role] = ()) -> None:
+    """Write the map of effects as a page."""
+    write_page(partial(chart_of_sweep, found, roles=list(roles)), path)
+
+
+def change_page(found: Comparison, path: str | Path, **options: Any) -> None:
+    """Write what changed between two runs as a page."""
+    write_page(partial(chart_of_change, found, **options), path)
+
+
+def write_page(draw: Draw, path: str | Path, language: Language | None = None) -> None:
+    """Write a chart as a page that opens in the language asked for."""
+    draw_chart_page(draw, path, language=language or detect(os.environ))
 
 
 def write_figure(draw: Draw, path: str | Path, language: Language | None = None) -> None:

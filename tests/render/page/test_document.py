@@ -10,9 +10,9 @@ import torch
 import glassformer as gf
 from glassformer.errors import TraceError
 from glassformer.languages import Language
-from glassformer.render.page import document
+from glassformer.render.page import document, template
 from glassformer.render.page.document import draw_page, page_html
-from glassformer.render.page.texts import KEYS
+from glassformer.render.page.texts import TRACE_KEYS
 from glassformer.tracing import Run, Trace
 from render.page_numbers import FILE, numbers, page_data, unpacked
 from render.page_traces import WORDS, decoder
@@ -32,19 +32,19 @@ def test_a_page_is_one_file(tmp_path) -> None:
     assert data["runs"][0]["names"][site["keys"][0]] == WORDS
     assert site["queries"] == site["keys"]  # tokens are written once
     assert {code: set(texts) for code, texts in data["languages"].items()} == {
-        "en": set(KEYS),
-        "zh": set(KEYS),
+        "en": set(TRACE_KEYS),
+        "zh": set(TRACE_KEYS),
     }
     assert list(tmp_path.iterdir()) == [tmp_path / "a.html"]
 
 
 def test_nothing_is_asked_of_the_network() -> None:
-    template = "".join(document._template())
-    policy = template.split('Policy" content="')[1].split('"')[0]
+    built = "".join(template._template())
+    policy = built.split('Policy" content="')[1].split('"')[0]
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe" not in policy and "http" not in policy
     assert "worker-src blob:;" in policy  # the engine's thread is a part of the page
-    markup = template.split("<script>")[0]
+    markup = built.split("<script>")[0]
     assert "src=" not in markup and "href=" not in markup and "@import" not in markup
 
 
@@ -116,7 +116,7 @@ def test_texts_cannot_leave_their_place(tmp_path) -> None:
     inside = html[begin : html.index("</script>", begin)]
     assert inside.isascii() and "<" not in inside
     elements = 1 + len(trace)  # the tensors, and the operands of each site
-    assert html.count("</script>") == "".join(document._template()).count("</script>") + elements
+    assert html.count("</script>") == "".join(template._template()).count("</script>") + elements
     head = html[: html.index("<body>")]
     assert "a&lt;/title&gt;&lt;script&gt;" in head and head.count("<script") == 0
 

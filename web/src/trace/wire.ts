@@ -69,6 +69,7 @@ export type Opening = {
 };
 
 export type PageParts = {
+  kind: 'trace';
   version: number;
   language: string;
   languages: Record<string, Record<string, string>>;

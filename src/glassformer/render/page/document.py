@@ -5,10 +5,7 @@ first screen precede the page's script and the operands follow it, so that somet
 before megabytes are parsed. web/ holds the sources of static/page.html.
 """
 
-import html
 import json
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +15,10 @@ from glassformer.render.difference import MOST_QUERIES
 from glassformer.render.focus import choose_focus
 from glassformer.render.heading import model_name, sentence, shorten
 from glassformer.render.page.sites import Names, Tensors, describe_site, pack_operands
-from glassformer.render.page.texts import page_texts
+from glassformer.render.page.template import check_page, data_element, fill_template, write_html
+from glassformer.render.page.texts import TRACE_KEYS, page_texts
 from glassformer.render.sampled_queries import even_positions, thin_queries
-from glassformer.render.signature import PAGE
 from glassformer.render.tokens import is_cross, text_name
-from glassformer.storage import atomic_file
 from glassformer.tracing import Site, Trace
 
 VERSION = 2
@@ -33,12 +29,8 @@ _MOST_TITLE = 90  # characters of a text
 
 def draw_page(trace: Trace, path: str | Path, *, language: Language) -> None:
     """Write the page atomically; it opens in this language, and the reader can switch."""
-    path = Path(path)
-    if path.suffix != ".html":
-        raise TraceError(f"A page must be an .html file; got {path.name!r}.")
-    text = page_html(trace, language)
-    with atomic_file(path, TraceError, mark=PAGE) as unfinished:
-        unfinished.write_text(text, "utf-8")
+    check_page(Path(path))
+    write_html(page_html(trace, language), Path(path))
 
 
 def page_html(trace: Trace, language: Language) -> str:
@@ -49,33 +41,22 @@ def page_html(trace: Trace, language: Language) -> str:
     runs = [_run(each, tensors) for each in shown]
     opening = {"run": len(runs) - 1, "sequence": 0, **_opening(shown[-1])}
     data = {
+        "kind": "trace",
         "version": VERSION,
         "language": language.code,
-        "languages": page_texts(),
+        "languages": page_texts(TRACE_KEYS),
         "name": model_name(trace),
         "model": _model(trace),
         "opening": opening,
         "runs": runs,
     }
     operands = [
-        _element(f"site-{r}-{s}", pack_operands(site))
+        data_element(f"site-{r}-{s}", pack_operands(site))
         for r, each in enumerate(shown)
         for s, site in enumerate(each)
     ]
     title = " · ".join(filter(None, (runs[-1]["titles"][0], data["name"], "glassformer")))
-    title = title.encode("utf-8", "replace").decode()  # lone surrogates cannot be encoded
-    before, between, after, end = _template()
-    parts = [before, html.escape(title), between, _plain_json(data), after]
-    return "".join([*parts, "\n".join([_element("tensors", tensors.packed), *operands]), end])
-
-
-def _element(name: str, data: Any) -> str:
-    return f'<script type="application/json" id="{name}">{_plain_json(data)}</script>'
-
-
-def _plain_json(data: Any) -> str:
-    # ASCII has no line separators, and without "<" there is no end tag and no comment.
-    return json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+    return fill_template(title, data, [data_element("tensors", tensors.packed), *operands])
 
 
 def _opening(trace: Trace) -> dict[str, int]:
@@ -147,13 +128,3 @@ def _title(trace: Trace, sequence: int) -> str:
     names = dict.fromkeys(text_name(text) for text in (site.keys, site.queries))
     found = (sentence(trace, name, sequence) for name in names)
     return " → ".join(shorten(text, _MOST_TITLE) for text in found if text)
-
-
-@cache
-def _template() -> tuple[str, str, str, str]:
-    """The built page, split at its title, its data and its operands."""
-    text = files("glassformer.render.page").joinpath("static/page.html").read_text("utf-8")
-    before, rest = text.split("@@glassformer-title@@")
-    between, rest = rest.split("@@glassformer-page@@")
-    after, end = rest.split("@@glassformer-operands@@")
-    return before, between, after, end

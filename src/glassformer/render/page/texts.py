@@ -1,11 +1,12 @@
 """The texts of the page in every language; its sources in web/ look them up."""
 
 import json
+from collections.abc import Sequence
 from importlib.resources import files
 
 from glassformer.languages import CODES
 
-KEYS = (
+TRACE_KEYS = (
     "page.overview",
     "page.overview.note",
     "page.overview.sampled",
@@ -123,12 +124,24 @@ KEYS = (
 )
 
 
-def page_texts() -> dict[str, dict[str, str]]:
-    """The texts of the page by language and key."""
-    return {code: _texts(code) for code in CODES}
+CHART_KEYS = (
+    "page.theme",
+    "page.theme.auto",
+    "page.theme.light",
+    "page.theme.dark",
+    "page.language",
+    "page.grid.label",
+    "page.grid.cell",
+    "page.grid.nothing",
+)
 
 
-def _texts(code: str) -> dict[str, str]:
+def page_texts(keys: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Texts of the page by language and key."""
+    return {code: _texts(code, keys) for code in CODES}
+
+
+def _texts(code: str, keys: Sequence[str]) -> dict[str, str]:
     content = files("glassformer.languages").joinpath(f"{code}.json").read_text("utf-8")
     catalogue = json.loads(content)
-    return {key: catalogue[key] for key in KEYS}
+    return {key: catalogue[key] for key in keys}
