@@ -3,6 +3,8 @@
 import json
 import re
 
+import pytest
+
 HAN = re.compile("[\u4e00-\u9fff]")
 
 
@@ -26,15 +28,27 @@ def test_numbers_add_up_in_json(run):
 def test_a_translation_in_chinese(run):
     words = ("The cat sat on the mat.", "--to", "fr", "--position", "1", "--lang", "zh")
     code, out, _ = run("why", *words, "--top", "4")
-    assert code == 0 and HAN.search(out) and "decoder.3.cross.1" in out and "␣cat (2)" in out
+    assert code == 0 and HAN.search(out) and "decoder.3.cross.1" in out and "␣cat（2）" in out
 
 
 def test_bad_input_is_one_sentence(run):
     for words, said in (
         (("why", "And God", "--token", "no such token"), "must be one of the vocabulary"),
         (("why", "And God", "--position", "9"), "There are 2 positions"),
-        (("why", "And God", "--top", "0"), "top must be at least 1"),
+        (
+            ("why", "And God", "--top", "0"),
+            "top, branches and depth must be at least 1; got --top 0",
+        ),
         (("why", "The king [MASK].", "--model", "nowhere"), "nowhere"),
     ):
         code, out, err = run(*words)
         assert code == 2 and not out and said in err and len(err.strip().splitlines()) == 1
+
+
+def test_a_figure_and_a_page_of_the_tree(run, tmp_path):
+    pytest.importorskip("matplotlib")
+    svg, html = tmp_path / "a.svg", tmp_path / "a.html"
+    code, out, err = run("why", "And God said unto", "--top", "3", "--svg", svg, "--html", html)
+    assert (code, err) == (0, "") and "Tested by running the model" in out
+    assert "Tested by running the model" in " ".join(svg.read_text("utf-8").split())
+    assert '"kind":"tree"' in html.read_text("utf-8")

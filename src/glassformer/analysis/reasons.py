@@ -8,12 +8,14 @@ alone are kept, or alone removed, the model runs, and the numbers say how much t
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import fsum
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from jaxtyping import Float
 from torch import Tensor
 
 from glassformer.analysis.attribution import Share, name_frozen, split_sources
+from glassformer.analysis.drawings import drawing_module
 from glassformer.analysis.lens import label_tokens, name_positions
 from glassformer.analysis.looks import LookReader, SiteLooks, Split
 from glassformer.analysis.token_direction import find_direction
@@ -73,6 +75,14 @@ class Why:
     named: list[str]  # the heads and feed-forwards of this stack in the whole tree
     verdict: Verdict | None
     without_verdict: str = ""  # why there is none
+
+    def figure(self, path: str | Path) -> None:
+        """Write the tree, PNG, SVG or PDF: edges as wide as what they carry, and the verdict."""
+        drawing_module().why_figure(self, path)
+
+    def page(self, path: str | Path) -> None:
+        """Write one HTML file with the tree as a graph to click down."""
+        drawing_module().why_page(self, path)
 
     def __str__(self) -> str:
         lines = [f"{self.token} − {self.against} after {self.position}: {self.logit:+.3f}"]

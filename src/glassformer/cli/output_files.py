@@ -13,6 +13,7 @@ from glassformer.paths import user_path
 
 if TYPE_CHECKING:
     from glassformer.render.chart import Chart
+    from glassformer.render.tree import Tree
 
 
 def file_options(language: Language) -> dict[str, Any]:
@@ -47,10 +48,29 @@ def check_folders(paths: list[str | None], language: Language) -> None:
 def write_files(
     draw: Callable[[Language], "Chart"], files: dict[str, str | None], language: Language
 ) -> None:
-    """Write the figures and the page that were asked for."""
+    """Write the figures and the page of a chart that were asked for."""
     # Imported here: help screens and usage errors must not load torch.
     from glassformer.render.result_views import write_figure, write_page
 
+    _write(write_figure, write_page, draw, files, language)
+
+
+def write_tree_files(
+    draw: Callable[[Language], "Tree"], files: dict[str, str | None], language: Language
+) -> None:
+    """Write the figures and the page of a tree that were asked for."""
+    from glassformer.render.result_views import write_tree_figure, write_tree_page
+
+    _write(write_tree_figure, write_tree_page, draw, files, language)
+
+
+def _write(
+    write_figure: Callable[..., None],
+    write_page: Callable[..., None],
+    draw: Callable[[Language], Any],
+    files: dict[str, str | None],
+    language: Language,
+) -> None:
     asked = {suffix: path for suffix, path in files.items() if path is not None}
     if not asked:
         return

@@ -1,6 +1,7 @@
 """`glassformer why`: what made a model prefer one token to another, tested by ablation."""
 
 from dataclasses import asdict, replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -8,6 +9,7 @@ import typer
 from glassformer.cli import model_options
 from glassformer.cli.help import Command
 from glassformer.cli.json_text import to_json
+from glassformer.cli.output_files import check_files, file_options, write_tree_files
 from glassformer.cli.terminal import terminal
 from glassformer.cli.trace_options import ViewRequest, open_trace, options
 from glassformer.languages import Language
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 def add(app: typer.Typer, language: Language) -> None:
     """Declare the command."""
-    say, shared = language.say, options(language)
+    say, shared, drawn = language.say, options(language), file_options(language)
 
     @app.command("why", cls=Command, help=say("why.help"))
     def why(
@@ -42,10 +44,16 @@ def add(app: typer.Typer, language: Language) -> None:
         branches: Annotated[
             int, typer.Option("--branches", metavar="K", help=say("why.branches"))
         ] = 3,
+        png: Annotated[str | None, drawn["png"]] = None,
+        svg: Annotated[str | None, drawn["svg"]] = None,
+        pdf: Annotated[str | None, drawn["pdf"]] = None,
+        html: Annotated[str | None, drawn["html"]] = None,
         device: Annotated[str | None, model_options.device_option(language)] = None,
         dtype: Annotated[str | None, model_options.dtype_option(language)] = None,
         plain: Annotated[bool, model_options.json_option(language)] = False,
     ) -> None:
+        files = {".png": png, ".svg": svg, ".pdf": pdf, ".html": html}
+        check_files(files, language)
         request = ViewRequest(
             text=text,
             target=target,
@@ -58,6 +66,7 @@ def add(app: typer.Typer, language: Language) -> None:
         )
         # Imported here: help screens and usage errors must not load torch.
         from glassformer.analysis import why as explain
+        from glassformer.render.charts.why import tree_of_why
         from glassformer.render.terminal.why import draw_why
 
         trace = open_trace(request, language, residual=True, usual="writer")
@@ -70,6 +79,7 @@ def add(app: typer.Typer, language: Language) -> None:
             depth=depth,
             branches=branches,
         )
+        write_tree_files(partial(tree_of_why, found), files, language)
         if plain:
             typer.echo(to_json(_as_dict(found)))
         else:

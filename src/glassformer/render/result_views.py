@@ -1,4 +1,4 @@
-"""The functions behind `figure` and `page` of lenses, attributions, sweeps and comparisons.
+"""The functions behind `figure` and `page` of what analysis has found.
 
 Their language is set by GLASSFORMER_LANG or the locale.
 """
@@ -9,19 +9,24 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from glassformer.analysis import Attribution, Comparison, Lens, Role, Sweep
+from glassformer.analysis import Attribution, Comparison, Lens, Role, Sweep, Why
 from glassformer.languages import Language, detect
 from glassformer.render.chart import Cells, Chart
 from glassformer.render.charts.attribution import chart_of_attribution
 from glassformer.render.charts.change import chart_of_change
 from glassformer.render.charts.lens import chart_of_lens
 from glassformer.render.charts.sweep import chart_of_sweep
+from glassformer.render.charts.why import tree_of_why
 from glassformer.render.figure.cells import has_room_for_texts
 from glassformer.render.figure.chart import check_chart_file, figure_language, write_chart
+from glassformer.render.figure.tree import write_tree
 from glassformer.render.page.chart_document import draw_chart_page
+from glassformer.render.page.tree_document import draw_tree_page
 from glassformer.render.paragraph import join_sentences
+from glassformer.render.tree import Tree
 
 Draw = Callable[[Language], Chart]
+DrawTree = Callable[[Language], Tree]
 
 
 def lens_figure(lens: Lens, path: str | Path, **options: Any) -> None:
@@ -44,6 +49,11 @@ def change_figure(found: Comparison, path: str | Path, **options: Any) -> None:
     write_figure(partial(chart_of_change, found, **options), path)
 
 
+def why_figure(found: Why, path: str | Path) -> None:
+    """Write the tree of reasons as PNG, SVG or PDF."""
+    write_tree_figure(partial(tree_of_why, found), path)
+
+
 def lens_page(lens: Lens, path: str | Path, **options: Any) -> None:
     """Write the lens grid as a page."""
     write_page(partial(chart_of_lens, lens, **options), path)
@@ -64,6 +74,11 @@ def change_page(found: Comparison, path: str | Path, **options: Any) -> None:
     write_page(partial(chart_of_change, found, **options), path)
 
 
+def why_page(found: Why, path: str | Path) -> None:
+    """Write the tree of reasons as a page."""
+    write_tree_page(partial(tree_of_why, found), path)
+
+
 def write_page(draw: Draw, path: str | Path, language: Language | None = None) -> None:
     """Write a chart as a page that opens in the language asked for."""
     draw_chart_page(draw, path, language=language or detect(os.environ))
@@ -78,3 +93,15 @@ def write_figure(draw: Draw, path: str | Path, language: Language | None = None)
     if any(isinstance(p, Cells) and p.texts and not has_room_for_texts(p) for p in chart.panels):
         caption = join_sentences([caption, language.say("chart.crowded")], language)
     write_chart(chart, path, title=chart.title, caption=caption)
+
+
+def write_tree_figure(draw: DrawTree, path: str | Path, language: Language | None = None) -> None:
+    """Write a tree in the language asked for; English where no font has Chinese characters."""
+    check_chart_file(path)
+    language = figure_language(language or detect(os.environ))
+    write_tree(draw(language), path, language)
+
+
+def write_tree_page(draw: DrawTree, path: str | Path, language: Language | None = None) -> None:
+    """Write a tree as a page that opens in the language asked for."""
+    draw_tree_page(draw, path, language=language or detect(os.environ))

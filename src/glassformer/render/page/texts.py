@@ -124,15 +124,25 @@ TRACE_KEYS = (
 )
 
 
-CHART_KEYS = (
+_LOOKS = (
     "page.theme",
     "page.theme.auto",
     "page.theme.light",
     "page.theme.dark",
     "page.language",
+)
+CHART_KEYS = (
+    *_LOOKS,
     "page.grid.label",
     "page.grid.cell",
     "page.grid.nothing",
+)
+TREE_KEYS = (
+    *_LOOKS,
+    "page.tree.label",
+    "page.tree.node",
+    "page.tree.score",
+    "page.tree.sum",
 )
 
 

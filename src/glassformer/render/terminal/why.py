@@ -6,6 +6,7 @@ from rich.tree import Tree
 
 from glassformer.analysis import Reason, Why
 from glassformer.languages import Language
+from glassformer.render.charts.why import name_reason, tell_verdict
 from glassformer.render.marks import visible_token
 from glassformer.render.paragraph import Paragraph
 
@@ -22,34 +23,13 @@ def draw_why(found: Why, *, language: Language) -> RenderableType:
     for reason in found.reasons:
         _add_reason(tree, reason, language)
     tree.add(_draw_term(found.rest, say("why.rest"), style="dim"))
-    verdict = found.verdict
-    if verdict is None:
-        judged = say("why.untested", reason=found.without_verdict)
-    else:
-        judged = say(
-            "why.verdict.faithful" if verdict.is_faithful else "why.verdict.unfaithful",
-            carried=f"{100 * verdict.carried:.0f}",
-            needed=f"{100 * verdict.needed:.0f}",
-        )
-    notes = [Paragraph(judged), Paragraph(say("why.legend"), style="dim")]
+    notes = [Paragraph(tell_verdict(found, language)), Paragraph(say("why.legend"), style="dim")]
     return Group(tree, *notes)
 
 
 def _add_reason(tree: Tree, reason: Reason, language: Language) -> None:
     say = language.say
-    said = {
-        "look": lambda: say(
-            "why.look",
-            token=visible_token(reason.name),
-            position=reason.position,
-            weight=f"{reason.weight or 0.0:.2f}",
-        ),
-        "value": lambda: say("why.value"),
-        "score": lambda: say("why.score"),
-        "query": lambda: say("why.query", name=reason.name),
-    }
-    name = said[reason.kind]() if reason.kind in said else reason.name
-    branch = tree.add(_draw_term(reason.value, name))
+    branch = tree.add(_draw_term(reason.value, name_reason(reason, language)))
     for each in reason.reasons:
         _add_reason(branch, each, language)
     if reason.reasons and reason.kind != "look":
