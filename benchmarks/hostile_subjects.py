@@ -115,6 +115,33 @@ def _check_lens(value: Any, expected: Any, _: int | None) -> str:
     return "equal" if value == expected else "other"
 
 
+def _make_changes(folder: Path) -> None:
+    model = make_llama()
+    with gf.watch(model, residual=True) as trace, torch.no_grad():
+        model(torch.tensor([model.tokenizer.encode(TEXT)]))
+    width = trace.residual().start.shape[-1]
+    changes = [
+        gf.Ablate("decoder.0.self", head=1),
+        gf.Patch("decoder.0.mlp", trace, positions=[0, 2]),
+        gf.Patch("decoder.0.self", trace, head=0),
+        gf.Steer("decoder.0.mlp", torch.ones(width), factor=2.0),
+        gf.Swap("decoder.0.self", mask=gf.Causal() & gf.Explicit(torch.ones(1, 1).bool())),
+    ]
+    gf.save_changes(changes, folder / "a.changes")
+
+
+def _load_changes(folder: Path) -> Any:
+    """What it reads, and the run that it changes, where it can be applied."""
+    changes = gf.load_changes(folder / "a.changes")
+    found = [str(changes), [hash(each) for each in changes] == [hash(each) for each in changes]]
+    model = make_llama()
+    with contextlib.suppress(gf.GlassformerError), gf.change(model, changes), torch.no_grad():
+        found.append(model(torch.tensor([[3, 4, 5]])).shape)
+    gf.save_changes(changes, folder.parent / "again.changes")
+    assert str(gf.load_changes(folder.parent / "again.changes")) == str(changes)
+    return found
+
+
 def _make_store(folder: Path) -> None:
     rows = [([i % 50] * (i % 7), [i % 40, 3]) for i in range(30)]
     notes = {"origin": {}, "report": CorpusReport(n_lines=30, n_kept=30).as_dict(), "labels": []}
@@ -372,6 +399,7 @@ SUBJECTS: dict[str, Subject] = {
     "marian": Subject(make=write_marian, load=load_tokenizer, check=check_tokenizer, weight=6),
     "trace": Subject(make=_make_trace, load=_load_trace, check=_check_trace, weight=25),
     "lens": Subject(make=_make_lens, load=_load_lens, check=_check_lens, weight=10),
+    "changes": Subject(make=_make_changes, load=_load_changes, check=_check_plain, weight=15),
     "tokens": Subject(make=_make_store, load=_load_store, check=_check_rows, weight=4),
     "tokens, signed": Subject(make=_make_store, load=_load_store, check=_check_rows,
                               sign=_sign_store, weight=10),

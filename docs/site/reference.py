@@ -65,6 +65,8 @@ GROUPS = {
             "Knockout",
             "Freeze",
             "Swap",
+            "save_changes",
+            "load_changes",
         ),
     },
     "analysis": {

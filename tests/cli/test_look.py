@@ -211,7 +211,18 @@ def test_a_change_is_applied_and_named(run):
     code, out, err = run("look", "The cat sat.", "--change", "ablate(encoder.9.self)")
     assert code == 2 and "encoder.0 … encoder.4" in err
     code, _, err = run("look", "The cat sat.", "--change", "abl(encoder.1.self)")
-    assert code == 2 and "Interventions that can be written" in err
+    assert code == 2 and "An intervention is one of ablate" in err
+
+
+def test_a_change_may_be_a_file(run, tmp_path):
+    import glassformer as gf
+
+    file = str(tmp_path / "quiet.changes")
+    gf.save_changes(gf.Skip("encoder.1"), file)
+    _, shown, _ = run("look", "The cat sat.", "--change", file)
+    assert "The model was changed: skip(encoder.1)" in shown
+    code, out, err = run("look", "The cat sat.", "--change", str(tmp_path / "none"))
+    assert (code, out) == (2, "") and "or a file that gf.save_changes wrote; got" in err
 
 
 def test_a_saved_trace_cannot_be_changed(run, tmp_path):

@@ -39,7 +39,7 @@ def add(app: typer.Typer, language: Language) -> None:
         as_json: Annotated[bool, typer.Option("--json", help=say("mask.json"))] = False,
     ) -> None:
         # Imported here: help screens and usage errors must not load torch.
-        from glassformer.cli.mask_expression import read_mask
+        from glassformer.functional.masks.expression import read_mask
 
         drawn = read_mask(expression, language)
         B, _, L, S = drawn.drawing_extent(queries, keys)

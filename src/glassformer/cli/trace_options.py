@@ -1,7 +1,7 @@
 """What `look`, `steps`, `lens` and `why` share: a text on a model or a saved trace, which head."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,9 @@ from rich.console import Console
 from glassformer.cli import model_options
 from glassformer.cli.progress import ProgressCallback, progress_bar
 from glassformer.cli.readability import is_readable
-from glassformer.errors import ConfigError, TraceError
+from glassformer.errors import ConfigError, InterventionError, TraceError
 from glassformer.languages import Language
+from glassformer.paths import user_path
 
 if TYPE_CHECKING:
     from glassformer.models.checkpoints import Model
@@ -58,7 +59,7 @@ class ViewRequest:
     run: int | None
     device: str | None
     dtype: str | None
-    change: str | None = None  # interventions, as they print
+    change: str | None = None  # interventions as they print, or a file of them
 
     @property
     def is_saved(self) -> bool:
@@ -78,9 +79,8 @@ def open_trace(
     # Imported here: help screens and usage errors must not load torch.
     from glassformer.models import EncoderDecoder
     from glassformer.tracing import Trace
-    from glassformer.tracing.interventions.expression import read_changes
 
-    changes = None if request.change is None else read_changes(request.change)
+    changes = None if request.change is None else read_change(request.change, language)
     if append and (request.trace is None or request.is_saved):
         raise TraceError(language.say("look.error.append"))
     if changes is not None and request.is_saved:
@@ -118,6 +118,21 @@ def open_trace(
     elif request.trace is not None:
         found.save(request.trace)
     return found
+
+
+def read_change(given: str, language: Language) -> "Changes":
+    """What --change says: interventions as they print, or the name of a file of them."""
+    from glassformer.tracing import load_changes
+    from glassformer.tracing.interventions.expression import read_changes
+
+    path = None
+    with suppress(InterventionError):  # a long text cannot be a path
+        path = user_path(given, InterventionError)
+    if path is not None and path.is_file():
+        return load_changes(path)
+    if "(" not in given:
+        raise InterventionError(language.say("look.error.change.unknown", got=repr(given[:60])))
+    return read_changes(given)
 
 
 def name_changes(trace: "Trace", language: Language) -> None:

@@ -5,8 +5,8 @@ recorder and recorded_run (the one bookkeeping of runs, steps and beams), source
 those of transformers, modules of PyTorch); stream and its neighbours (the residual stream);
 interventions/ and rerun (`change`, `rerun`: a model that computes something else); guard and
 patches (a model is never modified and never loses its answer); operand_store, mask_rules,
-mask_codec and files (a trace as one file). Imports models and what lies below; never generation or
-training. Drawing belongs to render, judging to analysis.
+mask_codec, tensor_file and files (a trace as one file). Imports models and what lies below; never
+generation or training. Drawing belongs to render, judging to analysis.
 """
 
 from glassformer.tracing.context import change, watch
@@ -20,6 +20,7 @@ from glassformer.tracing.interventions import (
     Steer,
     Swap,
 )
+from glassformer.tracing.interventions.files import load_changes, save_changes
 from glassformer.tracing.reruns import rerun
 from glassformer.tracing.site import Site
 from glassformer.tracing.site_assembly import record
@@ -39,7 +40,9 @@ __all__ = [
     "Trace",
     "TracedText",
     "change",
+    "load_changes",
     "record",
     "rerun",
+    "save_changes",
     "watch",
 ]

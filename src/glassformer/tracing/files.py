@@ -7,21 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from glassformer.errors import GlassformerError, TraceError
 from glassformer.functional.checks import check_scoring, check_values
-from glassformer.parsing import parse_json
-from glassformer.settings import Count, Whole, quote, read_settings, summarize_error
-from glassformer.storage import atomic_file
+from glassformer.settings import Count, Whole, quote, read_settings
 from glassformer.tracing.mask_codec import decode_mask, encode_mask
 from glassformer.tracing.site import Site
 from glassformer.tracing.stream_files import StreamHeader, decode_stream, encode_stream
+from glassformer.tracing.tensor_file import read_tensors, write_tensors
 from glassformer.tracing.trace import Run, Trace, TracedText
 
-VERSION = 1
 OPERANDS = ("q", "k", "v", "out")
 SELECTED = ("heads", "rows", "n_rows")  # where only a part was recorded
 
@@ -29,14 +25,8 @@ SELECTED = ("heads", "rows", "n_rows")  # where only a part was recorded
 def save_trace(trace: Trace, path: Path) -> None:
     """Write a trace whole or not at all; it replaces a trace of that name, but no other file."""
     tensors: dict[str, Tensor] = {}
-    runs = [_encode_run(run, f"{i}", tensors) for i, run in enumerate(trace.runs)]
-    header = {"version": VERSION, "model": trace.model, "runs": runs}
-    with atomic_file(path, TraceError, mark=b'"glassformer.trace"') as unfinished:
-        save_file(
-            _separate_storages(tensors),
-            unfinished,
-            metadata={"glassformer.trace": json.dumps(header, ensure_ascii=False)},
-        )
+    runs = [encode_run(run, f"{i}", tensors) for i, run in enumerate(trace.runs)]
+    write_tensors(path, "trace", tensors, {"model": trace.model, "runs": runs})
 
 
 def append_trace(trace: Trace, path: Path) -> None:
@@ -73,44 +63,12 @@ def _flatten(model: dict[str, Any]) -> dict[str, Any]:
     return rest | (config if isinstance(config, dict) else {"config": config})
 
 
-def _separate_storages(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Copies on the CPU that share no memory: safetensors refuses shared memory."""
-    kept, seen = {}, set()
-    for name, tensor in tensors.items():
-        plain = tensor.detach().cpu().contiguous()
-        where = plain.untyped_storage().data_ptr()
-        kept[name] = plain.clone() if where in seen else plain
-        seen.add(where)
-    return kept
-
-
 def load_trace(path: Path) -> Trace:
     """Read a trace; another file, or a damaged one, raises a TraceError."""
-    if not path.is_file():
-        raise TraceError(f"A trace must be a file; {path} is not there.")
-    try:
-        with safe_open(path, framework="pt") as file:
-            header = (file.metadata() or {}).get("glassformer.trace")
-            if header is None:
-                raise TraceError(f"{path} must be a trace of glassformer; it is another file.")
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, RuntimeError, ValueError, TypeError) as error:
-        if isinstance(error, TraceError):
-            raise
-        raise TraceError(
-            f"{path} is damaged, or was not written to its end: {summarize_error(error)}. "
-            "Save the trace again."
-        ) from None
-    described = parse_json(header, f"The header of {path}", TraceError)
-    version = described.get("version") if isinstance(described, dict) else None
-    if version != VERSION:
-        raise TraceError(
-            f"{path} is a trace of version {quote(version)}; this glassformer reads version "
-            f"{VERSION}. Record it again, or use the version that wrote it."
-        )
+    described, tensors = read_tensors(path, "trace", "Save the trace again")
     try:
         whole = read_settings(_TraceHeader, described, "The header")
-        runs = [_decode_run(run, f"{i}", tensors) for i, run in enumerate(whole.runs)]
+        runs = [decode_run(run, f"{i}", tensors) for i, run in enumerate(whole.runs)]
     except GlassformerError as error:
         raise TraceError(f"{path} is damaged: {str(error).rstrip('.')}.") from None
     return Trace(runs, whole.model)
@@ -133,7 +91,9 @@ class _SiteHeader:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _RunHeader:
+class RunHeader:
+    """A run in the header."""
+
     sites: tuple[_SiteHeader, ...]
     labels: dict[str, Any]
     refusals: dict[str, Any]
@@ -145,10 +105,11 @@ class _RunHeader:
 class _TraceHeader:
     version: int
     model: dict[str, Any]
-    runs: tuple[_RunHeader, ...]
+    runs: tuple[RunHeader, ...]
 
 
-def _encode_run(run: Run, where: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
+def encode_run(run: Run, where: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
+    """The header of a run; its tensors are added to `tensors`, under `where`."""
     sites = []
     for site in run.sites.values():
         prefix = f"{where}/{site.name}"
@@ -180,7 +141,8 @@ def _encode_run(run: Run, where: str, tensors: dict[str, Tensor]) -> dict[str, A
     }
 
 
-def _decode_run(header: _RunHeader, where: str, tensors: dict[str, Tensor]) -> Run:
+def decode_run(header: RunHeader, where: str, tensors: dict[str, Tensor]) -> Run:
+    """The run of a header; what does not fit raises a TraceError."""
     following = header.following or {}  # older files have none
     texts = {
         name: _decode_text(

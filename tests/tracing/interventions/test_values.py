@@ -5,7 +5,8 @@ import torch
 
 import glassformer as gf
 from glassformer.errors import InterventionError
-from glassformer.tracing.interventions.values import Changes, resolve_numbers
+from glassformer.tracing.interventions.numbers import resolve_numbers
+from glassformer.tracing.interventions.values import Changes
 
 
 def test_interventions_are_joined_and_printed() -> None:

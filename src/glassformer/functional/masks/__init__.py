@@ -2,7 +2,8 @@
 
 A mask is a formula over cells (b, h, q, k), used for dense tensors, tiles and compiled kernels
 alike. Its bounds on blocks tell which blocks can be skipped.
-Reading order: mask, positional, sequences, explicit, simplification.
+Reading order: mask, positional, sequences, explicit, simplification; expression reads masks
+written as text.
 """
 
 from glassformer.functional.masks.explicit import Explicit, as_mask, from_torch_mha

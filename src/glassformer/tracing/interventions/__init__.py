@@ -1,10 +1,10 @@
 """Interventions: what is changed in a model while it runs."""
 
+from glassformer.tracing.interventions.intervention import Intervention
 from glassformer.tracing.interventions.values import (
     Ablate,
     Changes,
     Freeze,
-    Intervention,
     Knockout,
     Patch,
     Scale,

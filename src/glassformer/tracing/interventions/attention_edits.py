@@ -17,6 +17,7 @@ from glassformer.errors import InterventionError
 from glassformer.functional import Bias, Explicit, Mask, attention
 from glassformer.functional.cells import Extent
 from glassformer.functional.masks import as_mask
+from glassformer.tracing.interventions.numbers import resolve_numbers
 from glassformer.tracing.interventions.values import (
     Ablate,
     Freeze,
@@ -25,7 +26,6 @@ from glassformer.tracing.interventions.values import (
     Patch,
     Scale,
     Swap,
-    resolve_numbers,
 )
 from glassformer.tracing.mask_rules import MaskFormula
 from glassformer.tracing.selection import select_heads, select_rows

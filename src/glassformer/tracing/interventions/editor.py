@@ -15,6 +15,7 @@ from glassformer.tracing.interventions.attention_edits import (
     find_rows,
     replace_by_others,
 )
+from glassformer.tracing.interventions.numbers import resolve_numbers
 from glassformer.tracing.interventions.values import (
     Ablate,
     Changes,
@@ -26,7 +27,6 @@ from glassformer.tracing.interventions.values import (
     Skip,
     Steer,
     Swap,
-    resolve_numbers,
 )
 from glassformer.tracing.layout import Place
 from glassformer.tracing.site_steps import Step

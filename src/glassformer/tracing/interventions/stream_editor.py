@@ -17,7 +17,8 @@ from torch import Tensor, nn
 
 from glassformer.errors import InterventionError
 from glassformer.tracing.interventions.editor import Editor, changes_state
-from glassformer.tracing.interventions.values import Intervention, resolve_numbers
+from glassformer.tracing.interventions.numbers import resolve_numbers
+from glassformer.tracing.interventions.values import Intervention
 from glassformer.tracing.model_lookup import ModuleTree
 from glassformer.tracing.patches import find_taps, listen, only_group
 from glassformer.tracing.recorder import Recorder

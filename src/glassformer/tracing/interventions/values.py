@@ -8,57 +8,22 @@ Values are combined by `&` and applied by `gf.change` and `gf.rerun`.
 """
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from glassformer.errors import InterventionError
 from glassformer.functional import Bias, Mask
+from glassformer.functional.biases import as_bias
+from glassformer.functional.masks import as_mask
+from glassformer.tracing.interventions.intervention import Intervention
+from glassformer.tracing.interventions.numbers import Numbers, overlap
 from glassformer.tracing.trace import Trace
 
-Numbers = int | slice | range | Collection[int]  # heads, positions or sequences
 How = Literal["zero", "mean", "resample"]
 Target = Literal["added", "state"]
-
-
-class Intervention:
-    """Something that is changed; `a & b` changes both."""
-
-    place: str
-    sequences: Numbers | None
-
-    def __and__(self, other: "Intervention | Changes") -> "Changes":
-        return Changes((self,)) & other
-
-    def __str__(self) -> str:
-        shown = []
-        for each in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, each.name)
-            if each.name == "place":
-                shown.append(value)
-            elif value is not None and value is not each.default and value != each.default:
-                shown.append(f"{each.name}={_describe(value)}")
-        return f"{type(self).__name__.lower()}({', '.join(shown)})"
-
-    def __repr__(self) -> str:
-        return f"<{self}>"
-
-    @property
-    def layer(self) -> tuple[str, int]:
-        """The stack and the layer that it changes."""
-        stack, _, rest = self.place.partition(".")
-        number = rest.partition(".")[0]
-        if number == "start":
-            return stack, 0
-        if not number.isdigit():
-            raise InterventionError(
-                f"A place must name a stack, a layer and a part, decoder.3.self for example; got "
-                f"{self.place!r}."
-            )
-        return stack, int(number)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -82,12 +47,15 @@ class Ablate(Intervention):
     sequences: Numbers | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.how not in ("zero", "mean", "resample"):
             raise InterventionError(f"how must be zero, mean or resample; got {self.how!r}.")
         if self.of is not None and self.how == "zero":
             raise InterventionError(
                 "of= is the trace that a mean or other values are taken from; got how='zero'."
             )
+        if type(self.seed) is not int or not 0 <= self.seed < 2**63:
+            raise InterventionError(f"seed must be a whole number from 0 up; got {self.seed!r}.")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -127,6 +95,7 @@ class Patch(Intervention):
     sequences: Numbers | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not isinstance(self.trace, Trace):
             raise InterventionError(
                 f"A patch takes its values from a trace; got {type(self.trace).__name__}."
@@ -154,6 +123,7 @@ class Scale(Intervention):
     sequences: Numbers | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _check_finite("factor", self.factor)
 
 
@@ -172,6 +142,7 @@ class Steer(Intervention):
     sequences: Numbers | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not isinstance(self.vector, Tensor) or not self.vector.is_floating_point():
             raise InterventionError(
                 f"A vector must be a tensor of real numbers; got {type(self.vector).__name__}."
@@ -196,9 +167,17 @@ class Freeze(Intervention):
     sequences: Numbers | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not isinstance(self.weights, Tensor | Trace):
             raise InterventionError(
                 f"Weights must be a tensor or a trace; got {type(self.weights).__name__}."
+            )
+        if isinstance(self.weights, Trace):
+            return
+        if not self.weights.is_floating_point() or not 2 <= self.weights.ndim <= 4:
+            raise InterventionError(
+                "Weights must be real numbers in a tensor (…, L, S) of at most 4 dimensions; got "
+                f"{self.weights.dtype} of shape {tuple(self.weights.shape)}."
             )
 
 
@@ -221,14 +200,24 @@ class Swap(Intervention):
     softcap: float | Literal["same"] | None = "same"
     positions: Literal["none", "same"] = "same"
     sequences: Numbers | None = None
+    numbers: ClassVar = ("sequences",)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.given and self.positions == "same":
             raise InterventionError(
                 "A swap must name what to swap: mask, bias, scale, softcap or positions."
             )
         if self.positions not in ("none", "same"):
             raise InterventionError(f"positions must be 'none'; got {self.positions!r}.")
+        for name in ("scale", "softcap"):
+            if self.given.get(name) is not None:
+                _check_finite(name, self.given[name])
+        if self.given.get("softcap") is not None and self.given["softcap"] <= 0:
+            raise InterventionError(f"softcap must be greater than 0; got {self.softcap}.")
+        for name, read in (("mask", as_mask), ("bias", as_bias)):
+            if self.given.get(name) is not None:  # a tensor becomes a value that can be saved
+                object.__setattr__(self, name, read(self.given[name]))
 
     @property
     def given(self) -> dict[str, Any]:
@@ -249,6 +238,7 @@ class Skip(Intervention):
     sequences: Numbers | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         stack, _, number = self.place.partition(".")
         if not stack or not number.isdigit():
             raise InterventionError(
@@ -304,23 +294,11 @@ class Changes:
     def __repr__(self) -> str:
         return f"<{self}>"
 
+    def __eq__(self, other: object) -> bool:
+        return self.each == other.each if isinstance(other, Changes) else NotImplemented
 
-def resolve_numbers(numbers: Numbers | None, n: int, what: str) -> list[int]:
-    """Numbers from 0 to n − 1; negative ones count from the end, None is all.
-
-    >>> resolve_numbers([-1, 2], 5, "head")
-    [2, 4]
-    """
-    if numbers is None:
-        return list(range(n))
-    if isinstance(numbers, slice):
-        return list(range(*numbers.indices(n)))
-    chosen = [numbers] if isinstance(numbers, int) else list(numbers)
-    if any(isinstance(i, bool) or not isinstance(i, int) for i in chosen):
-        raise InterventionError(f"{what} must be whole numbers; got {_describe(numbers)}.")
-    if wrong := [i for i in chosen if not -n <= i < n]:
-        raise InterventionError(f"{what} must be 0 … {n - 1}; got {wrong[0]}.")
-    return sorted({i % n for i in chosen})
+    def __hash__(self) -> int:
+        return hash(self.each)
 
 
 _REPLACING = (Ablate, Patch)
@@ -328,7 +306,7 @@ _REPLACING = (Ablate, Patch)
 
 def _check_agreement(a: Intervention, b: Intervention) -> None:
     """Two values for the same numbers contradict each other."""
-    if not _overlap(a.sequences, b.sequences):
+    if not overlap(a.sequences, b.sequences):
         return
     if isinstance(a, Skip) or isinstance(b, Skip):
         skip, other = (a, b) if isinstance(a, Skip) else (b, a)
@@ -347,7 +325,7 @@ def _check_agreement(a: Intervention, b: Intervention) -> None:
         is_double = getattr(a, "what", "added") == getattr(b, "what", "added")
     if is_double and not isinstance(a, Swap):
         is_double = all(
-            _overlap(getattr(a, name), getattr(b, name)) for name in ("head", "positions")
+            overlap(getattr(a, name), getattr(b, name)) for name in ("head", "positions")
         )
     if {type(a), type(b)} in ({Freeze, Knockout}, {Freeze, Swap}):
         is_double = True
@@ -357,31 +335,7 @@ def _check_agreement(a: Intervention, b: Intervention) -> None:
         )
 
 
-def _overlap(a: Any, b: Any) -> bool:
-    if a is None or b is None or isinstance(a, slice) or isinstance(b, slice):
-        return True
-    first, second = ({x} if isinstance(x, int) else set(x) for x in (a, b))
-    return bool(first & second) or any(i < 0 for i in first | second)
-
-
 def _check_finite(name: str, value: Any) -> None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not torch.tensor(float(value)).isfinite():
-        raise InterventionError(f"{name} must be a finite number; got {value!r}.")
-
-
-def _describe(value: Any) -> str:
-    if isinstance(value, Tensor):
-        return f"tensor({' × '.join(map(str, value.shape))})"
-    if isinstance(value, Trace):
-        return "…"
-    if isinstance(value, Mask | Bias):
-        return repr(value)
-    if isinstance(value, range):
-        return f"{value.start}:{value.stop}"
-    if isinstance(value, slice):
-        ends = ["" if n is None else str(n) for n in (value.start, value.stop)]
-        return ":".join(ends if value.step is None else [*ends, str(value.step)])
-    if isinstance(value, Collection) and not isinstance(value, str):
-        return " ".join(map(str, value))
-    return str(value)
+    if not is_number or not abs(value) < 3e38:  # float32 ends there
+        raise InterventionError(f"{name} must be a finite number; got {repr(value)[:60]}.")

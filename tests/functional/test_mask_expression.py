@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import glassformer as gf
-from glassformer.cli.mask_expression import MASKS, read_mask
 from glassformer.errors import ConfigError
+from glassformer.functional.masks.expression import MASKS, read_mask
 from glassformer.languages import CODES, Language
 
 EN = Language("en")
@@ -27,6 +27,7 @@ EN = Language("en")
         ("documents([0, 0, 1, 1, 1, 2])", gf.Documents(torch.tensor([0, 0, 1, 1, 1, 2]))),
         ("padding([3, 5]) & causal", gf.Padding(torch.tensor([3, 5])) & gf.Causal()),
         ("prefix([1, 2])", gf.Prefix(torch.tensor([1, 2]))),
+        ("Padding([3, 5], side='left') | Causal()", gf.Padding([3, 5], side="left") | gf.Causal()),
     ],
 )
 def test_it_reads_what_is_meant(expression, mask):
@@ -82,7 +83,8 @@ WRONG = [
     ("window(1, left=2)", "each at most once; got 'window(1, left=2)'"),
     ("window(width=2)", "got 'window(width=2)'"),
     ("window(**{})", "got 'window(**{})'"),
-    ("padding([3], of='both')", "padding takes lengths"),
+    ("padding([3], to='both')", "padding takes lengths"),
+    ("padding([3], of=both)", "padding(of=…) takes a word in quotes; got 'both'"),
     ("causal" + " & causal" * 201, "at most 200 operators; got 201"),
     ("~" * 5000 + "causal", "~~~…'"),
     ("(" * 300 + "causal" + ")" * 300, "(((…'"),

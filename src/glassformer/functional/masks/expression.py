@@ -10,10 +10,13 @@ from typing import Any, NamedTuple
 import torch
 
 from glassformer.errors import ConfigError
-from glassformer.functional import Causal, Documents, Mask, Padding, Prefix, Window
+from glassformer.functional.masks.mask import Mask
+from glassformer.functional.masks.positional import Causal, Prefix, Window
+from glassformer.functional.masks.sequences import Documents, Padding
 from glassformer.languages import Language
 
 _NUMBER, _LIST, _EITHER = "mask.kind.number", "mask.kind.list", "mask.kind.either"
+_WORD = "mask.kind.word"
 _MOST_OPERATORS = 200  # each nests one deeper, and nesting has an end
 _LARGEST = 2**31 - 1
 _OPERATORS = {ast.BitAnd: operator.and_, ast.BitOr: operator.or_}
@@ -32,13 +35,13 @@ MASKS = {
     "causal": Named(Causal, {"offset": _NUMBER}, 0, "causal"),
     "window": Named(Window, {"left": _NUMBER, "right": _NUMBER, "offset": _NUMBER}, 1, "window(3)"),
     "prefix": Named(Prefix, {"length": _EITHER}, 1, "prefix(4)"),
-    "padding": Named(Padding, {"lengths": _LIST}, 1, "padding([3, 5])"),
+    "padding": Named(Padding, {"lengths": _LIST, "of": _WORD, "side": _WORD}, 1, "padding([3, 5])"),
     "documents": Named(Documents, {"ids": _LIST, "query_ids": _LIST}, 1, "documents([0, 0, 1, 1])"),
 }
 
 
 def read_mask(expression: str, language: Language) -> Mask:
-    """The mask that an expression describes.
+    """The mask that an expression describes; what a mask without tensors prints reads as the same.
 
     >>> read_mask("causal & ~window(left=1)", Language("en"))
     Causal() & ~Window(left=1)
@@ -80,8 +83,9 @@ class _Reader:
     def _build(
         self, name: str, node: ast.expr, arguments: list[ast.expr], keywords: list[ast.keyword]
     ) -> Mask:
+        name, typed = name.lower(), name  # Causal() is how a mask prints
         if name not in MASKS:
-            raise self._error("mask.error.name", got=repr(name), masks=_all_masks())
+            raise self._error("mask.error.name", got=repr(typed), masks=_all_masks())
         mask = MASKS[name]
         if len(arguments) > len(mask.takes):
             raise self._takes(name, self._source(node))
@@ -106,7 +110,9 @@ class _Reader:
         if isinstance(node, ast.List) and node.elts and kind in (_LIST, _EITHER):
             numbers = [_read_integer(item) for item in node.elts]
             if None not in numbers:
-                return torch.tensor(numbers)
+                return torch.tensor(numbers) if kind == _EITHER else numbers
+        if kind == _WORD and isinstance(node, ast.Constant) and isinstance(node.value, str):
+            return node.value
         raise self._error(
             "mask.error.value",
             name=name,
