@@ -131,6 +131,7 @@ class Scale(Intervention):
 class Steer(Intervention):
     """Add a vector to the residual stream at a border.
 
+    >>> import torch
     >>> print(Steer("decoder.3.mlp", torch.ones(8), factor=2.0))
     steer(decoder.3.mlp, vector=tensor(8), factor=2.0)
     """
@@ -156,6 +157,7 @@ class Steer(Intervention):
 class Freeze(Intervention):
     """Give a site the attention weights of another trace, or of a tensor, (…, L, S).
 
+    >>> import torch
     >>> print(Freeze("encoder.0.self", torch.eye(5), head=1))
     freeze(encoder.0.self, weights=tensor(5 × 5), head=1)
     """
