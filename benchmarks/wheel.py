@@ -44,6 +44,7 @@ LINES = {
         "lens 'And God said unto' --lens book.lens",
     ],
     "why": ["why 'And God said unto'"],
+    "change": ["change 'And God said unto' --change 'skip(decoder.1)' --tokens 2"],
     "heads": ["heads --model writer"],
     "embed": ["embed 'The king sat.' 'The queen sat.'"],
     "convert": ["convert writer copied", "convert writer copied.gguf --layout gguf {extra}"],

@@ -10,6 +10,7 @@ from typer.main import get_command
 
 import glassformer
 from glassformer.cli import (
+    change,
     compare,
     convert,
     demo,
@@ -47,6 +48,7 @@ COMMANDS = (
     look,
     lens,
     why,
+    change,
     heads,
     compare,
     mask,

@@ -1,4 +1,4 @@
-"""What `look`, `steps`, `lens` and `why` share: a text on a model or a saved trace, which head."""
+"""What `look`, `steps`, `lens`, `why` and `change` share: a text on a model or a saved trace."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -77,7 +77,6 @@ def open_trace(
 ) -> "Trace":
     """The trace in a file, or that of a text, which --trace saves; `usual` is the default model."""
     # Imported here: help screens and usage errors must not load torch.
-    from glassformer.models import EncoderDecoder
     from glassformer.tracing import Trace
 
     changes = None if request.change is None else read_change(request.change, language)
@@ -91,6 +90,22 @@ def open_trace(
         return found if request.run is None else found.only(request.run)
     if request.run is not None:
         raise TraceError(language.say("look.error.run"))
+    model, sentence = open_model(request, language, usual=usual)
+    found = run_text(model, sentence, request, language, residual=residual, changes=changes)
+    found.holds = model  # a verdict runs it again
+    if request.trace is not None and append:
+        found.append(request.trace)
+    elif request.trace is not None:
+        found.save(request.trace)
+    return found
+
+
+def open_model(
+    request: ViewRequest, language: Language, *, usual: str = "reader"
+) -> tuple["Model", str]:
+    """The model that reads a text, and the text."""
+    from glassformer.models import EncoderDecoder
+
     sentence = model_options.text_or_input(request.text, language)
     default = usual if request.to is None and request.target is None else "translator"
     model = model_options.load_model(
@@ -99,9 +114,22 @@ def open_trace(
     invents = request.target is None and isinstance(model, EncoderDecoder)
     if invents and not is_readable(model, sentence):
         raise ConfigError(language.say("translate.error.unreadable", got=repr(sentence[:60])))
+    return model, sentence
+
+
+def run_text(
+    model: "Model",
+    sentence: str,
+    request: ViewRequest,
+    language: Language,
+    *,
+    residual: bool,
+    changes: "Changes | None" = None,
+) -> "Trace":
+    """`trace_text`, with a progress bar and errors in the user's language."""
     with progress_bar(language.say("look.running", n=f"{len(sentence):,}")) as progress:
         try:
-            found = trace_text(
+            return trace_text(
                 model,
                 sentence,
                 request.target,
@@ -112,12 +140,6 @@ def open_trace(
             )
         except EmptyText:
             raise ConfigError(language.say("look.error.empty")) from None
-    found.holds = model  # a verdict runs it again
-    if request.trace is not None and append:
-        found.append(request.trace)
-    elif request.trace is not None:
-        found.save(request.trace)
-    return found
 
 
 def read_change(given: str, language: Language) -> "Changes":

@@ -416,3 +416,13 @@ def test_modules_of_pytorch_are_refused() -> None:
     change = gf.change(nn.MultiheadAttention(8, 2), gf.Skip("decoder.0"))
     with pytest.raises(TraceError, match=r"gf\.change needs a model of glassformer"), change:
         pass
+
+
+def test_a_cache_with_gradients_is_continued() -> None:
+    model, (a, _) = llama(), texts()
+    change = gf.Ablate("decoder.1.mlp")
+    with gf.change(model, change):
+        first = model(a[:, :4], use_cache=True)
+        again = model(a[:, 4:], past_key_values=first.past_key_values)
+    assert first.logits.requires_grad
+    assert torch.allclose(again.logits, run(model, a, change)[:, 4:], atol=1e-5)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from glassformer.errors import InterventionError
 from glassformer.tracing.interventions.editor import Editor, changes_state
@@ -302,7 +303,8 @@ class StreamEditor(StreamListener):
         key = stack, layer, x.shape[1] == 1  # steps of generation may run otherwise
         if key in self.plans:
             return self.plans[key]
-        copies = deepcopy([c for c in (*args, *options.values()) if _is_cache(c)])
+        with _DetachedCopies():
+            copies = deepcopy([c for c in (*args, *options.values()) if _is_cache(c)])
         args, options = _replace_start(args, options, x, x.clone(), iter(copies))
         start = find_start(args, options)
         assert start is not None
@@ -335,6 +337,17 @@ class StreamEditor(StreamListener):
                 )
         self.plans[key] = plan
         return plan
+
+
+class _DetachedCopies(TorchFunctionMode):
+    """While this is entered, tensors that were computed with gradients can be copied."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func is Tensor.__deepcopy__:
+            return args[0].detach().clone()
+        return func(*args, **(kwargs or {}))
 
 
 def _is_cache(value: Any) -> bool:
