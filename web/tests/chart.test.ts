@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { columnsInSight, textWidth } from '../src/chart/columns';
 import { along, largest, strength } from '../src/chart/scale';
 import { inLanguage, type ChartPage } from '../src/chart/wire';
 
@@ -34,5 +35,20 @@ describe('languages', () => {
   it('share what is the same', () => {
     expect(inLanguage(page, 'zh').panels[0]).toEqual({ ...panel, title: '甲' });
     expect(inLanguage(page, 'en')).toBe(page.chart);
+  });
+});
+
+describe('columns', () => {
+  it('are as wide as their texts, within limits', () => {
+    expect(textWidth(['a'])).toBe(30);
+    expect(textWidth(['abcde', 'a'])).toBe(48);
+    expect(textWidth(['猫猫'])).toBe(textWidth(['abcd']));
+    expect(textWidth(['x'.repeat(99)])).toBe(104);
+  });
+  it('are drawn where they are in sight, and a few beside', () => {
+    expect(columnsInSight(0, 500, 50, 200)).toEqual({ from: 0, to: 14 });
+    expect(columnsInSight(5000, 500, 50, 200)).toEqual({ from: 96, to: 114 });
+    expect(columnsInSight(9999, 500, 50, 200)).toEqual({ from: 195, to: 200 });
+    expect(columnsInSight(0, 0, 50, 1)).toEqual({ from: 0, to: 1 });
   });
 });

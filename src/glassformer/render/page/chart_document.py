@@ -13,7 +13,7 @@ from glassformer.render.chart import Cells, Chart
 from glassformer.render.page.template import check_page, fill_template, write_html
 from glassformer.render.page.texts import CHART_KEYS, page_texts
 
-MOST_CELLS = 40_000  # of a grid: each is an element of the page
+MOST_CELLS = 40_000  # of a grid: megabytes of tokens and numbers
 
 
 def draw_chart_page(
