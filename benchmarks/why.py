@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 import glassformer as gf
-from glassformer.tracing.variants import run_variants
+from glassformer.tracing.variants import Variants
 
 
 def main() -> int:
@@ -113,12 +113,13 @@ def patch(model: Any, args: argparse.Namespace, device: torch.device) -> int:
 
     def ours() -> Tensor:
         found = []
-        for layer, group in groupby(cells, key=lambda cell: cell[0]):
-            place = f"decoder.{layer}.self"
-            patches = [gf.Patch(place, before, head=h, positions=[p]) for _, h, p in group]
-            for i in range(0, len(patches), args.batch):
-                ends = run_variants(after, patches[i : i + args.batch])
-                found.append(readout(ends[:, -1:])[:, 0])
+        with Variants(after) as variants:
+            for layer, group in groupby(cells, key=lambda cell: cell[0]):
+                place = f"decoder.{layer}.self"
+                patches = [gf.Patch(place, before, head=h, positions=[p]) for _, h, p in group]
+                for i in range(0, len(patches), args.batch):
+                    ends = variants.run(patches[i : i + args.batch])
+                    found.append(readout(ends[:, -1:])[:, 0])
         return torch.cat(found)
 
     heads = {layer: before[f"decoder.{layer}.self"].head_outputs() for layer in range(n_layers)}

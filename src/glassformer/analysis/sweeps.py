@@ -23,7 +23,7 @@ from glassformer.errors import InterventionError, TraceError
 from glassformer.text import Tokenizer
 from glassformer.tracing import Patch, Trace, watch
 from glassformer.tracing.readout import Readout
-from glassformer.tracing.variants import run_variants
+from glassformer.tracing.variants import Variants
 
 Over = Literal["heads", "heads × positions", "parts", "parts × positions", "borders × positions"]
 Metric = Callable[[Float[Tensor, "N V"]], Float[Tensor, " N"]]
@@ -135,14 +135,15 @@ def sweep(
     rows, columns, cells = _list_cells(before, stack, over)
     values = torch.full((len(rows), len(columns)), float("nan"), dtype=torch.float64)
     done = 0
-    for _, layer in groupby(cells, key=lambda cell: cell.patch.layer):
-        for some in _split(list(layer), batch):
-            found = score(run_variants(after, [cell.patch for cell in some], stack=stack))
-            for cell, value in zip(some, found, strict=True):
-                values[cell.row, cell.column] = value
-            done += len(some)
-            if report is not None:
-                report(done, len(cells))
+    with Variants(after, stack=stack) as variants:
+        for _, layer in groupby(cells, key=lambda cell: cell.patch.layer):
+            for some in _split(list(layer), batch):
+                found = score(variants.run([cell.patch for cell in some]))
+                for cell, value in zip(some, found, strict=True):
+                    values[cell.row, cell.column] = value
+                done += len(some)
+                if report is not None:
+                    report(done, len(cells))
     return Sweep(
         over=over,
         measured=measured,

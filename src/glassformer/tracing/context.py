@@ -25,7 +25,7 @@ from glassformer.tracing.compilation import find_compiled, switch_compiling_off
 from glassformer.tracing.guard import Guard, enumerate_some
 from glassformer.tracing.interventions.editor import Editor
 from glassformer.tracing.interventions.positions import attach_positions
-from glassformer.tracing.interventions.stream_editor import KnownBlocks, StreamEditor, StreamEnds
+from glassformer.tracing.interventions.stream_editor import Shortcuts, StreamEditor
 from glassformer.tracing.interventions.values import Changes, Intervention
 from glassformer.tracing.model_lookup import OURS, ModuleTree, find_model
 from glassformer.tracing.operand_store import OperandStore
@@ -189,8 +189,7 @@ def _choose_source(tree: ModuleTree) -> tuple[nn.Module, Source]:
 def attach(
     recorder: Recorder,
     tree: ModuleTree,
-    known: KnownBlocks | None = None,
-    ends: StreamEnds | None = None,
+    shortcuts: Shortcuts | None = None,
 ) -> Iterator[Trace]:
     """Record until the context is left; then undo everything and warn once of what failed."""
     guard, undo = recorder.guard, recorder.undo
@@ -213,7 +212,7 @@ def attach(
             if recorder.residual and recorder.editor is None:
                 StreamListener(recorder.source.tree, recorder).attach(undo)
         if recorder.editor is not None:
-            _attach_editor(recorder, recorder.editor, known or {}, ends, undo)
+            _attach_editor(recorder, recorder.editor, shortcuts, undo)
         yield recorder.trace
         if recorder.editor is not None and recorder.n_passes:
             recorder.editor.check_applied()
@@ -232,8 +231,7 @@ def attach(
 def _attach_editor(
     recorder: Recorder,
     editor: Editor,
-    known: KnownBlocks,
-    ends: StreamEnds | None,
+    shortcuts: Shortcuts | None,
     undo: list[Callable[[], None]],
 ) -> None:
     """Errors are raised here: a model that is not changed as asked must not run."""
@@ -241,7 +239,7 @@ def _attach_editor(
         reasons = list(recorder.guard.faults.values())
         raise InterventionError(f"The model cannot be changed: {'; '.join(reasons)}.")
     recorder.trace.model["changes"] = str(editor.changes)
-    streams = StreamEditor(recorder.source.tree, recorder, editor, known, ends)
+    streams = StreamEditor(recorder.source.tree, recorder, editor, shortcuts)
     streams.check()
     streams.attach(undo)
     attach_positions(recorder, editor, undo)

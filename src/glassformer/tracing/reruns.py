@@ -17,7 +17,7 @@ from glassformer.functional import Padding
 from glassformer.models import Decoder, Encoder, EncoderDecoder
 from glassformer.tracing.context import attach, prepare
 from glassformer.tracing.interventions.editor import Editor
-from glassformer.tracing.interventions.stream_editor import KnownBlock, KnownBlocks
+from glassformer.tracing.interventions.stream_editor import KnownBlock, KnownBlocks, Shortcuts
 from glassformer.tracing.interventions.values import Changes, Intervention
 from glassformer.tracing.operand_store import OperandStore
 from glassformer.tracing.selection import Selection
@@ -57,7 +57,7 @@ def rerun(trace: Trace, changes: Intervention | Changes | Collection[Interventio
         residual=True,
         editor=editor,
     )
-    with torch.no_grad(), attach(recorder, tree, known) as changed:
+    with torch.no_grad(), attach(recorder, tree, Shortcuts(known)) as changed:
         model(*args, **options)
     _complete(changed, run, known)
     return changed

@@ -2,9 +2,12 @@
 
 The text is repeated along the batch. Blocks below the first change give what was recorded, and the
 pass ends after the last block: scores are then read out only at the positions that count.
+`Variants` attaches to the model once for any number of passes; what its trial runs of blocks found
+serves all of them.
 """
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -15,53 +18,112 @@ from torch import Tensor
 from glassformer.errors import InterventionError
 from glassformer.tracing.context import attach, prepare
 from glassformer.tracing.interventions.editor import Editor
-from glassformer.tracing.interventions.stream_editor import StreamEnds
-from glassformer.tracing.interventions.values import Changes, Intervention
+from glassformer.tracing.interventions.stream_editor import KnownBlocks, Shortcuts, StreamReached
+from glassformer.tracing.interventions.values import Changes, Intervention, Swap
 from glassformer.tracing.operand_store import OperandStore
 from glassformer.tracing.reruns import find_call, find_known_blocks
 from glassformer.tracing.selection import Selection
 from glassformer.tracing.trace import Trace
 
+_NOTHING = Changes(())
+
+
+class Variants:
+    """A recorded text that runs again and again, changed each time; a context.
+
+    >>> import glassformer as gf
+    >>> model = gf.load("writer")
+    >>> with gf.watch(model, residual=True) as trace:
+    ...     _ = model(torch.tensor([model.tokenizer.encode("The old man sat")]))
+    >>> with Variants(trace) as variants:
+    ...     ends = variants.run([gf.Skip("decoder.1"), gf.Ablate("decoder.2.self", head=0)])
+    >>> ends.shape == (2, *trace.residual().end.shape[1:])
+    True
+    """
+
+    def __init__(self, trace: Trace, *, stack: str | None = None) -> None:
+        self.trace, self.stream = trace, trace.residual(stack)
+        if len(self.stream.start) != 1:
+            raise InterventionError(
+                f"Variants are made of one sequence; this trace has {len(self.stream.start)}."
+            )
+        self.stack = self.stream.name
+        self.n_layers = max(part.layer for part in self.stream.parts) + 1
+        self.model, self.args, self.options = find_call(trace)
+        self.known = find_known_blocks(trace.run, {}, self.model)
+        self.editor, self.shortcuts = Editor(_NOTHING), Shortcuts()
+        self._attached = ExitStack()
+
+    def __enter__(self) -> "Variants":
+        self.recorder, tree = prepare(
+            "rerun",
+            self.model,
+            None,
+            selection=Selection(),
+            store=OperandStore(None, None, None),
+            outputs=False,
+            residual=False,
+            editor=self.editor,
+        )
+        self.recorder.is_silent = True
+        self._attached.enter_context(attach(self.recorder, tree, self.shortcuts))
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._attached.__exit__(*error)
+
+    def run(self, variants: Sequence[Intervention | Changes]) -> Float[Tensor, "N L C"]:
+        """The end of the residual stream of the text under each of these changes."""
+        each = [
+            replace(edit, sequences=[i])  # type: ignore[type-var]
+            for i, given in enumerate(variants)
+            for edit in Changes.of(given)
+        ]
+        return self._run(each, len(variants))
+
+    def _run(self, edits: Sequence[Intervention], n: int) -> Float[Tensor, "N L C"]:
+        """One pass of n sequences."""
+        if wrong := [e for e in edits if isinstance(e, Swap) and e.positions != "same"]:
+            raise InterventionError(
+                f"{wrong[0]} concerns every sequence of a batch. Use gf.rerun for it."
+            )
+        editor, shortcuts = self.editor, self.shortcuts
+        editor.begin(Changes.of_variants(edits))
+        shortcuts.known = self._find_known(n)
+        shortcuts.last = self.stack, self.n_layers - 1
+        args = [_repeat(value, n) for value in self.args]
+        options = {name: _repeat(value, n) for name, value in self.options.items()}
+        try:
+            with torch.no_grad():
+                self.model(*args, **options)
+        except StreamReached as reached:
+            editor.check_applied()
+            return reached.state
+        finally:  # whatever runs between passes is the model as it is
+            editor.begin(_NOTHING)
+            shortcuts.known, shortcuts.last = {}, None
+            self.recorder.trace.recorded.clear()
+        raise InterventionError(f"The model did not run through {self.stack}.{self.n_layers - 1}.")
+
+    def _find_known(self, n: int) -> KnownBlocks:
+        """The blocks below the first change, for n sequences."""
+        known: KnownBlocks = {}
+        for stack in self.trace.run.streams:
+            stop = self.editor.lowest.get(stack)
+            for (name, layer), block in self.known.items():
+                if name == stack and (stop is None or layer < stop):
+                    known[name, layer] = block._replace(state=block.state.expand(n, -1, -1))
+            if stop is not None:
+                break  # whatever reads this stack has to run as well
+        return known
+
 
 def run_variants(
     trace: Trace, variants: Sequence[Intervention | Changes], *, stack: str | None = None
 ) -> Float[Tensor, "N L C"]:
-    """The end of the residual stream of one text under each of these changes, (N, L, C)."""
-    stream = trace.residual(stack)
-    if len(stream.start) != 1:
-        raise InterventionError(
-            f"Variants are made of one sequence; this trace has {len(stream.start)}."
-        )
-    n = len(variants)
-    each = [
-        replace(edit, sequences=[i])  # type: ignore[type-var]
-        for i, given in enumerate(variants)
-        for edit in Changes.of(given)
-    ]
-    editor = Editor(Changes.of_variants(each))
-    model, args, options = find_call(trace)
-    known = find_known_blocks(trace.run, editor.lowest, model)
-    known = {
-        place: block._replace(state=block.state.expand(n, -1, -1)) for place, block in known.items()
-    }
-    recorder, tree = prepare(
-        "rerun",
-        model,
-        None,
-        selection=Selection(),
-        store=OperandStore(None, None, None),
-        outputs=False,
-        residual=False,
-        editor=editor,
-    )
-    recorder.is_silent = True
-    ends = StreamEnds(stream.name, max(part.layer for part in stream.parts))
-    with torch.no_grad(), attach(recorder, tree, known, ends):
-        try:
-            model(*(_repeat(a, n) for a in args), **{k: _repeat(v, n) for k, v in options.items()})
-        except StreamEnds.Reached as reached:
-            return reached.state
-    raise InterventionError(f"The model did not run through {stream.name}.{ends.layer}.")
+    """The end of the residual stream of one text under each of these changes, in one pass."""
+    with Variants(trace, stack=stack) as several:
+        return several.run(variants)
 
 
 def _repeat(value: Any, n: int) -> Any:

@@ -41,9 +41,17 @@ class Editor:
     def __init__(self, changes: Changes) -> None:
         self.changes = changes
         self.applied: set[Intervention] = set()
+        self.site_names: Sequence[str] = ()  # of the model, once it is attached to one
+        self.n_blocks: dict[str, int] = {}  # of each stack; 0: one module may be many layers
+
+    def begin(self, changes: Changes) -> None:
+        """Apply these from the next pass on, in place of those before."""
+        self.changes, self.applied = changes, set()
+        self.check_places(self.site_names, self.n_blocks)
 
     def check_places(self, site_names: Sequence[str], n_blocks: dict[str, int]) -> None:
         """Reject places that the model does not have, before anything runs."""
+        self.site_names, self.n_blocks = site_names, n_blocks
         for edit in self.changes:
             stack, layer = edit.layer
             if stack not in n_blocks:

@@ -8,7 +8,7 @@ which the block makes its streams, and each later run must make the same ones.
 
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -74,21 +74,23 @@ class KnownBlock(NamedTuple):
         return self.state, *[None] * (int(self.output) - 1)
 
 
-class StreamEnds(NamedTuple):
-    """Where a run may end: after this block nothing is wanted but the stream."""
-
-    stack: str
-    layer: int
-
-    class Reached(BaseException):  # not an error: no model may catch it
-        """Ends the run, and carries the state."""
-
-        def __init__(self, state: Tensor) -> None:
-            super().__init__()
-            self.state = state
-
-
 KnownBlocks = dict[tuple[str, int], KnownBlock]  # by stack and layer
+
+
+@dataclass
+class Shortcuts:
+    """What a pass need not compute: known blocks, and whatever follows the last one wanted."""
+
+    known: KnownBlocks = field(default_factory=dict)
+    last: tuple[str, int] | None = None  # after this block nothing is wanted but the stream
+
+
+class StreamReached(BaseException):  # not an error: no model may catch it
+    """Ends a pass after the last block that is wanted, and carries the state."""
+
+    def __init__(self, state: Tensor) -> None:
+        super().__init__()
+        self.state = state
 
 
 class BlockEdits:
@@ -121,11 +123,10 @@ class StreamEditor(StreamListener):
         tree: ModuleTree,
         recorder: Recorder,
         editor: Editor,
-        known: KnownBlocks | None = None,
-        ends: StreamEnds | None = None,
+        shortcuts: Shortcuts | None = None,
     ) -> None:
         super().__init__(tree, recorder)
-        self.editor, self.known, self.ends = editor, known or {}, ends
+        self.editor, self.shortcuts = editor, shortcuts or Shortcuts()
         self.plans: dict[tuple[str, int, bool], BlockPlan] = {}
         self.counts: dict[str, int] = {}
         self.pass_number = -1
@@ -161,8 +162,8 @@ class StreamEditor(StreamListener):
     ) -> Any:
         """A block as it is changed; a run that is to end after it ends."""
         out = self._run_changed(stack, call, block, args, options)
-        if self.graph is None and self.ends == (stack, self.counts.get(stack, 0) - 1):
-            raise StreamEnds.Reached(first_tensor(out))
+        if self.graph is None and self.shortcuts.last == (stack, self.counts.get(stack, 0) - 1):
+            raise StreamReached(first_tensor(out))
         return out
 
     def _run_changed(
@@ -171,7 +172,7 @@ class StreamEditor(StreamListener):
         if self.graph is not None:  # a block inside of a block
             return call(*args, **options)
         layer = self._count(stack)
-        known = self.known.get((stack, layer))
+        known = self.shortcuts.known.get((stack, layer))
         if known is not None:
             return self._give_known(stack, known, partial(call, *args, **options))
         start = self._first_position(stack)
@@ -245,7 +246,8 @@ class StreamEditor(StreamListener):
             steps.append(Added.between(computed, end, "skip"))
         if self.recorder.residual:
             with self._guarded():
-                is_first = layer == sum((stack, i) in self.known for i in range(layer))
+                known = self.shortcuts.known
+                is_first = layer == sum((stack, i) in known for i in range(layer))
                 self.recorder.record_stream(
                     stack, graph.start, steps, end, is_first=is_first, layer=layer
                 )
@@ -301,8 +303,22 @@ class StreamEditor(StreamListener):
         x = find_start(args, options)
         assert x is not None
         key = stack, layer, x.shape[1] == 1  # steps of generation may run otherwise
-        if key in self.plans:
-            return self.plans[key]
+        if key not in self.plans:
+            self.plans[key] = self._try_block(stack, layer, call, args, options, edits)
+        _check_planned(self.plans[key], f"{stack}.{layer}", edits)
+        return self.plans[key]
+
+    def _try_block(
+        self,
+        stack: str,
+        layer: int,
+        call: Callable[..., Any],
+        args: tuple,
+        options: dict,
+        edits: list[Intervention],
+    ) -> BlockPlan:
+        x = find_start(args, options)
+        assert x is not None
         with _DetachedCopies():
             copies = deepcopy([c for c in (*args, *options.values()) if _is_cache(c)])
         args, options = _replace_start(args, options, x, x.clone(), iter(copies))
@@ -317,26 +333,27 @@ class StreamEditor(StreamListener):
             finally:
                 self._close()
         try:
-            plan = BlockPlan(stack, layer, graph, first_tensor(out))
+            return BlockPlan(stack, layer, graph, first_tensor(out))
         except NotFollowed as error:
             raise InterventionError(
                 f"{edits[0]} cannot be applied: the residual stream of {stack}.{layer} could not "
                 f"be followed, because {error}. Its heads can still be changed, by head=."
             ) from None
-        known = {*plan.names, f"{stack}.{layer}"}
-        if wrong := [edit for edit in edits if edit.place not in known]:
+
+
+def _check_planned(plan: BlockPlan, block: str, edits: list[Intervention]) -> None:
+    """Reject places that this block does not have."""
+    if wrong := [edit for edit in edits if edit.place not in {*plan.names, block}]:
+        raise InterventionError(
+            f"{block} has the parts {', '.join(plan.names)}; got {wrong[0].place!r}."
+        )
+    borders = list(plan.borders.values())
+    for edit in edits:
+        if changes_state(edit) and edit.place not in borders:
             raise InterventionError(
-                f"{stack}.{layer} has the parts {', '.join(plan.names)}; got {wrong[0].place!r}."
+                f"{edit} needs a state of the stream, and there is none after {edit.place}: "
+                f"parallel parts are added at once. Use {borders[-1]}."
             )
-        borders = list(plan.borders.values())
-        for edit in edits:
-            if changes_state(edit) and edit.place not in borders:
-                raise InterventionError(
-                    f"{edit} needs a state of the stream, and there is none after {edit.place}: "
-                    f"parallel parts are added at once. Use {borders[-1]}."
-                )
-        self.plans[key] = plan
-        return plan
 
 
 class _DetachedCopies(TorchFunctionMode):

@@ -111,7 +111,7 @@ class OurSource:
     def _tap_core(self, place: Place) -> Tap:
         recorder = self.recorder
         tap = Tap(place.name, recorder.guard, partial(recorder.refuse, place))
-        if recorder.is_changed(place):
+        if recorder.is_changed(place) or recorder.is_silent:
             return tap._replace(around=partial(self._change, place))
         return tap._replace(before=self._listen_to_kernel, after=partial(self._record, place))
 
@@ -170,6 +170,8 @@ class OurSource:
         self, place: Place, call: Callable[..., Tensor], _module: Any, args: tuple, options: dict
     ) -> Tensor:
         out = call(*args, **options)
+        if not self.recorder.is_changed(place):  # in this pass
+            return out
         make_step = partial(self._make_step, place, args, options, out, None)
         return self.recorder.change_attention(place, out, self.stop - out.shape[2], make_step)
 
