@@ -15,7 +15,8 @@ from glassformer.analysis.head_scoring import HeadScores, head_scores
 from glassformer.analysis.jacobian_lens import fit_jacobian_lens
 from glassformer.analysis.lens import Lens, logit_lens
 from glassformer.analysis.reasons import Reason, Why, why
-from glassformer.analysis.sweeps import Sweep, sweep
+from glassformer.analysis.sweep_result import Sweep
+from glassformer.analysis.sweeps import sweep
 from glassformer.analysis.tuned_lens import train_lens
 from glassformer.analysis.verdicts import Verdict
 from glassformer.analysis.weight_circuits import Circuits, circuits

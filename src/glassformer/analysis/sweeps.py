@@ -5,82 +5,32 @@ place at a time is given what it was in the clean run. Where the answer returns,
 what the corruption had taken away. 0 is the corrupted run, 1 the clean one; effects do not add up.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, get_args
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from glassformer.analysis.drawings import drawing_module
-from glassformer.analysis.head_roles import Role
-from glassformer.analysis.lens import label_tokens, name_positions
+from glassformer.analysis.attribution_patching import estimate_changes
+from glassformer.analysis.lens import label_tokens
+from glassformer.analysis.path_patching import Paths
+from glassformer.analysis.sweep_file import SweepFile, count_done, describe_run
+from glassformer.analysis.sweep_places import Cell, Edge, Over, Places, list_places
+from glassformer.analysis.sweep_result import Method, Sweep
 from glassformer.analysis.vocabulary import resolve_token
-from glassformer.errors import InterventionError, TraceError
+from glassformer.errors import InterventionError
 from glassformer.text import Tokenizer
 from glassformer.tracing import Patch, Trace, watch
 from glassformer.tracing.readout import Readout
 from glassformer.tracing.variants import Variants
 
-Over = Literal["heads", "heads × positions", "parts", "parts × positions", "borders × positions"]
 Metric = Callable[[Float[Tensor, "N V"]], Float[Tensor, " N"]]
 Text = str | Tensor | Trace
 Report = Callable[[int, int], None]  # how many of how many places are done
-
-
-class _Cell(NamedTuple):
-    """One place that is patched, and where its effect is shown."""
-
-    patch: Patch
-    row: int
-    column: int
-
-
-@dataclass(eq=False, frozen=True, kw_only=True)
-class Sweep:
-    """What each patch brings back of the answer: 0 nothing, 1 all of it."""
-
-    over: Over
-    measured: str  # what the metric is
-    rows: list[str]  # sites, heads, parts or borders
-    columns: list[str]  # heads, positions, or the one column "all"
-    values: Float[Tensor, "R C"]  # of the metric; NaN where there is no such place
-    clean: float
-    corrupted: float
-    model: dict[str, Any] = field(default_factory=dict)  # what the trace says of it
-
-    @property
-    def effects(self) -> Float[Tensor, "R C"]:
-        """The share of the way from the corrupted to the clean value."""
-        return (self.values - self.corrupted) / (self.clean - self.corrupted)
-
-    def top(self, n: int = 10) -> list[tuple[str, str, float]]:
-        """The largest effects, by size: row, column, effect."""
-        effects = self.effects.nan_to_num(0.0)
-        chosen = effects.abs().flatten().argsort(descending=True)[:n].tolist()
-        at = [divmod(i, len(self.columns)) for i in chosen]
-        return [(self.rows[i], self.columns[j], float(effects[i, j])) for i, j in at]
-
-    def figure(self, path: str | Path, *, roles: Iterable[Role] = ()) -> None:
-        """Write the effects, PNG, SVG or PDF; beside them the `roles` of heads, if given."""
-        drawing_module().sweep_figure(self, path, roles=roles)
-
-    def page(self, path: str | Path, *, roles: Iterable[Role] = ()) -> None:
-        """Write one HTML file with the effects; it tells the numbers of every cell."""
-        drawing_module().sweep_page(self, path, roles=roles)
-
-    def __str__(self) -> str:
-        lines = [
-            f"patching {self.over}: {self.measured} is {self.clean:.3f} in the clean run, "
-            f"{self.corrupted:.3f} in the corrupted one"
-        ]
-        lines += [f"  {effect:+7.1%}  {row}  {column}" for row, column, effect in self.top()]
-        return "\n".join(lines)
-
-    __repr__ = __str__
 
 
 def sweep(
@@ -90,10 +40,14 @@ def sweep(
     *,
     over: Over = "heads",
     metric: Metric | tuple[int | str, int | str],
+    method: Method = "patch",
     tokenizer: Any = None,
     stack: str | None = None,
     position: int = -1,
+    senders: Sequence[str] | None = None,
+    receivers: Sequence[str] | None = None,
     batch: int = 16,
+    resume: str | Path | None = None,
     report: Report | None = None,
 ) -> Sweep:
     """Patch every place of the corrupted run with what it was in the clean one.
@@ -102,58 +56,122 @@ def sweep(
     a function of the logits (N, V) at `position`. Each pass runs `batch` patches side by side, from
     the layer that they change on.
 
+    method="gradient" estimates every patch from one forward and one backward pass (attribution
+    patching); "both" also says how far that is off. over="edges" patches the direct path from a
+    head or a part to a later part or to the logits, all others frozen (path patching); `senders`
+    and `receivers` name some of them. `resume` is a file that keeps what is done, so that a sweep
+    that was interrupted continues there.
+
     >>> import glassformer as gf
     >>> model = gf.load("writer")
     >>> found = gf.sweep(model, "The old man sat", "The old men sat", over="parts",
-    ...                  metric=(" down", " up"))
+    ...                  metric=(" down", " up"), method="both")
     >>> found.values.shape
     torch.Size([10, 1])
+    >>> found.agreement.correlation > 0.5
+    True
     """
-    if over not in get_args(Over):
-        raise InterventionError(f"over must be one of {', '.join(get_args(Over))}; got {over!r}.")
-    if batch < 1:
-        raise InterventionError(f"batch must be at least 1; got batch={batch}.")
+    _check_options(over, method, batch, resume)
+    if over != "edges" and (senders is not None or receivers is not None):
+        raise InterventionError(f"senders and receivers are of over='edges'; got over={over!r}.")
     before, after = (_as_trace(model, text, tokenizer) for text in (clean, corrupted))
     readout = _check_traces(before, after, stack, position)
-    n_tokens = readout(after.residual(stack).end[:, :1]).shape[-1]
-    measure, measured = _as_metric(metric, readout, n_tokens)
-
-    def score(ends: Float[Tensor, "N L C"]) -> Float[Tensor, " N"]:
-        values = measure(readout(ends[:, [position]])[:, 0]).double().cpu()
-        if values.shape != (len(ends),) or not values.isfinite().all():
-            raise InterventionError(
-                f"A metric must be one finite number for each of {len(ends)} rows of logits; got "
-                f"{tuple(values.shape)} with {int((~values.isfinite()).sum())} not finite."
-            )
-        return values
-
-    start, goal = (float(score(each.residual(stack).end)) for each in (after, before))
+    measure = _Measure.of(metric, readout, after.residual(stack).end, position)
+    start, goal = (float(measure(each.residual(stack).end)) for each in (after, before))
     if start == goal:
         raise InterventionError(
-            f"The clean and the corrupted run must differ in {measured}; both give {goal:.4g}."
+            f"The clean and the corrupted run must differ in {measure.name}; both give {goal:.4g}."
         )
-    rows, columns, cells = _list_cells(before, stack, over)
-    values = torch.full((len(rows), len(columns)), float("nan"), dtype=torch.float64)
-    done = 0
     with Variants(after, stack=stack) as variants:
-        for _, layer in groupby(cells, key=lambda cell: cell.patch.layer):
-            for some in _split(list(layer), batch):
-                found = score(variants.run([cell.patch for cell in some]))
-                for cell, value in zip(some, found, strict=True):
-                    values[cell.row, cell.column] = value
+        paths = Paths(variants, before) if over == "edges" else None
+        if paths is None:
+            places = list_places(before, stack, over)
+        else:
+            places = paths.list_places(senders, receivers)
+        nothing = torch.full(
+            (len(places.rows), len(places.columns)), float("nan"), dtype=torch.float64
+        )
+        found = Sweep(
+            over=over,
+            measured=measure.name,
+            rows=places.rows,
+            columns=places.columns,
+            values=nothing,
+            clean=goal,
+            corrupted=start,
+            method=method,
+        )
+        if method != "patch":
+            estimates = _estimate(variants, before, places, measure, found)
+            if method == "gradient":
+                return replace(found, values=estimates)
+            found = replace(found, estimates=estimates)
+        file = None
+        if resume is not None:
+            file = SweepFile(resume, describe_run(variants, before, position))
+            found = replace(found, values=file.read(found))
+        _run_cells(variants, paths, places.cells, measure, found, batch, report, file)
+    return found
+
+
+def _run_cells(
+    variants: Variants,
+    paths: Paths | None,
+    cells: list[Cell],
+    measure: "_Measure",
+    found: Sweep,
+    batch: int,
+    report: Report | None,
+    file: SweepFile | None,
+) -> None:
+    """Run every change that has no value yet, and write the metric into the values."""
+    todo = [cell for cell in cells if found.values[cell.row, cell.column].isnan()]
+    done = count_done(found.values)
+    is_finished = False
+    try:
+        for _, group in groupby(todo, key=lambda cell: cell.group):
+            for some in _split(list(group), batch):
+                changes = [cell.change for cell in some]
+                if paths is None:
+                    ends = variants.run([each for each in changes if isinstance(each, Patch)])
+                else:
+                    ends = paths.run([each for each in changes if isinstance(each, Edge)])
+                for cell, value in zip(some, measure(ends), strict=True):
+                    found.values[cell.row, cell.column] = value
                 done += len(some)
+                if file is not None:
+                    file.write(found)
                 if report is not None:
                     report(done, len(cells))
-    return Sweep(
-        over=over,
-        measured=measured,
-        rows=rows,
-        columns=columns,
-        values=values,
-        clean=goal,
-        corrupted=start,
-        model=after.model,
-    )
+        is_finished = True
+    finally:  # also when it is interrupted
+        if file is not None and (todo or not file.path.exists()):
+            file.write(found, is_finished=is_finished, is_last=True)
+
+
+def _estimate(
+    variants: Variants, clean: Trace, places: Places, measure: "_Measure", found: Sweep
+) -> Float[Tensor, "R C"]:
+    patches = [cell.change for cell in places.cells if isinstance(cell.change, Patch)]
+    changes = estimate_changes(variants, clean, patches, measure.differentiate)
+    values = found.values.clone()
+    for cell, change in zip(places.cells, changes, strict=True):
+        values[cell.row, cell.column] = found.corrupted + change
+    return values
+
+
+def _check_options(over: Any, method: Any, batch: int, resume: Any) -> None:
+    if over not in get_args(Over):
+        raise InterventionError(f"over must be one of {', '.join(get_args(Over))}; got {over!r}.")
+    if method not in get_args(Method):
+        known = ", ".join(get_args(Method))
+        raise InterventionError(f"method must be one of {known}; got {method!r}.")
+    if over == "edges" and method != "patch":
+        raise InterventionError(f"Edges are patched alone; got method={method!r}.")
+    if method == "gradient" and resume is not None:
+        raise InterventionError("Gradients are one pass, with nothing to resume; got resume=.")
+    if batch < 1:
+        raise InterventionError(f"batch must be at least 1; got batch={batch}.")
 
 
 def _as_trace(model: nn.Module, text: Text, tokenizer: Any) -> Trace:
@@ -189,62 +207,52 @@ def _check_traces(clean: Trace, corrupted: Trace, stack: str | None, position: i
     return streams[1].require_readout()
 
 
-def _as_metric(
-    metric: Metric | tuple[int | str, int | str], readout: Readout, n_tokens: int
-) -> tuple[Metric, str]:
-    if callable(metric):
-        return metric, getattr(metric, "__name__", "the metric")
-    try:
-        answer, other = metric
-    except (TypeError, ValueError):
-        raise InterventionError(
-            f"A metric must be two tokens, or a function of logits; got {metric!r}."
-        ) from None
-    a, b = (resolve_token(token, n_tokens, readout.tokenizer) for token in (answer, other))
-    named = label_tokens(readout, [a, b])
-    return lambda logits: logits[:, a] - logits[:, b], f"logit {named[0]!r} − {named[1]!r}"
+@dataclass(eq=False, frozen=True)
+class _Measure:
+    """The metric of an end of the stream."""
+
+    metric: Metric
+    name: str
+    readout: Readout
+    position: int
+
+    @classmethod
+    def of(
+        cls,
+        metric: Metric | tuple[int | str, int | str],
+        readout: Readout,
+        end: Float[Tensor, "1 L C"],
+        position: int,
+    ) -> "_Measure":
+        if callable(metric):
+            return cls(metric, getattr(metric, "__name__", "the metric"), readout, position)
+        try:
+            answer, other = metric
+        except (TypeError, ValueError):
+            raise InterventionError(
+                f"A metric must be two tokens, or a function of logits; got {metric!r}."
+            ) from None
+        n_tokens = readout(end[:, :1]).shape[-1]
+        a, b = (resolve_token(token, n_tokens, readout.tokenizer) for token in (answer, other))
+        named = label_tokens(readout, [a, b])
+        name = f"logit {named[0]!r} − {named[1]!r}"
+        return cls(lambda logits: logits[:, a] - logits[:, b], name, readout, position)
+
+    def __call__(self, ends: Float[Tensor, "N L C"]) -> Float[Tensor, " N"]:
+        with torch.no_grad():
+            return self.differentiate(ends).double().cpu()
+
+    def differentiate(self, ends: Float[Tensor, "N L C"]) -> Float[Tensor, " N"]:
+        """The same, with its graph of gradients."""
+        values = self.metric(self.readout.scores(ends[:, [self.position]])[:, 0])
+        if values.shape != (len(ends),) or not values.isfinite().all():
+            raise InterventionError(
+                f"A metric must be one finite number for each of {len(ends)} rows of logits; got "
+                f"{tuple(values.shape)} with {int((~values.isfinite()).sum())} not finite."
+            )
+        return values
 
 
-def _list_cells(
-    clean: Trace, stack: str | None, over: Over
-) -> tuple[list[str], list[str], list[_Cell]]:
-    """Every place, in the order of its layers."""
-    stream = clean.residual(stack)
-    positions = name_positions(clean, stream, 0)
-    kind, _, by = over.partition(" × ")
-    each: list[tuple[str, dict[str, Any]]] = []  # the name of a row, and what is patched there
-    if kind == "heads":
-        sites = [clean[p.site] for p in stream.parts if p.site in clean.run.sites]
-        if not sites:
-            raise TraceError(f"No attention of {stream.name} was recorded whose heads are known.")
-        for site in sites:
-            each += [
-                (f"{site.name}.{h}", {"place": site.name, "head": h}) for h in range(site.n_heads)
-            ]
-    elif kind == "parts":
-        each = [(part.name, {"place": part.name}) for part in stream.parts]
-    else:
-        each = [(name, {"place": name, "what": "state"}) for name in stream.states_of_model()]
-    if by:
-        cells = [
-            _Cell(Patch(trace=clean, positions=[j], **what), i, j)
-            for i, (_, what) in enumerate(each)
-            for j in range(len(positions))
-        ]
-        columns = [f"{j} {label}" for j, label in enumerate(positions)]
-        return [name for name, _ in each], columns, cells
-    if kind == "heads":
-        rows = list(dict.fromkeys(str(what["place"]) for _, what in each))
-        n = max(int(what["head"]) for _, what in each) + 1
-        cells = [
-            _Cell(Patch(trace=clean, **what), rows.index(str(what["place"])), int(what["head"]))
-            for _, what in each
-        ]
-        return rows, [str(h) for h in range(n)], cells
-    cells = [_Cell(Patch(trace=clean, **what), i, 0) for i, (_, what) in enumerate(each)]
-    return [name for name, _ in each], ["all"], cells
-
-
-def _split(cells: list[_Cell], n: int) -> Iterator[list[_Cell]]:
+def _split(cells: list[Cell], n: int) -> Iterator[list[Cell]]:
     for i in range(0, len(cells), n):
         yield cells[i : i + n]

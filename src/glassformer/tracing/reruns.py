@@ -21,7 +21,7 @@ from glassformer.tracing.interventions.stream_editor import KnownBlock, KnownBlo
 from glassformer.tracing.interventions.values import Changes, Intervention
 from glassformer.tracing.operand_store import OperandStore
 from glassformer.tracing.selection import Selection
-from glassformer.tracing.stream import Part, Stream
+from glassformer.tracing.stream import Part, Stream, Transform
 from glassformer.tracing.trace import ModelCall, Run, Trace
 
 
@@ -164,7 +164,7 @@ def _complete(changed: Trace, before: Run, known: KnownBlocks) -> None:
     for stack, stream in before.streams.items():
         n_known = sum(name == stack for name, _ in known)
         new = run.streams.get(stack)
-        below = [step for step in stream.steps if _layer(step) < n_known]
+        below = [step for step in stream.steps if find_layer(step) < n_known]
         if new is None:
             run.streams[stack] = stream
         elif below:
@@ -175,7 +175,8 @@ def _complete(changed: Trace, before: Run, known: KnownBlocks) -> None:
     run.texts = before.texts | run.texts
 
 
-def _layer(step: Any) -> int:
+def find_layer(step: Part | Transform) -> int:
+    """The layer of a step of the stream."""
     return step.layer if isinstance(step, Part) else int(step.name.split(".")[1])
 
 

@@ -18,6 +18,7 @@ from torch import Tensor
 from glassformer.errors import InterventionError
 from glassformer.tracing.context import attach, prepare
 from glassformer.tracing.interventions.editor import Editor
+from glassformer.tracing.interventions.probes import Probe
 from glassformer.tracing.interventions.stream_editor import KnownBlocks, Shortcuts, StreamReached
 from glassformer.tracing.interventions.values import Changes, Intervention, Swap
 from glassformer.tracing.operand_store import OperandStore
@@ -79,10 +80,34 @@ class Variants:
             for i, given in enumerate(variants)
             for edit in Changes.of(given)
         ]
-        return self._run(each, len(variants))
+        return self.run_together(each, len(variants))
 
-    def _run(self, edits: Sequence[Intervention], n: int) -> Float[Tensor, "N L C"]:
-        """One pass of n sequences."""
+    def read(
+        self,
+        part: str,
+        edits: Sequence[Intervention],
+        n: int,
+        *,
+        starts: Float[Tensor, "N L C"] | None = None,
+    ) -> Float[Tensor, "N L C"]:
+        """What a part adds in n sequences under these changes; only its block runs.
+
+        `starts` are the states that the block reads, where they are not the recorded ones.
+        """
+        probe = Probe(part)
+        self.run_together([*edits, probe], n, last=probe.layer[1], starts=starts)
+        return probe.value
+
+    def run_together(
+        self,
+        edits: Sequence[Intervention],
+        n: int,
+        *,
+        last: int | None = None,
+        starts: Float[Tensor, "N L C"] | None = None,
+        is_differentiated: bool = False,
+    ) -> Float[Tensor, "N L C"]:
+        """The end of the stream, or of a block, in one pass of n sequences with all these edits."""
         if wrong := [e for e in edits if isinstance(e, Swap) and e.positions != "same"]:
             raise InterventionError(
                 f"{wrong[0]} concerns every sequence of a batch. Use gf.rerun for it."
@@ -90,11 +115,14 @@ class Variants:
         editor, shortcuts = self.editor, self.shortcuts
         editor.begin(Changes.of_variants(edits))
         shortcuts.known = self._find_known(n)
-        shortcuts.last = self.stack, self.n_layers - 1
+        shortcuts.last = wanted = (self.stack, self.n_layers - 1 if last is None else last)
+        if starts is not None:
+            below = self.stack, editor.lowest[self.stack] - 1
+            shortcuts.known[below] = shortcuts.known[below]._replace(state=starts)
         args = [_repeat(value, n) for value in self.args]
         options = {name: _repeat(value, n) for name, value in self.options.items()}
         try:
-            with torch.no_grad():
+            with torch.set_grad_enabled(is_differentiated):
                 self.model(*args, **options)
         except StreamReached as reached:
             editor.check_applied()
@@ -103,7 +131,7 @@ class Variants:
             editor.begin(_NOTHING)
             shortcuts.known, shortcuts.last = {}, None
             self.recorder.trace.recorded.clear()
-        raise InterventionError(f"The model did not run through {self.stack}.{self.n_layers - 1}.")
+        raise InterventionError(f"The model did not run through {'.'.join(map(str, wanted))}.")
 
     def _find_known(self, n: int) -> KnownBlocks:
         """The blocks below the first change, for n sequences."""

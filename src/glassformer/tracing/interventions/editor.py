@@ -16,6 +16,7 @@ from glassformer.tracing.interventions.attention_edits import (
     replace_by_others,
 )
 from glassformer.tracing.interventions.numbers import resolve_numbers
+from glassformer.tracing.interventions.probes import Probe, Put
 from glassformer.tracing.interventions.values import (
     Ablate,
     Changes,
@@ -107,23 +108,27 @@ class Editor:
             return out, None, None
         self.applied |= {edit for edit in edits if not _swaps_positions(edit)}
         rows = Rows(start, start + out.shape[2], place.is_cross)
-        return edit_attention(edits, out, rows, make_step)
+        changed, step, reason = edit_attention(edits, out, rows, make_step)
+        for edit in edits:
+            if isinstance(edit, Probe):
+                edit.held.append(changed)
+        return changed, step, reason
 
     def edit_part(
         self, name: str, value: Float[Tensor, "B L C"], start: int
     ) -> Float[Tensor, "B L C"] | None:
         """What a part adds instead; None for the same."""
         rows, changed = Rows(start, start + value.shape[1]), value
-        for kinds in ((Ablate, Patch), (Scale,)):  # replaced first, then scaled
+        for kinds in ((Ablate, Patch, Put), (Scale,)):  # replaced first, then scaled
             for edit in self._at(name, kinds):
-                if isinstance(edit, Patch) and edit.what == "state":
+                if isinstance(edit, Patch | Put) and edit.what == "state":
                     continue
-                assert isinstance(edit, Ablate | Patch | Scale)
+                assert isinstance(edit, Ablate | Patch | Put | Scale)
                 self.applied.add(edit)
                 b, r = _select(edit, changed, rows)
                 if isinstance(edit, Scale):
                     new = changed[b][:, r] * edit.factor
-                elif isinstance(edit, Patch):
+                elif isinstance(edit, Patch | Put):
                     new = _read_stream(edit, value, b, [i + start for i in r])
                 elif edit.how == "zero":
                     new = value.new_zeros(())
@@ -132,15 +137,33 @@ class Editor:
                     new = new.expand(len(value), len(r), -1)[b]
                 changed = value.clone() if changed is value else changed
                 _put(changed, b, r, new)
+        self._hold(name, "added", changed)
         return None if changed is value else changed
+
+    def edit_sum(
+        self, parts: Sequence[str], border: str | None, x: Float[Tensor, "B L C"], start: int
+    ) -> Float[Tensor, "B L C"] | None:
+        """The stream where parts have just been added, or at a border, instead."""
+        changed = None if border is None else self.edit_state(border, x, start)
+        probed = [e for part in parts for e in self._at(part, (Probe,)) if _holds(e, "sum")]
+        if border is not None:
+            probed += [e for e in self._at(border, (Probe,)) if _holds(e, "state")]
+        if not probed:
+            return changed
+        held = x.clone() if changed is None else changed
+        if torch.is_grad_enabled() and not held.requires_grad:
+            held.requires_grad_()
+        for edit in probed:
+            self._keep(edit, held)
+        return held.clone() if held.is_leaf else held  # blocks may add to a leaf in place
 
     def edit_state(
         self, border: str, x: Float[Tensor, "B L C"], start: int
     ) -> Float[Tensor, "B L C"] | None:
         """The state of the stream at a border instead; None for the same."""
         rows, changed = Rows(start, start + x.shape[1]), x
-        for edit in self._at(border, (Patch,)):
-            assert isinstance(edit, Patch)
+        for edit in self._at(border, (Patch, Put)):
+            assert isinstance(edit, Patch | Put)
             if edit.what == "state" or _is_at_start(edit):
                 self.applied.add(edit)
                 b, r = _select(edit, changed, rows)
@@ -183,6 +206,16 @@ class Editor:
                 "trace.names lists sites, trace.residual().borders the borders of its stream."
             )
 
+    def _hold(self, place: str, what: str, value: Tensor) -> None:
+        for edit in self._at(place, (Probe,)):
+            if _holds(edit, what):
+                self._keep(edit, value)
+
+    def _keep(self, edit: Intervention, value: Tensor) -> None:
+        assert isinstance(edit, Probe)
+        self.applied.add(edit)
+        edit.held.append(value)
+
     def _at(self, place: str, kinds: tuple[type, ...]) -> list[Intervention]:
         return [
             edit
@@ -198,7 +231,11 @@ def changes_site(edit: Intervention) -> bool:
 
 def changes_state(edit: Intervention) -> bool:
     """Whether it changes the state at a border, rather than what a part adds."""
-    return isinstance(edit, Steer) or (isinstance(edit, Patch) and edit.what == "state")
+    return isinstance(edit, Steer) or getattr(edit, "what", None) == "state"
+
+
+def _holds(edit: Intervention, what: str) -> bool:
+    return isinstance(edit, Probe) and edit.what == what
 
 
 def _swaps_positions(edit: Intervention) -> bool:
@@ -223,8 +260,10 @@ def _read_part(trace: Trace, name: str) -> Tensor:
     return trace.residual(name.partition(".")[0]).part(name).value
 
 
-def _read_stream(edit: Patch, like: Tensor, b: list[int], positions: list[int]) -> Tensor:
+def _read_stream(edit: Patch | Put, like: Tensor, b: list[int], positions: list[int]) -> Tensor:
     """What another run added here, or its state here, at these positions."""
+    if isinstance(edit, Put):
+        return choose_sequences(edit.values[:, positions], b, len(like), edit.place).to(like.device)
     stream = edit.trace.residual(edit.place.partition(".")[0])
     is_state = edit.what == "state" or _is_at_start(edit)
     values = stream.after(edit.place) if is_state else stream.part(edit.place).value

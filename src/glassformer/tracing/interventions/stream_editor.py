@@ -111,8 +111,8 @@ class BlockEdits:
         return tuple(changed) if is_changed else None
 
     def edit_state(self, number: int, state: Tensor) -> Tensor | None:
-        border = self.plan.borders.get(number)
-        return None if border is None else self.editor.edit_state(border, state, self.start)
+        parts, border = self.plan.parts.get(number, ()), self.plan.borders.get(number)
+        return self.editor.edit_sum(parts, border, state, self.start)
 
 
 class StreamEditor(StreamListener):
@@ -287,7 +287,7 @@ class StreamEditor(StreamListener):
         x = find_start(args, options)
         if x is None:
             return args, options
-        changed = self.editor.edit_state(f"{stack}.start", x, start)
+        changed = self.editor.edit_sum((), f"{stack}.start", x, start)
         return (args, options) if changed is None else _replace_start(args, options, x, changed)
 
     def _plan(
