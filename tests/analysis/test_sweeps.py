@@ -87,6 +87,8 @@ def test_another_position_and_a_pair_of_tokens() -> None:
     [
         ({"over": "layers"}, "over must be one of heads"),
         ({"batch": 0}, "batch must be at least 1"),
+        ({"method": "integral"}, "method must be one of patch, gradient, both; got 'integral'"),
+        ({"method": "gradient", "resume": "x"}, "with nothing to resume"),
         ({"corrupted": "abxdef"}, "same number of tokens; got 1 × 5 and 1 × 6"),
         ({"corrupted": "abcde"}, "must differ in"),
         ({"metric": lambda logits: logits[:, 0] / 0}, "one finite number for each"),

@@ -1,11 +1,11 @@
-"""Path patching: what one part tells another directly (Wang et al. 2022, Goldowsky-Dill et al. 2023).
+"""Path patching: what one part tells another directly.
 
-An edge leads from a sender, a head or a part, to a receiver: a later part, or the logits. All other
-parts are frozen at the corrupted run; the receiver reads the stream with what the sender wrote in
-the clean run. What it then writes takes the place of what it wrote, and everything above runs as it
-does (as in the original, whose edges also lead through feed-forward networks: here these are parts
-of their own, and frozen). An edge to the logits has nothing above it: the end of the stream is read
-out with what the sender wrote in the clean run.
+After Wang et al. 2022 and Goldowsky-Dill et al. 2023. An edge leads from a sender, a head or a
+part, to a receiver: a later part, or the logits. All other parts are frozen at the corrupted run;
+the receiver reads the stream with what the sender wrote in the clean run. What it then writes takes
+the place of what it wrote, and everything above runs as it does. (In the original, edges also lead
+through feed-forward networks; here these are parts of their own, and frozen.) An edge to the logits
+has nothing above it: the end of the stream, with what the sender wrote in the clean run, is read.
 """
 
 from collections.abc import Sequence

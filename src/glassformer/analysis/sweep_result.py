@@ -44,8 +44,8 @@ class Agreement(NamedTuple):
         assert estimate is not None
         return (
             f"gradients against patches: rank correlation {self.correlation:.2f}, same sign in "
-            f"{self.signs:.0%} of cells with an effect; furthest off at {self.worst.row} {self.worst.column}: "
-            f"{estimate:+.1%} instead of {self.worst.effect:+.1%}"
+            f"{self.signs:.0%} of cells with an effect; furthest off at {self.worst.row} "
+            f"{self.worst.column}: {estimate:+.1%} instead of {self.worst.effect:+.1%}"
         )
 
 
@@ -139,7 +139,7 @@ class Sweep:
         return plain
 
     def as_csv(self) -> str:
-        """One line for each cell: row, column, value, effect, and the estimate where there is one."""
+        """One line for each cell: row, column, value, effect, and the estimate if there is one."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         fields = Finding._fields if self.estimates is not None else Finding._fields[:-1]
