@@ -45,6 +45,7 @@ LINES = {
     ],
     "why": ["why 'And God said unto'"],
     "change": ["change 'And God said unto' --change 'skip(decoder.1)' --tokens 2"],
+    "sweep": ["sweep 'The old man sat' 'The old men sat' --tokens ' down' ' up' --method both"],
     "heads": ["heads --model writer"],
     "embed": ["embed 'The king sat.' 'The queen sat.'"],
     "convert": ["convert writer copied", "convert writer copied.gguf --layout gguf {extra}"],
