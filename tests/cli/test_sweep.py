@@ -59,7 +59,7 @@ def test_bad_input_is_one_sentence(run):
         ((TEXTS[0], "The king", *TOKENS), "same number of tokens; got 1 × 9 and 1 × 2"),
         (TEXTS, "Name two tokens to compare by --tokens"),
         ((*TEXTS, "--position", "99"), "There are 9 positions"),
-        ((*TEXTS, "--top", "0", *TOKENS), "top must be at least 1"),
+        ((*TEXTS, "--top", "0", *TOKENS), "--top must be at least 1; got 0"),
         ((TEXTS[0], "", *TOKENS), "at least one"),
     ):
         code, out, err = run("sweep", *words)

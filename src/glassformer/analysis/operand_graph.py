@@ -19,6 +19,7 @@ from glassformer.analysis.site_weights import linear_part
 from glassformer.errors import TraceError
 from glassformer.tracing.context import attach, prepare
 from glassformer.tracing.interventions.editor import Editor
+from glassformer.tracing.interventions.stream_editor import Shortcuts
 from glassformer.tracing.interventions.values import Changes
 from glassformer.tracing.layout import Place
 from glassformer.tracing.norm_form import NormForm
@@ -88,7 +89,7 @@ def read_operands(
         for norm, form in reading.norms.items():
             stack.callback(norm.register_forward_hook(partial(_leave_out_size, form)).remove)
         stack.enter_context(torch.enable_grad())
-        stack.enter_context(attach(recorder, tree, known))
+        stack.enter_context(attach(recorder, tree, Shortcuts(known)))
         try:
             model(*args, **options)
         except _Reached as reached:

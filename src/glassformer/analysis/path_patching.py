@@ -157,7 +157,8 @@ def _choose(
         return dict(known)
     names = [given] if isinstance(given, str) else list(given)
     everything = {**known, **(whole or {})}
-    if not names or (wrong := [name for name in names if name not in everything]):
+    wrong = [name for name in names if name not in everything]
+    if wrong or not names:
         shown = ", ".join(list(everything)[:4])
         got = repr(wrong[0]) if names else "none"
         raise InterventionError(f"{what} must be among {shown} …; got {got}.")

@@ -56,6 +56,7 @@ def list_places(clean: Trace, stack: str | None, over: Over) -> Places:
     """Every place whose value is taken from the clean run."""
     stream = clean.residual(stack)
     kind, _, by = over.partition(" × ")
+    rows: list[tuple[str, dict[str, Any]]]  # their names, and what is patched there
     if kind == "heads":
         rows = _list_heads(clean, stream)
     elif kind == "parts":

@@ -84,15 +84,15 @@ def add(app: typer.Typer, language: Language) -> None:
                 raise ConfigError(
                     say("sweep.error.choice", option=option, known=listed, got=repr(given))
                 )
+        if top < 1:
+            raise ConfigError(say("sweep.error.top", got=top))
         # Imported here: help screens and usage errors must not load torch.
         from glassformer.analysis import sweep as patch_everywhere
-        from glassformer.analysis.lens import check_top
         from glassformer.models import EncoderDecoder
         from glassformer.paths import user_path
         from glassformer.render.terminal.sweep import draw_sweep, find_roles
         from glassformer.storage import atomic_file
 
-        check_top(top)
         usual = "writer" if to is None and target is None else "translator"
         loaded = model_options.load_model(model, device, dtype, language, default=usual)
         if isinstance(loaded, EncoderDecoder) and target is None:

@@ -37,7 +37,7 @@ def test_heads_that_do_not_fit_continue_below():
     shown = drawn(found, known=known)
     rows = [line for line in shown if line.startswith("decoder.1.self ")]
     assert len(rows) == 2 and rows[0].split()[1:4] == ["+1", "·", "-1"]
-    assert rows[1].split()[-1] == "i" and "p" in shown[3]
+    assert rows[1].split()[-1] == "i" and "p · ·" in " ".join(shown)
     assert any("away from the clean one" in line for line in shown)
 
 
