@@ -53,9 +53,8 @@ class SweepFile:
         """Write what is done, every few seconds and at the end."""
         now = time.monotonic()
         if is_finished or is_last or now - self.written > _SECONDS:
-            plain = sweep.as_dict()
-            del plain["effects"]
-            write_file(self.path, {"resume": {**self.same, "is_finished": is_finished}, **plain})
+            same = {**self.same, "is_finished": is_finished}
+            write_file(self.path, {"resume": same, **sweep.as_file()})
             self.written = now
 
 

@@ -4,7 +4,8 @@ import csv
 import io
 import json
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -12,6 +13,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from glassformer.analysis.drawings import drawing_module
+from glassformer.analysis.head_roles import Role
 from glassformer.analysis.sweep_places import Over
 from glassformer.errors import TraceError
 from glassformer.paths import user_path
@@ -66,6 +69,7 @@ class Sweep:
     corrupted: float
     method: Method = "patch"
     estimates: Float[Tensor, "R C"] | None = None  # of the metric by gradients, with "both"
+    model: dict[str, Any] = field(default_factory=dict)  # what the trace says of it
 
     @property
     def effects(self) -> Float[Tensor, "R C"]:
@@ -138,6 +142,12 @@ class Sweep:
             plain["estimates"] = as_lists(self.estimates)
         return plain
 
+    def as_file(self) -> dict[str, Any]:
+        """Plain values from which it can be made again."""
+        plain = self.as_dict()
+        del plain["effects"]
+        return {**plain, "model": self.model}
+
     def as_csv(self) -> str:
         """One line for each cell: row, column, value, effect, and the estimate if there is one."""
         text = io.StringIO()
@@ -150,9 +160,7 @@ class Sweep:
 
     def save(self, path: str | Path) -> None:
         """Write it to a JSON file, completely or not at all."""
-        plain = self.as_dict()
-        del plain["effects"]
-        write_file(user_path(path, TraceError), plain)
+        write_file(user_path(path, TraceError), self.as_file())
 
     @classmethod
     def load(cls, path: str | Path) -> "Sweep":
@@ -167,6 +175,14 @@ class Sweep:
             return cls(**plain)
         except (TypeError, ValueError) as error:
             raise TraceError(f"{path} is not a saved sweep: {error}.") from None
+
+    def figure(self, path: str | Path, *, roles: Iterable[Role] = ()) -> None:
+        """Write the effects, PNG, SVG or PDF; beside them the `roles` of heads, if given."""
+        drawing_module().sweep_figure(self, path, roles=roles)
+
+    def page(self, path: str | Path, *, roles: Iterable[Role] = ()) -> None:
+        """Write one HTML file with the effects; it tells the numbers of every cell."""
+        drawing_module().sweep_page(self, path, roles=roles)
 
     def __str__(self) -> str:
         how = {"patch": "patching", "gradient": "estimating by gradients", "both": "patching"}

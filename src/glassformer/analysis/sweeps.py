@@ -100,6 +100,7 @@ def sweep(
             clean=goal,
             corrupted=start,
             method=method,
+            model=after.model,
         )
         if method != "patch":
             estimates = _estimate(variants, before, places, measure, found)

@@ -1,5 +1,7 @@
 """The map of effects as values."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -56,6 +58,15 @@ def test_many_columns_have_no_numbers_inside() -> None:
     (panel,) = chart_of_sweep(wide, ENGLISH).panels
     assert panel.texts == () and panel.column_names == tuple(columns)
     assert "1 the clean run (3)" in chart_of_sweep(wide, ENGLISH).caption
+
+
+def test_edges_lead_from_rows_to_columns_and_estimates_say_that_they_are() -> None:
+    found = made("edges", ["decoder.start"], ["decoder.0.mlp", "logits"], [[1, 2]])
+    (panel,) = chart_of_sweep(found, ENGLISH).panels
+    assert isinstance(panel, Cells) and panel.columns == "receiver"
+    assert panel.title == "Effect of patching each edge, from row to column"
+    guessed = replace(HEADS, method="gradient")
+    assert "not tested by patches" in chart_of_sweep(guessed, ENGLISH).caption
 
 
 @pytest.mark.plain

@@ -26,6 +26,7 @@ def chart_of_sweep(found: Sweep, language: Language, roles: Iterable[Role] = ())
         "parts": say("chart.sweep.parts"),
         "parts × positions": say("chart.sweep.parts.positions"),
         "borders × positions": say("chart.sweep.borders.positions"),
+        "edges": say("chart.sweep.edges"),
     }.get(found.over, found.over)
     caption = say(
         "chart.sweep.caption",
@@ -36,6 +37,8 @@ def chart_of_sweep(found: Sweep, language: Language, roles: Iterable[Role] = ())
     title = say("chart.sweep", over=over)
     panels: list[Panel] = []
     sentences = [caption]
+    if found.method == "gradient":
+        sentences.append(say("chart.sweep.gradient"))
     if len(found.columns) == 1:
         values = tuple(row[0] for row in effects)
         panels.append(
@@ -49,11 +52,14 @@ def chart_of_sweep(found: Sweep, language: Language, roles: Iterable[Role] = ())
         )
     else:
         is_over_heads = found.over == "heads"
+        columns = {"heads": say("chart.head"), "edges": say("chart.receiver")}.get(
+            found.over, say("chart.token")
+        )
         panels.append(
             Cells(
                 title=title,
                 rows=say("chart.place"),
-                columns=say("chart.head") if is_over_heads else say("chart.token"),
+                columns=columns,
                 values=effects,
                 row_names=rows,
                 column_names=tuple(found.columns),
