@@ -31,7 +31,10 @@ class Probe(Intervention):
     sequences: Numbers | None = None
     held: list[Tensor] = field(default_factory=list, repr=False)
 
-    __eq__, __hash__ = object.__eq__, object.__hash__  # each holds what is its own
+    def __eq__(self, other: object) -> bool:  # each holds what is its own
+        return self is other
+
+    __hash__ = object.__hash__
 
     @property
     def value(self) -> Tensor:
@@ -58,4 +61,7 @@ class Put(Intervention):
     positions: Numbers | None = None
     sequences: Numbers | None = None
 
-    __eq__, __hash__ = object.__eq__, object.__hash__  # tensors need not be compared
+    def __eq__(self, other: object) -> bool:  # tensors need not be compared
+        return self is other
+
+    __hash__ = object.__hash__
