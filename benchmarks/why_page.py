@@ -110,10 +110,11 @@ text of 21 tokens. Ours is `gf.watch` on the model of transformers; for SmolLM2 
 - **Induction scores** on random tokens, repeated once: the mean weight on the token after the
   earlier copy, and the score of TransformerLens' `head_detector`, a share of all attention. The
   induction score of `gf.roles` is another one: without the first token, and beyond chance.
-- **Ablation** of one head at all positions, for every head of every layer (SmolLM2: 30 × 9): its
-  output before the output matrix becomes zero, or its mean over sequences and positions.
-  `gf.change` with `gf.Ablate`; a hook on `hook_z`; the output matrix' input is set. All logits are
-  compared (SmolLM2: those of the last position).
+- **Ablation** of one head at all positions, for every head of every layer: its output before the
+  output matrix becomes zero, or its mean over sequences and positions. `gf.change` with
+  `gf.Ablate`; a hook on `hook_z`; the output matrix' input is set. All logits are compared.
+  SmolLM2: all 30 × 9 heads, those of a layer side by side in one run, ours by the passes of
+  `gf.sweep`; the logits of the last position.
 - **Activation patching** of every head at every position, from the first at which two texts differ:
   `gf.change` with `gf.Patch`; `generic_activation_patch` on `z`; the output matrix' input is set.
   The logit difference of the clean text's two most probable tokens, at the end, is compared.
