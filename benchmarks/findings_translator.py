@@ -5,8 +5,8 @@ python benchmarks/findings_translator.py DIR     DIR as recipes/data/tatoeba.py 
 Every head is scored on validation sentences: how often the source token that it attends to most is
 the one that IBM Model 1, estimated from the training pairs, aligns with the token being predicted,
 or with the one just read, whichever is more often. Then heads are removed while the test sentences
-are translated, greedily and with caches: each alone, each layer, the best few together, as many
-others, drawn at random, and four that the loss on validation sentences chooses.
+are translated, greedily and with caches: each alone, each layer, the best few together, and as many
+others, drawn at random.
 """
 
 import argparse
@@ -23,7 +23,6 @@ import torch
 from torch import Tensor
 
 import glassformer as gf
-from glassformer.training.evaluation import translation_loss
 from glassformer.training.scores import translate_all
 from word_alignment import Model1
 
@@ -81,15 +80,6 @@ def study(model: Any, language: str, args: argparse.Namespace) -> None:
     for layer in sorted({layer for layer, _ in ranked}):
         found = translate(model, texts, changes([head for head in ranked if head[0] == layer]))
         print(f"  all of decoder.{layer}.cross removed: BLEU {bleu.describe(found, whole)}")
-    chosen = choose_by_loss(
-        model, read_lines(args.data, "valid", language, args.seed), changes, ranked
-    )
-    found = translate(model, texts, changes(chosen))
-    print(
-        f"  chosen one by one by the loss on validation sentences, {name_heads(chosen)}: BLEU "
-        f"{bleu.describe(found, whole)}",
-        flush=True,
-    )
     draw = random.Random(args.seed)
     found = translate(model, texts, changes(ranked))
     print(f"  all {len(ranked)} removed: BLEU {bleu.describe(found, whole)}", flush=True)
@@ -110,21 +100,6 @@ def study(model: Any, language: str, args: argparse.Namespace) -> None:
             f"  {n} others, {len(drawn)} draws: mean {statistics.mean(drawn):.1f}, "
             f"{min(drawn):.1f} … {max(drawn):.1f}"
         )
-
-
-def choose_by_loss(
-    model: Any, lines: Sequence[tuple[str, str]], changes: "Removal", heads: Sequence[Head]
-) -> list[Head]:
-    """Four heads, each the one whose removal, with those before it, costs the most."""
-    chosen: list[Head] = []
-    while len(chosen) < 4:
-        losses = {}
-        for head in heads:
-            if head not in chosen:
-                with gf.change(model, changes([*chosen, head]), rows=[0], layers=[0]):
-                    losses[head] = translation_loss(model, lines[:100])["loss"]
-        chosen.append(max(losses, key=lambda head: losses[head]))
-    return chosen
 
 
 def name_heads(heads: Sequence[Head]) -> str:
