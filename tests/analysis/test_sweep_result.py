@@ -34,6 +34,7 @@ def test_effects_are_shares_of_the_way() -> None:
     found = made()
     assert found.effects[0].tolist() == [0.0, 0.5] and found.effects[1, 0] == 0.25
     assert found.top(2) == [("decoder.0.self", "1", 0.5), ("decoder.1.self", "0", 0.25)]
+    assert len(found.top()) == 3  # the fourth cell has no place
     assert [each.effect for each in found.table] == [0.0, 0.5, 0.25]
 
 

@@ -34,7 +34,8 @@ def test_positions_and_edges_in_chinese(run):
 
 def test_json_and_a_file_to_resume(run, tmp_path):
     words = ("sweep", *TEXTS, *TOKENS, "--over", "parts", "--resume", tmp_path / "s.json", "--json")
-    code, out, _ = run(*words)
+    code, out, _ = run(*words, "--html", tmp_path / "s.html")
+    assert "Effect of patching each part" in (tmp_path / "s.html").read_text("utf-8")
     found = json.loads(out)
     assert code == 0 and len(found["values"]) == 10 and found["over"] == "parts"
     assert json.loads(run(*words)[1]) == found

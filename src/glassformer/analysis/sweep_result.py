@@ -103,8 +103,10 @@ class Sweep:
 
     def top(self, n: int = 10) -> list[tuple[str, str, float]]:
         """The largest effects, by size: row, column, effect."""
-        effects = self.effects.nan_to_num(0.0)
-        chosen = effects.abs().flatten().argsort(descending=True)[:n].tolist()
+        effects = self.effects
+        sizes = effects.abs().nan_to_num(-1.0).flatten()  # last: places that do not exist
+        n_cells = int(effects.isfinite().sum())
+        chosen = sizes.argsort(descending=True, stable=True)[: min(n, n_cells)].tolist()
         at = [divmod(i, len(self.columns)) for i in chosen]
         return [(self.rows[i], self.columns[j], float(effects[i, j])) for i, j in at]
 

@@ -1,5 +1,6 @@
 """`glassformer sweep`: which heads, parts or edges carry what two texts differ in."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -9,6 +10,7 @@ from glassformer.cli import model_options
 from glassformer.cli.completion import complete_choice
 from glassformer.cli.help import Command
 from glassformer.cli.json_text import to_json
+from glassformer.cli.output_files import check_files, file_options, write_files
 from glassformer.cli.progress import progress_bar
 from glassformer.cli.terminal import terminal
 from glassformer.cli.trace_options import EmptyText, options, trace_text
@@ -24,7 +26,7 @@ METHODS = ("patch", "gradient", "both")
 
 def add(app: typer.Typer, language: Language) -> None:
     """Declare the command."""
-    say, shared = language.say, options(language)
+    say, shared, drawn = language.say, options(language), file_options(language)
 
     @app.command("sweep", cls=Command, help=say("sweep.help"))
     def sweep(
@@ -74,6 +76,10 @@ def add(app: typer.Typer, language: Language) -> None:
         table: Annotated[
             Path | None, typer.Option("--csv", metavar="FILE", help=say("sweep.csv"))
         ] = None,
+        png: Annotated[str | None, drawn["png"]] = None,
+        svg: Annotated[str | None, drawn["svg"]] = None,
+        pdf: Annotated[str | None, drawn["pdf"]] = None,
+        html: Annotated[str | None, drawn["html"]] = None,
         device: Annotated[str | None, model_options.device_option(language)] = None,
         dtype: Annotated[str | None, model_options.dtype_option(language)] = None,
         plain: Annotated[bool, model_options.json_option(language)] = False,
@@ -86,10 +92,13 @@ def add(app: typer.Typer, language: Language) -> None:
                 )
         if top < 1:
             raise ConfigError(say("sweep.error.top", got=top))
+        files = {".png": png, ".svg": svg, ".pdf": pdf, ".html": html}
+        check_files(files, language)
         # Imported here: help screens and usage errors must not load torch.
         from glassformer.analysis import sweep as patch_everywhere
         from glassformer.models import EncoderDecoder
         from glassformer.paths import user_path
+        from glassformer.render.charts.sweep import chart_of_sweep
         from glassformer.render.terminal.sweep import draw_sweep, find_roles
         from glassformer.storage import atomic_file
 
@@ -123,14 +132,13 @@ def add(app: typer.Typer, language: Language) -> None:
                 user_path(table, TraceError), TraceError, mark=b"row,column,value"
             ) as new:
                 new.write_text(found.as_csv(), "utf-8")
+        roles = find_roles(before, found.rows) if over == "heads" else []
+        write_files(partial(chart_of_sweep, found, roles=roles), files, language)
         if plain:
             typer.echo(to_json(found.as_dict()))
             return
         console = terminal()
-        roles = find_roles(before, found.rows) if over == "heads" else None
-        console.print(
-            draw_sweep(found, known=roles, width=console.width, top=top, language=language)
-        )
+        console.print(draw_sweep(found, roles, width=console.width, top=top, language=language))
         if table is not None:
             typer.echo(say("sweep.saved", file=table))
 

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from glassformer.analysis import Sweep
+from glassformer.analysis import Role, Sweep
 from glassformer.languages import Language
 from glassformer.render.terminal.sweep import draw_sweep
 from render.paper import lines
@@ -33,8 +33,12 @@ def test_heads_that_do_not_fit_continue_below():
     found = made(
         "heads", ["decoder.0.self", "decoder.1.self"], [str(h) for h in range(12)], effects
     )
-    known = {("decoder.0.self", 0): "previous", ("decoder.1.self", 11): "induction"}
-    shown = drawn(found, known=known)
+    named = {("decoder.0.self", 0): "previous", ("decoder.1.self", 11): "induction"}
+    heads = [
+        Role(layer_head=head, role=role, score=1.0, sink=0.0, scores={})
+        for head, role in named.items()
+    ]
+    shown = drawn(found, heads=heads)
     rows = [line for line in shown if line.startswith("decoder.1.self ")]
     assert len(rows) == 2 and rows[0].split()[1:4] == ["+1", "·", "-1"]
     assert rows[1].split()[-1] == "i" and "p · ·" in " ".join(shown)

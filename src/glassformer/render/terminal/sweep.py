@@ -1,7 +1,7 @@
 """A sweep as a grid of signed effects, beside the roles of heads, with the largest as a list."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich import box
 from rich.cells import cell_len
@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from glassformer.analysis import Sweep, roles
+from glassformer.analysis import Role, Sweep, roles
 from glassformer.languages import Language
 from glassformer.render.marks import HIDDEN, label, visible_token
 from glassformer.render.paragraph import Paragraph
@@ -27,24 +27,30 @@ _HALF = 0.5  # of the largest effect
 _MARKS = {"previous": "p", "duplicate": "d", "induction": "i", "copying": "c", "sink": "0"}
 
 
-def find_roles(trace: Trace, sites: Sequence[str]) -> dict[Head, str]:
+def find_roles(trace: Trace, sites: Sequence[str]) -> list[Role]:
     """The role of each head of these sites on the text of a trace; cross-attention has none."""
-    found: dict[Head, str] = {}
+    found: list[Role] = []
     for site in (trace[name] for name in sites):
         if not is_cross(site):
             text = trace.run.texts.get(site.keys)
             tokens = None if text is None else text.tokens[0]
-            found |= {role.layer_head: role.role for role in roles(site, tokens)}
+            found += roles(site, tokens)
     return found
 
 
 def draw_sweep(
-    found: Sweep, *, known: Roles | None = None, width: int = 80, top: int = 5, language: Language
+    found: Sweep,
+    heads: Iterable[Role] = (),
+    *,
+    width: int = 80,
+    top: int = 5,
+    language: Language,
 ) -> RenderableType:
-    """The grid, the largest effects, and what they say; `known` are the roles of heads."""
+    """The grid, the largest effects, and what they say; beside it the roles of `heads`."""
     say = language.say
+    known = {role.layer_head: role.role for role in heads}
     names = {"clean": f"{found.clean:.3f}", "corrupted": f"{found.corrupted:.3f}"}
-    grid, is_whole = _draw_grid(found, known or {}, width, say("look.column.role"))
+    grid, is_whole = _draw_grid(found, known, width, say("look.column.role"))
     notes = [Paragraph(_name_insight(found, language))]
     agreement = found.agreement
     if agreement is not None and agreement.worst.estimate is not None:
@@ -68,7 +74,7 @@ def draw_sweep(
     if not is_whole:
         notes.append(Paragraph(say("sweep.some"), style="dim"))
     head = Paragraph(say("sweep.metric", measured=visible_token(found.measured), **names))
-    return Group(head, *grid, _draw_top(found, known or {}, top, language), *notes)
+    return Group(head, *grid, _draw_top(found, known, top, language), *notes)
 
 
 def _draw_grid(
