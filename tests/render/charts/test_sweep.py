@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-from dataclasses import replace
-
 import pytest
 import torch
 
@@ -76,12 +74,3 @@ def test_edges_lead_from_rows_to_columns_and_estimates_say_that_they_are() -> No
 def test_a_sweep_over_something_new_is_drawn_by_its_name(code) -> None:
     chart = chart_of_sweep(made("rows × things", ["a"], ["x", "y"], [[1, 2]]), Language(code))
     assert "rows × things" in chart.panels[0].title
-
-
-def test_edges_and_estimates_are_named_as_such() -> None:
-    edges = made("edges", ["a", "b"], ["x", "y"], [[1, 2], [3, 0]])
-    (panel,) = chart_of_sweep(edges, ENGLISH).panels
-    assert (panel.rows, panel.columns) == ("sender", "receiver") and "each edge" in panel.title
-    estimated = chart_of_sweep(replace(edges, method="gradient"), ENGLISH)
-    assert "estimated by gradients" in estimated.panels[0].title
-    assert "not patched runs" in estimated.caption

@@ -27,7 +27,6 @@ def chart_of_sweep(found: Sweep, language: Language, roles: Iterable[Role] = ())
         "parts × positions": say("chart.sweep.parts.positions"),
         "borders × positions": say("chart.sweep.borders.positions"),
         "edges": say("chart.sweep.edges"),
-        "edges": say("chart.sweep.edges"),
     }.get(found.over, found.over)
     caption = say(
         "chart.sweep.caption",
@@ -38,9 +37,6 @@ def chart_of_sweep(found: Sweep, language: Language, roles: Iterable[Role] = ())
     title = say("chart.sweep", over=over)
     panels: list[Panel] = []
     sentences = [caption]
-    if found.method == "gradient":
-        title = say("chart.sweep.estimated", over=over)
-        sentences.append(say("chart.sweep.gradient"))
     if found.method == "gradient":
         sentences.append(say("chart.sweep.gradient"))
     if len(found.columns) == 1:
@@ -56,9 +52,6 @@ def chart_of_sweep(found: Sweep, language: Language, roles: Iterable[Role] = ())
         )
     else:
         is_over_heads = found.over == "heads"
-        columns = {"heads": say("chart.head"), "edges": say("chart.receiver")}.get(
-            found.over, say("chart.token")
-        )
         columns = {"heads": say("chart.head"), "edges": say("chart.receiver")}.get(
             found.over, say("chart.token")
         )
