@@ -17,7 +17,7 @@ from glassformer.analysis.drawings import drawing_module
 from glassformer.analysis.lens import label_tokens, name_positions
 from glassformer.analysis.lens_data import Batch
 from glassformer.analysis.neurons import read_neurons
-from glassformer.analysis.token_direction import find_direction
+from glassformer.analysis.token_direction import choose_row, find_direction
 from glassformer.analysis.writers import Writers, compare, pull_to_inputs, read_values
 from glassformer.errors import TraceError
 from glassformer.tracing.site import Site
@@ -91,7 +91,7 @@ def attribute(
     *,
     against: int | str | None = None,
     by: By = "part",
-    position: int = -1,
+    position: int | None = None,
     stack: str | None = None,
     sequence: int = 0,
     model: nn.Module | None = None,
@@ -103,7 +103,8 @@ def attribute(
     token; or "neuron" the feed-forward networks into neurons. Norms on the way are frozen. Where a
     model caps its scores, the score before the cap is split; where a dense layer and a nonlinearity
     precede the unembedding, as in masked language models, the slopes of the nonlinearity are frozen
-    as well. `frozen` says what was.
+    as well. `frozen` says what was. Of a classifier, `token` is the label of a class; by default,
+    `position` is the one that it reads.
 
     Neurons are not kept in a trace: the `model` reads the recorded tokens once more, or what
     `inputs` says it was called with, such as {"input_ids": …, "attention_mask": …} for a padded
@@ -124,9 +125,7 @@ def attribute(
     stream = trace.residual(stack)
     readout = stream.require_readout()
     positions = name_positions(trace, stream, sequence)
-    if not -len(positions) <= position < len(positions):
-        raise TraceError(f"There are {len(positions)} positions; got position={position}.")
-    row = position % len(positions)
+    row = choose_row(stream, readout, position, sequence)
     asked = [token] if against is None else [token, against]
     seen = find_direction(stream, readout, asked, sequence=sequence, row=row)
     shares = [Share(name, value, name) for name, value in seen.constants.items()]

@@ -38,6 +38,7 @@ class Lens:
     divergence: Float[Tensor, "N L"]  # from the end: Σ p_end log(p_end / p), in nats
     rank: Int[Tensor, "N L"]  # of the token that the end puts first; 0 is the first
     labels: list[list[list[str]]]  # of `tokens`
+    pooled: int | None = None  # a classifier reads this position; others are read as if it were
     kind: LensKind | None = None  # of the maps that states were read through
     model: dict[str, Any] = field(default_factory=dict)  # what the trace says of it
 
@@ -75,7 +76,8 @@ def logit_lens(
     """What the model would say after every part of every block, at every position.
 
     The trace is recorded with residual=True. With a tuned or Jacobian `lens`, its borders and the
-    end are read, each mapped by it.
+    end are read, each mapped by it. Of a classifier, classes take the place of tokens; it reads one
+    position, `pooled`, and every other one is read as if it were that one.
 
     >>> import torch
     >>> import glassformer as gf
@@ -110,9 +112,17 @@ def logit_lens(
         divergence=divergence,
         rank=rank,
         labels=[[label_tokens(readout, cell) for cell in row] for row in tokens.tolist()],
+        pooled=_find_pooled_row(stream, readout, sequence),
         kind=None if lens is None else lens.kind,
         model=trace.model,
     )
+
+
+def _find_pooled_row(stream: Stream, readout: Readout, sequence: int) -> int | None:
+    pooled = readout.find_pooled(sequence)
+    if pooled is None or stream.rows is None:
+        return pooled
+    return stream.rows.index(pooled) if pooled in stream.rows else None
 
 
 def _map_states(states: Iterable[tuple[str, Tensor]], lens: AffineLens) -> list[tuple[str, Tensor]]:
@@ -157,9 +167,9 @@ def name_positions(trace: Trace, stream: Stream, sequence: int) -> list[str]:
 
 def label_tokens(readout: Readout, tokens: list[int]) -> list[str]:
     """How tokens read, each by itself; their numbers without a tokenizer."""
-    if readout.tokenizer is None:
+    if readout.vocabulary is None:
         return [str(token) for token in tokens]
-    return [row[0] for row in label_rows(readout.tokenizer, torch.tensor(tokens)[:, None])]
+    return [row[0] for row in label_rows(readout.vocabulary, torch.tensor(tokens)[:, None])]
 
 
 def _check_sequence(stream: Stream, sequence: int) -> None:

@@ -222,7 +222,7 @@ def _choose_tokens(
     logits = readout(stream.end[sequence : sequence + 1, [position]])[0, 0]
     best = logits.topk(2).indices.tolist()
     chosen = [
-        None if each is None else resolve_token(each, len(logits), readout.tokenizer)
+        None if each is None else resolve_token(each, len(logits), readout.vocabulary)
         for each in (token, against)
     ]
     for i, each in enumerate(chosen):

@@ -234,7 +234,7 @@ class _Measure:
                 f"A metric must be two tokens, or a function of logits; got {metric!r}."
             ) from None
         n_tokens = readout(end[:, :1]).shape[-1]
-        a, b = (resolve_token(token, n_tokens, readout.tokenizer) for token in (answer, other))
+        a, b = (resolve_token(token, n_tokens, readout.vocabulary) for token in (answer, other))
         named = label_tokens(readout, [a, b])
         name = f"logit {named[0]!r} − {named[1]!r}"
         return cls(lambda logits: logits[:, a] - logits[:, b], name, readout, position)

@@ -6,6 +6,7 @@ import torch
 
 from glassformer.errors import TraceError
 from glassformer.text.tokenizer import Tokenizer
+from glassformer.tracing.readout import ClassLabels
 from glassformer.tracing.text_labels import label_rows
 
 
@@ -19,11 +20,16 @@ def name_tokens(tokenizer: Any, tokens: list[int]) -> list[str]:
 
 
 def resolve_token(token: int | str, n: int, tokenizer: Any) -> int:
-    """The number of a token of a vocabulary of n, by its number or its text."""
+    """The number of a token of a vocabulary of n, by its number or its text; or of a class."""
     if isinstance(token, int):
         if not 0 <= token < n:
             raise TraceError(f"Tokens are numbered 0 … {n - 1}; got {token}.")
         return token
+    if isinstance(tokenizer, ClassLabels):
+        if token not in tokenizer.names:
+            known = ", ".join(tokenizer.names[:8]) + (", …" if n > 8 else "")
+            raise TraceError(f"A class must be one of {known}; got {token!r}.")
+        return tokenizer.names.index(token)
     tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
     if tokenizer is None:
         raise TraceError(f"Naming a token by its text needs a tokenizer; got {token!r}.")

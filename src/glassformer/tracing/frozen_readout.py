@@ -28,6 +28,7 @@ class FrozenReadout:
         self.frozen: dict[int, Tensor] = {}  # what each operation multiplies by, by slot
         self.sizes: dict[int, Tensor] = {}
         self.names: list[str] = []
+        self.last = "unembedding" if readout.classes is None else "classes"
         self.doubles: dict[int, tuple[Tensor, Tensor]] = {}  # by id, with the tensor itself
         self.end = end.detach().double().cpu()
         with torch.no_grad():
@@ -81,7 +82,7 @@ class FrozenReadout:
         if operation.slot not in self.frozen:
             ratio = operation.function(*args, **options) / given
             self.frozen[operation.slot] = ratio.nan_to_num(0.0, 0.0, 0.0)
-            self._state("the slopes of the nonlinearity before the unembedding")
+            self._state(f"the slopes of the nonlinearity before the {self.last}")
         return given * self.frozen[operation.slot]
 
     def _norm(

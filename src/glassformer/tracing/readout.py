@@ -23,6 +23,15 @@ _RESHAPES = ("view", "reshape")
 _PRODUCTS = ("linear", "matmul", "__matmul__")
 
 
+class ClassLabels(NamedTuple):
+    """The names of classes, in the place of a tokenizer: what a classifier scores are no tokens."""
+
+    names: tuple[str, ...]
+
+    def convert_ids_to_tokens(self, ids: list[int]) -> list[str]:
+        return [self.names[i] for i in ids]
+
+
 class Slot(NamedTuple):
     """The result of an earlier operation; 0 is the stream itself."""
 
@@ -120,11 +129,21 @@ class ReadoutGraph(TorchFunctionMode):
                 operations.insert(0, each)
         if 0 not in needed:
             raise TraceError("its scores do not depend on the stream")
-        readout = Readout(operations=_drop_row_selections(operations), norm=self.norm)
-        apart = (readout(self.start[:1, -1:]) - logits.detach()[:1, -1:]).abs().amax()
-        if apart > torch.finfo(logits.dtype).eps ** 0.5 * logits.detach()[:1, -1:].abs().amax():
+        operations, pooled = _drop_row_selections(operations, self.start)
+        if logits.ndim == 2 and pooled is None:
+            raise TraceError("its scores are not those of one position, but of several together")
+        readout = Readout(operations=operations, norm=self.norm, pooled=pooled)
+        x, expected = self.start[:1, -1:], logits.detach()[:1, -1:]
+        if pooled is not None:
+            x = self.start[range(len(pooled)), list(pooled)][:, None]
+            expected = logits.detach()[:, None]
+        found = readout.compute_alone(x)
+        if found is None or found.shape != expected.shape:
+            raise TraceError("its scores do not follow from one position of the stream")
+        apart = (found - expected).abs().amax()
+        if apart > torch.finfo(logits.dtype).eps ** 0.5 * expected.abs().amax():
             raise TraceError(f"its scores could not be computed again; they differ by {apart:.2g}")
-        return readout.find_matrix(self.start[:1, -1:])
+        return readout.find_matrix(x[:1])
 
 
 class _LastMatrix(TorchFunctionMode):
@@ -156,6 +175,19 @@ class Readout:
     is_capped: bool = False  # whether a soft cap follows, which no longer adds up
     reason: str = ""  # why there is no matrix
     tokenizer: Any = None
+    classes: ClassLabels | None = None  # what is scored, where it is not tokens
+    pooled: tuple[int, ...] | None = None  # the position of each sequence that a classifier reads
+
+    @property
+    def vocabulary(self) -> Any:
+        """What names the scores: a tokenizer, or the labels of classes."""
+        return self.tokenizer if self.classes is None else self.classes
+
+    def find_pooled(self, sequence: int) -> int | None:
+        """The position that a classifier reads; None where every position has scores."""
+        if self.pooled is None:
+            return None
+        return self.pooled[sequence if len(self.pooled) > 1 else 0]
 
     def __call__(self, x: Float[Tensor, "B L C"]) -> Float[Tensor, "B L V"]:
         """The scores of every token, were the stream to end in x."""
@@ -168,6 +200,13 @@ class Readout:
         for each in self.operations:
             values[each.slot] = each.run(values)
         return values[self.operations[-1].slot]
+
+    def compute_alone(self, x: Float[Tensor, "B 1 C"]) -> Tensor | None:
+        """The scores of one position; None where they need others."""
+        try:
+            return self(x)
+        except (RuntimeError, IndexError):  # shapes that do not fit
+            return None
 
     def find_unembedding(self, x: Float[Tensor, "1 1 C"]) -> Float[Tensor, "V X"]:
         """The last matrix on the way to the scores, with a row for each token; seen by running."""
@@ -235,25 +274,52 @@ def _name(operation: Operation) -> str:
     return getattr(operation.function, "__name__", "")
 
 
-def _drop_row_selections(operations: list[Operation]) -> list[Operation]:
-    """Without slices of positions: generation reads the last position only, we read all."""
+def _drop_row_selections(
+    operations: list[Operation], start: Float[Tensor, "B L C"]
+) -> tuple[list[Operation], tuple[int, ...] | None]:
+    """Without the choice of positions, and the one that a classifier chose for each sequence.
+
+    Generation reads the last position only, a classifier the first or the last; we read all.
+    """
     same: dict[Any, Any] = {}
-    kept = []
+    kept, pooled = [], None
     for each in operations:
-        if _name(each) == "__getitem__" and _selects_rows(each.args[1]):
-            number = each.args[0].number
-            same[each.slot] = same.get(number, number)
-            continue
+        if _name(each) == "__getitem__":
+            chosen = _find_pooled(each.args[1], *start.shape[:2])
+            if chosen is not None or _selects_rows(each.args[1]):
+                number = each.args[0].number
+                same[each.slot] = same.get(number, number)
+                pooled = chosen or pooled
+                continue
         renamed = _rename((each.args, each.options), same)
         kept.append(each._replace(args=renamed[0], options=renamed[1]))
-    return kept
+    return kept, pooled
+
+
+def _find_pooled(index: Any, B: int, L: int) -> tuple[int, ...] | None:
+    """The position of each sequence that an index picks: x[:, 0], or x[arange(B), last]."""
+    whole = slice(None)
+    if not isinstance(index, tuple) or not 2 <= len(index) <= 3:
+        return None
+    first, row, *rest = index
+    if not all(isinstance(each, slice) and each == whole for each in rest):
+        return None
+    if isinstance(row, int) and isinstance(first, slice) and first == whole:
+        return (row % L,) * B
+    if not isinstance(first, Tensor) or not isinstance(row, Tensor) or row.is_floating_point():
+        return None
+    if first.tolist() != list(range(B)) or row.shape != (B,):
+        return None
+    return tuple(i % L for i in row.tolist())
 
 
 def _selects_rows(index: Any) -> bool:
     whole = slice(None)
     if not isinstance(index, tuple) or not 2 <= len(index) <= 3:
         return False
-    return isinstance(index[1], slice) and all(each == whole for each in (index[0], *index[2:]))
+    return isinstance(index[1], slice) and all(
+        isinstance(each, slice) and each == whole for each in (index[0], *index[2:])
+    )
 
 
 def _rename(value: Any, same: dict[int, int]) -> Any:

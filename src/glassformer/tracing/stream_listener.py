@@ -16,7 +16,7 @@ from glassformer.tracing.guard import describe
 from glassformer.tracing.layout import Place
 from glassformer.tracing.model_lookup import ModuleTree
 from glassformer.tracing.patches import FAILED, listen
-from glassformer.tracing.readout import Readout, ReadoutGraph
+from glassformer.tracing.readout import ClassLabels, Readout, ReadoutGraph
 from glassformer.tracing.recorder import Recorder
 from glassformer.tracing.stream_graph import NotFollowed, StreamGraph
 
@@ -110,7 +110,7 @@ class StreamListener:
             self.readout.__enter__()
         self.depth += 1
 
-    def _leave_root(self, _root: nn.Module, _args: tuple, _options: dict, out: Any) -> None:
+    def _leave_root(self, root: nn.Module, _args: tuple, _options: dict, out: Any) -> None:
         """The model returns: its scores, if it has any, follow from the end of the stream."""
         self.depth -= 1
         graph = self.readout
@@ -118,10 +118,12 @@ class StreamListener:
             return
         self._close_readout()
         logits = getattr(out, "logits", None)
-        if isinstance(logits, Tensor) and logits.ndim == 3 and graph.start is not None:
+        if isinstance(logits, Tensor) and logits.ndim in (2, 3) and graph.start is not None:
             keep = partial(self.recorder.record_readout, self.stack)
             try:
-                keep(graph.read(logits))
+                readout = graph.read(logits)
+                readout.classes = _name_classes(root, logits.shape[-1])
+                keep(readout)
             except Exception as error:  # the stream is right without it
                 keep(Readout(reason=describe(error)))
 
@@ -149,6 +151,17 @@ class StreamListener:
             self.graph.pass_norm(module, given, out)
         elif self.readout is not None and isinstance(given, Tensor) and isinstance(out, Tensor):
             self.readout.pass_norm(module, given, out)
+
+
+def _name_classes(model: nn.Module, n: int) -> ClassLabels | None:
+    """The labels of the classes that a model scores; None where it scores its vocabulary."""
+    config: Any = getattr(model, "config", None)
+    labels = getattr(config, "id2label", None)
+    if not isinstance(labels, dict) or set(labels) != set(range(n)):
+        return None
+    if getattr(config, "vocab_size", None) == n:
+        return None
+    return ClassLabels(tuple(str(labels[i]) for i in range(n)))
 
 
 def find_start(args: tuple, options: dict[str, Any]) -> Tensor | None:

@@ -41,6 +41,8 @@ def draw_lens(
         entropy = f"{float(lens.entropy[row, shown[-1]]):.1f}"
         table.add_row(lens.borders[row], *cells, entropy)
     last = shown[-1]
+    if lens.pooled is not None and lens.pooled in shown:
+        last = lens.pooled
     is_encoder = lens.borders[0].startswith("encoder")
     insight = say(
         "lens.settled.encoder" if is_encoder else "lens.settled",
@@ -55,6 +57,9 @@ def draw_lens(
         "jacobian": say("lens.legend.jacobian"),
     }[lens.kind]
     notes = [Paragraph(insight), Paragraph(say("lens.legend", basis=basis), style="dim")]
+    if lens.pooled is not None:
+        read = visible_token(lens.positions[lens.pooled])
+        notes.append(Paragraph(say("lens.pooled", position=read), style="dim"))
     if len(shown) < len(lens.positions):
         left_out = say("lens.some", n=len(shown), total=len(lens.positions))
         notes.append(Paragraph(left_out, style="dim"))

@@ -27,7 +27,7 @@ from glassformer.tracing.mask_rules import MaskFormula
 from glassformer.tracing.model_lookup import ModuleTree
 from glassformer.tracing.norm_form import NormForm
 from glassformer.tracing.patches import FAILED, Tap, listen
-from glassformer.tracing.readout import Operation, Readout, Slot
+from glassformer.tracing.readout import ClassLabels, Operation, Readout, Slot
 from glassformer.tracing.recorder import Recorder
 from glassformer.tracing.site_steps import Step
 
@@ -86,6 +86,8 @@ class OurSource:
         """What the model makes of the end of a stack's stream: a norm, then its head."""
         model, config = self.model, self.model.config
         head = getattr(model, "head", None)
+        if head is None and isinstance(model, Encoder) and config.output.classes:
+            return self._build_classes(model)
         if head is None or (stack == "encoder" and isinstance(model, EncoderDecoder)):
             return None
         norm = getattr(model, stack).final_norm if config.norms.final else None
@@ -107,6 +109,22 @@ class OurSource:
         readout.bias = head.bias.detach() if config.output.bias else None
         readout.factor = config.output.scale
         return readout
+
+    def _build_classes(self, model: Encoder) -> Readout:
+        """The classifier, at every position as if that were the first, which it reads."""
+        norm = model.encoder.final_norm if model.config.norms.final else None
+        classifier = model.classifier
+
+        def read(x: Tensor) -> Tensor:
+            x = x if norm is None else norm(x)
+            return classifier(x.flatten(0, 1)[:, None]).unflatten(0, x.shape[:2])
+
+        return Readout(
+            operations=[Operation(read, (Slot(0),), {}, 1)],
+            reason="a dense layer and a nonlinearity lie before the classes",
+            classes=ClassLabels(tuple(model.config.output.classes)),
+            pooled=(0,),
+        )
 
     def _tap_core(self, place: Place) -> Tap:
         recorder = self.recorder
