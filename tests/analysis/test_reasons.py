@@ -1,5 +1,6 @@
 """Why a token was written: shares that add up, and a verdict that the model gives."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 import glassformer as gf
+from glassformer.analysis import Verdict
 from glassformer.errors import TraceError
 from letter_models import letter_model
 from tracing.watched_architectures import built
@@ -48,7 +50,7 @@ def test_the_chain_adds_up_and_the_verdict_is_the_models(name: str) -> None:
         named.setdefault(reason.part, []).append(-1 if reason.head is None else reason.head)
     removed, kept, none = [], [], []
     for part in trace.residual().parts:
-        of: Any = {"how": "mean", "of": trace}
+        of: Any = {"how": "mean", "of": trace, "skip": 1, "positions": range(1, 5)}
         if part.site is None:
             (removed if part.name in named else kept).append(gf.Ablate(part.name, **of))
             none.append(gf.Ablate(part.name, **of))
@@ -74,7 +76,9 @@ def test_naming_every_part_is_faithful() -> None:
     found = gf.why(record(model), top=100, how="zero")
     assert found.verdict is not None
     assert abs(found.verdict.carried - 1) < 1e-4 and abs(found.verdict.needed - 1) < 1e-4
-    assert found.verdict.is_faithful and "(faithful)" in str(found)
+    assert found.verdict.random_kept == () and found.verdict.n_parts == len(found.named)
+    if found.verdict.is_telling:
+        assert found.verdict.is_faithful and "enough by themselves, needed" in str(found)
 
 
 def test_tokens_are_chosen_where_none_are_given() -> None:
@@ -169,3 +173,56 @@ def test_a_model_that_computes_attention_by_itself_is_not_split_and_says_so(monk
     found = gf.why(trace, top=100, depth=3)
     notes = {each.note for reason in found.reasons for each in reason.walk()}
     assert notes == {"", "No way"} and "not split: No way" in str(found)
+
+
+def test_random_sets_run_beside_the_named_parts() -> None:
+    model = letter_model("decoder", n_layers=3)
+    trace = record(model)
+    first, again = gf.why(trace, top=3).verdict, gf.why(trace, top=3).verdict
+    assert first is not None and first == again  # the draws are seeded
+    assert len(first.random_kept) == len(first.random_removed) == 10
+    assert len(set(first.random_kept)) > 1
+    none = gf.why(trace, top=3, draws=0).verdict
+    assert none is not None and none.random_kept == () and none.kept == first.kept
+
+
+def test_the_means_of_another_text_stand_in() -> None:
+    model = letter_model("decoder", n_layers=2)
+    trace, other = record(model), record(model, torch.tensor([[7, 3, 3, 8, 19, 2, 4]]))
+    found = gf.why(trace, 7, against=11, top=2, reference=other, draws=0)
+    changes = []
+    options: Any = {"how": "mean", "of": other, "skip": 1, "positions": range(1, 5)}
+    for part in trace.residual().parts:
+        heads = [None] if part.site is None else range(trace[part.site].n_heads)
+        changes += [gf.Ablate(part.name, head=head, **options) for head in heads]
+    assert found.verdict is not None
+    assert abs(ablated(model, trace, changes, 7, 11) - found.verdict.none) < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("kept", "removed", "none", "enough", "needed"),
+    [
+        (3.8, 0.1, -1.0, True, True),
+        (3.8, 3.9, -1.0, True, False),
+        (-0.9, 0.1, -1.0, False, True),
+        (9.0, 3.9, -1.0, False, False),  # far too much is as wrong as too little
+        (3.8, 0.1, 3.9, False, False),  # the means know the answer
+    ],
+)
+def test_what_a_verdict_says(
+    kept: float, removed: float, none: float, enough: bool, needed: bool
+) -> None:
+    found = Verdict(
+        whole=4.0,
+        kept=kept,
+        removed=removed,
+        none=none,
+        how="mean",
+        n_parts=2,
+        random_kept=(0.0,) * 10,
+        random_removed=(3.0,) * 10,
+    )
+    assert (found.is_enough, found.is_needed) == (enough, needed)
+    assert found.is_faithful == (enough and needed)
+    chance = replace(found, random_kept=(4.0,) * 10, random_removed=(-9.0,) * 10)
+    assert not chance.is_enough and not chance.is_needed

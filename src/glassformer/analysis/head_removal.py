@@ -17,7 +17,7 @@ from glassformer.errors import TraceError
 from glassformer.tracing import Ablate, Trace
 from glassformer.tracing.readout import Readout
 from glassformer.tracing.stream import Stream
-from glassformer.tracing.variants import run_variants
+from glassformer.tracing.variants import Variants
 
 _MOST_LOGITS = 1 << 26  # held at once
 Report = Callable[[int, int], None]  # how many of how many heads are done
@@ -90,19 +90,19 @@ def head_effects(
     following = _find_following(trace, stream)
     own = _predict(readout, stream.end)[0]
     divergences, losses = [], []
-    for start in range(0, len(heads), batch):
-        some = heads[start : start + batch]
-        of = trace if how == "mean" else None
-        variants = [Ablate(site, head=head, how=how, of=of) for site, head in some]
-        ends = run_variants(trace, variants, stack=stream.name)
-        n = max(_MOST_LOGITS // own.numel(), 1)
-        for few in ends.split(n):
-            logs = _predict(readout, few)
-            divergences.append((own.exp() * (own - logs)).sum(-1).mean(-1))
-            if following is not None:
-                losses.append(_score(own[None], following) - _score(logs, following))
-        if report is not None:
-            report(start + len(some), len(heads))
+    of = trace if how == "mean" else None
+    n = max(_MOST_LOGITS // own.numel(), 1)
+    with Variants(trace, stack=stream.name) as variants:
+        for start in range(0, len(heads), batch):
+            some = heads[start : start + batch]
+            ends = variants.run([Ablate(site, head=h, how=how, of=of) for site, h in some])
+            for few in ends.split(n):
+                logs = _predict(readout, few)
+                divergences.append((own.exp() * (own - logs)).sum(-1).mean(-1))
+                if following is not None:
+                    losses.append(_score(own[None], following) - _score(logs, following))
+            if report is not None:
+                report(start + len(some), len(heads))
     return HeadEffects(
         heads=heads,
         divergence=torch.cat(divergences).clamp(min=0).cpu(),

@@ -93,13 +93,24 @@ class Why:
         if found is None:
             lines.append(f"  not tested: {self.without_verdict}")
         else:
-            lines.append(
-                f"  kept alone they carry {found.carried:.0%} of the difference; without them "
-                f"{found.needed:.0%} of it is lost ({'' if found.is_faithful else 'not '}faithful)"
-            )
+            lines += [f"  {line}" for line in _print_verdict(found)]
         return "\n".join(lines)
 
     __repr__ = __str__
+
+
+def _print_verdict(found: Verdict) -> Iterator[str]:
+    if not found.is_telling:
+        yield f"not tested: with every part removed the difference is still {found.none:+.3f}"
+        return
+    yield (
+        f"kept alone these {found.n_parts} parts carry {found.carried:.0%} of the difference, "
+        f"without them {found.needed:.0%} of it is lost"
+    )
+    if n := len(found.random_kept):
+        yield f"of {n} random sets, {found.as_close} come as close, {found.as_needed} cost as much"
+    enough = "enough by themselves" if found.is_enough else "not enough by themselves"
+    yield f"{enough}, {'needed' if found.is_needed else 'not shown to be needed'}"
 
 
 def _print_reason(reason: Reason, indent: str) -> Iterator[str]:
@@ -130,6 +141,8 @@ def why(
     branches: int = 3,
     depth: int = 2,
     how: Literal["mean", "zero"] = "mean",
+    reference: Trace | None = None,
+    draws: int = 10,
     stack: str | None = None,
     sequence: int = 0,
 ) -> Why:
@@ -142,7 +155,9 @@ def why(
     the look; 4 the tokens that those heads read, and so on.
 
     The verdict runs the model with the named parts of this stack kept alone, and with them removed,
-    by mean or zero ablation at all positions; it needs a trace of one sequence, and the model.
+    by mean or zero ablation at all positions but the first; it needs a trace of one sequence, and
+    the model. Means are those of this text, which may know the answer, or of `reference`, a trace
+    of another. `draws` random sets of as many parts are removed and kept for comparison.
 
     >>> import torch
     >>> import glassformer as gf
@@ -155,6 +170,8 @@ def why(
     """
     if how not in ("mean", "zero"):
         raise TraceError(f"how must be 'mean' or 'zero'; got {how!r}.")
+    if draws < 0:
+        raise TraceError(f"draws must be at least 0; got draws={draws}.")
     if min(top, branches, depth) < 1:
         raise TraceError(
             f"top, branches and depth must be at least 1; got top={top}, branches={branches}, "
@@ -187,7 +204,9 @@ def why(
     )
     verdict, reason = None, ""
     try:
-        verdict = judge(trace, stream, list(named), asked, position, how)
+        verdict = judge(
+            trace, stream, list(named), asked, position, how, draws=draws, reference=reference
+        )
     except GlassformerError as error:
         reason = str(error).rstrip(".")
     labels = label_tokens(readout, seen.tokens)

@@ -1,17 +1,24 @@
-"""The verdict on a chain of reasons: the model runs with the named parts removed, or kept alone."""
+"""The verdict on a chain of reasons: the model runs with the named parts removed, or kept alone.
 
-from collections.abc import Collection
+Removed means replaced by the mean over a text. The first position is neither changed nor counted:
+many models keep a sink there, whose size would be spread over all others. What any other parts
+would have done says whether the named ones are special: random sets of as many parts run beside.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
-
-import torch
+from math import copysign
+from random import Random
+from typing import Any, Literal
 
 from glassformer.analysis.writers import Writer
 from glassformer.errors import TraceError
 from glassformer.tracing import Ablate, Trace
-from glassformer.tracing.interventions.values import Changes
 from glassformer.tracing.stream import Stream
-from glassformer.tracing.variants import run_variants
+from glassformer.tracing.variants import Variants
+
+_MOST_TOKENS = 4096  # of one pass
+_BY_CHANCE = 0.1  # of the random sets may do as well
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +30,9 @@ class Verdict:
     removed: float  # the named parts are
     none: float  # every head and every feed-forward is
     how: Literal["mean", "zero"]
+    n_parts: int  # that are named
+    random_kept: tuple[float, ...] = ()  # the same with random sets of as many parts
+    random_removed: tuple[float, ...] = ()
 
     @property
     def carried(self) -> float:
@@ -35,55 +45,141 @@ class Verdict:
         return (self.whole - self.removed) / (self.whole - self.none)
 
     @property
+    def is_telling(self) -> bool:
+        """Whether removing everything takes at least half of the difference away.
+
+        Otherwise the means themselves know the answer, and shares say nothing.
+        """
+        return (self.whole - self.none) * copysign(1.0, self.whole) >= 0.5 * abs(self.whole)
+
+    @property
+    def as_close(self) -> int:
+        """How many random sets, kept alone, come as close to the whole."""
+        return sum(
+            abs(each - self.whole) <= abs(self.kept - self.whole) for each in self.random_kept
+        )
+
+    @property
+    def as_needed(self) -> int:
+        """Without how many random sets as much is lost."""
+        sign = copysign(1.0, self.whole)
+        return sum(sign * each <= sign * self.removed for each in self.random_removed)
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether the named parts alone come within half of the difference, as few others do."""
+        is_close = self.is_telling and abs(self.carried - 1) <= 0.5
+        return is_close and self.as_close <= _BY_CHANCE * len(self.random_kept)
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether at least half of the difference is lost without them, as without few others."""
+        is_lost = self.is_telling and self.needed >= 0.5
+        return is_lost and self.as_needed <= _BY_CHANCE * len(self.random_removed)
+
+    @property
     def is_faithful(self) -> bool:
-        """Whether the named parts carry most of the difference, and most of it is lost without."""
-        return min(self.carried, self.needed) >= 0.5
+        """Whether the named parts are enough, and needed."""
+        return self.is_enough and self.is_needed
+
+
+class _Parts:
+    """The heads and feed-forwards of a stack, and how a set of them is removed."""
+
+    def __init__(
+        self, trace: Trace, stream: Stream, how: Literal["mean", "zero"], reference: Trace | None
+    ) -> None:
+        self.how, self.reference = how, None if how == "zero" else reference or trace
+        self.everything = [
+            Writer(part.name, head)
+            for part in stream.parts
+            if part.kind != "change"
+            for head in ([None] if part.site is None else range(trace[part.site].n_heads))
+        ]
+        self.positions = range(1, stream.start.shape[1])
+        if not self.positions:
+            raise TraceError("parts are removed after the first position, and there is only one")
+
+    def remove(self, sets: Sequence[Collection[Writer]]) -> list[Ablate]:
+        """The removal of one set of parts in each sequence of a batch."""
+        options: dict[str, Any] = {"how": self.how, "positions": self.positions}
+        if self.reference is not None:
+            options |= {"of": self.reference, "skip": 1}
+        where = {
+            writer: [i for i, chosen in enumerate(sets) if writer in chosen]
+            for writer in self.everything
+        }
+        return [
+            Ablate(writer.part, head=writer.head, sequences=sequences, **options)
+            for writer, sequences in where.items()
+            if sequences
+        ]
+
+    def complement(self, chosen: Collection[Writer]) -> list[Writer]:
+        return [writer for writer in self.everything if writer not in set(chosen)]
+
+    def draw(self, like: Collection[Writer], n: int, seed: int) -> Iterator[list[Writer]]:
+        """Random sets with as many heads and as many other parts."""
+        random = Random(seed)
+        for _ in range(n):
+            chosen = []
+            for is_head in (True, False):
+                all_of_kind = [w for w in self.everything if (w.head is not None) == is_head]
+                k = sum((w.head is not None) == is_head for w in like)
+                chosen += random.sample(all_of_kind, min(k, len(all_of_kind)))
+            yield chosen
 
 
 def judge(
     trace: Trace,
     stream: Stream,
-    named: Collection[Writer],
+    named: Sequence[Writer],
     asked: tuple[int, int],
     position: int,
     how: Literal["mean", "zero"],
+    *,
+    draws: int = 10,
+    seed: int = 0,
+    reference: Trace | None = None,
 ) -> Verdict:
-    """Run the model with the named parts removed, with all others removed, and with all removed."""
-    everything = {
-        part.name: None if part.site is None else range(trace[part.site].n_heads)
-        for part in stream.parts
-        if part.kind != "change"
-    }
-    chosen: dict[str, set[int] | None] = {}
-    for writer in named:
-        heads = chosen.setdefault(writer.part, None if writer.head is None else set())
-        if heads is not None and writer.head is not None:
-            heads.add(writer.head)
-
-    def ablate(part: str, heads: list[int] | None) -> Ablate:
-        of = trace if how == "mean" else None
-        return Ablate(part, head=heads, how=how, of=of)
-
-    removed, kept = [], []
-    for part, heads in everything.items():
-        if heads is None:
-            (removed if part in chosen else kept).append(ablate(part, None))
-            continue
-        mine = sorted(chosen.get(part) or ())
-        others = [h for h in heads if h not in mine]
-        if mine:
-            removed.append(ablate(part, mine))
-        if others:
-            kept.append(ablate(part, others))
-    none = [
-        ablate(part, None if heads is None else list(heads)) for part, heads in everything.items()
-    ]
-    readout = stream.require_readout()
-    variants = [Changes.of_variants(each) for each in (removed, kept, none)]
-    ends = run_variants(trace, variants, stack=stream.name)
-    ends = torch.cat([ends[:, [position]], stream.end[:1, [position]].to(ends.device)])
-    logits = readout(ends)[:, 0].double().cpu()
-    without, alone, nothing, whole = (logits[:, asked[0]] - logits[:, asked[1]]).tolist()
-    if abs(whole - nothing) < 1e-6 * max(abs(whole), 1.0):
+    """Run the model without the named parts, without all others, and without any."""
+    parts = _Parts(trace, stream, how, reference)
+    sets = [list(named)]
+    if set(named) < set(parts.everything):  # otherwise there is nothing to choose from
+        sets += parts.draw(named, draws, seed)
+    absent = [parts.everything, *sets, *(parts.complement(each) for each in sets)]
+    whole, none, *found = _run(trace, stream, parts, [[], *absent], asked, position)
+    removed, kept = found[: len(sets)], found[len(sets) :]
+    if abs(whole - none) < 1e-6 * max(abs(whole), 1.0):
         raise TraceError("the difference is the same when every part is removed")
-    return Verdict(whole=whole, kept=alone, removed=without, none=nothing, how=how)
+    return Verdict(
+        whole=whole,
+        kept=kept[0],
+        removed=removed[0],
+        none=none,
+        how=how,
+        n_parts=len(named),
+        random_kept=tuple(kept[1:]),
+        random_removed=tuple(removed[1:]),
+    )
+
+
+def _run(
+    trace: Trace,
+    stream: Stream,
+    parts: _Parts,
+    sets: list[list[Writer]],
+    asked: tuple[int, int],
+    position: int,
+) -> list[float]:
+    """The difference of the two logits without each of these sets of parts."""
+    readout = stream.require_readout()
+    n = max(_MOST_TOKENS // stream.start.shape[1], 2)
+    values: list[float] = []
+    with Variants(trace, stack=stream.name) as variants:
+        for start in range(0, len(sets), n):
+            some = [set(each) for each in sets[start : start + n]]
+            ends = variants.run_together(parts.remove(some), len(some))
+            logits = readout(ends[:, [position]])[:, 0].double().cpu()
+            values += (logits[:, asked[0]] - logits[:, asked[1]]).tolist()
+    return values

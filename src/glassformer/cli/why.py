@@ -11,11 +11,22 @@ from glassformer.cli.help import Command
 from glassformer.cli.json_text import to_json
 from glassformer.cli.output_files import check_files, file_options, write_tree_files
 from glassformer.cli.terminal import terminal
-from glassformer.cli.trace_options import ViewRequest, open_trace, options
+from glassformer.cli.trace_options import ViewRequest, open_trace, options, trace_text
 from glassformer.languages import Language
 
 if TYPE_CHECKING:
     from glassformer.analysis import Reason, Why
+    from glassformer.tracing import Trace
+
+
+# The means of a text that has nothing to do with the question stand in for what is removed.
+_NEUTRAL = (
+    "Before dawn the baker lights the oven, and by the time the street wakes up there is bread in "
+    "every window. Children run past on their way to school, a dog follows them as far as the "
+    "corner, and somebody upstairs practises the same four bars on a piano. It rains a little, "
+    "then it stops; nobody minds. In the afternoon letters arrive, most of them bills, and the "
+    "river carries leaves under the old bridge towards the sea."
+)
 
 
 def add(app: typer.Typer, language: Language) -> None:
@@ -44,6 +55,9 @@ def add(app: typer.Typer, language: Language) -> None:
         branches: Annotated[
             int, typer.Option("--branches", metavar="K", help=say("why.branches"))
         ] = 3,
+        reference: Annotated[
+            str | None, typer.Option("--reference", metavar="TEXT", help=say("why.reference"))
+        ] = None,
         png: Annotated[str | None, drawn["png"]] = None,
         svg: Annotated[str | None, drawn["svg"]] = None,
         pdf: Annotated[str | None, drawn["pdf"]] = None,
@@ -78,12 +92,24 @@ def add(app: typer.Typer, language: Language) -> None:
             top=top,
             depth=depth,
             branches=branches,
+            reference=_record_reference(trace, reference),
         )
         write_tree_files(partial(tree_of_why, found), files, language)
         if plain:
             typer.echo(to_json(_as_dict(found)))
         else:
             terminal().print(draw_why(found, language=language))
+
+
+def _record_reference(trace: "Trace", text: str | None) -> "Trace | None":
+    """The same model on another text; None where only the text itself can stand in."""
+    from glassformer.models import EncoderDecoder
+
+    if isinstance(trace.holds, EncoderDecoder) or (
+        text is None and "decoder" not in trace.names[0]
+    ):
+        return None
+    return trace_text(trace.holds, _NEUTRAL if text is None else text, residual=True)
 
 
 def _as_plain_reason(reason: "Reason") -> dict[str, Any]:
@@ -118,6 +144,11 @@ def _as_dict(found: "Why") -> dict[str, Any]:
             "none": verdict.none,
             "carried": verdict.carried,
             "needed": verdict.needed,
+            "random_kept": verdict.random_kept,
+            "random_removed": verdict.random_removed,
+            "telling": verdict.is_telling,
+            "enough": verdict.is_enough,
+            "necessary": verdict.is_needed,
             "faithful": verdict.is_faithful,
         },
     }

@@ -39,13 +39,24 @@ def tell_verdict(found: Why, language: Language) -> str:
     verdict, say = found.verdict, language.say
     if verdict is None:
         return say("why.untested", reason=found.without_verdict)
-    shares = {
-        "carried": f"{100 * verdict.carried:.0f}",
-        "needed": f"{100 * verdict.needed:.0f}",
-    }
-    if verdict.is_faithful:
-        return say("why.verdict.faithful", **shares)
-    return say("why.verdict.unfaithful", **shares)
+    if not verdict.is_telling:
+        return say("why.verdict.silent", none=f"{verdict.none:+.2f}")
+    measured = say(
+        "why.verdict",
+        n=verdict.n_parts,
+        carried=f"{100 * verdict.carried:.0f}",
+        needed=f"{100 * verdict.needed:.0f}",
+        draws=len(verdict.random_kept),
+        close=verdict.as_close,
+        lost=verdict.as_needed,
+    )
+    concluded = {
+        (True, True): say("why.verdict.both"),
+        (True, False): say("why.verdict.enough"),
+        (False, True): say("why.verdict.needed"),
+        (False, False): say("why.verdict.neither"),
+    }[verdict.is_enough, verdict.is_needed]
+    return join_sentences([measured, concluded], language)
 
 
 def name_reason(reason: Reason, language: Language) -> str:

@@ -132,7 +132,9 @@ def replace_by_others(
 ) -> Tensor:
     """The mean of all positions, (1, 1, …), or the values at other positions, (B, R, …)."""
     if edit.of is not None:
-        others = read(edit.of, edit.place).to(values)
+        others = read(edit.of, edit.place).to(values)[:, edit.skip :]
+        if not others.shape[1]:
+            raise InterventionError(f"{edit} skips all positions of the trace that it names.")
         if others.shape[2:] != values.shape[2:]:
             raise _other_model(edit.place, others.shape[2:], values.shape[2:])
     elif rows.start:

@@ -32,7 +32,7 @@ class Ablate(Intervention):
 
     "zero" puts zeros in its place, "mean" the mean over all positions and sequences, "resample" the
     values at other positions, drawn with `seed`. With `of`, mean and values are those of another
-    trace.
+    trace, without its first `skip` positions.
 
     >>> print(Ablate("decoder.3.self", head=2) & Ablate("decoder.4.mlp", how="mean"))
     ablate(decoder.3.self, head=2) & ablate(decoder.4.mlp, how=mean)
@@ -45,9 +45,14 @@ class Ablate(Intervention):
     of: Trace | None = None
     seed: int = 0
     sequences: Numbers | None = None
+    skip: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if type(self.skip) is not int or self.skip < 0 or (self.skip and self.of is None):
+            raise InterventionError(
+                f"skip must be a number of positions of the trace of=; got {self.skip!r}."
+            )
         if self.how not in ("zero", "mean", "resample"):
             raise InterventionError(f"how must be zero, mean or resample; got {self.how!r}.")
         if self.of is not None and self.how == "zero":
