@@ -183,7 +183,8 @@ def test_random_sets_run_beside_the_named_parts() -> None:
     assert len(first.random_kept) == len(first.random_removed) == 10
     assert len(set(first.random_kept)) > 1
     none = gf.why(trace, top=3, draws=0).verdict
-    assert none is not None and none.random_kept == () and none.kept == first.kept
+    assert none is not None and none.random_kept == ()
+    assert abs(none.kept - first.kept) < 1e-5
 
 
 def test_the_means_of_another_text_stand_in() -> None:

@@ -13,7 +13,18 @@ def test_a_prediction_is_explained_and_tested(run):
     assert code == 0 and "Traceback" not in err
     assert out.startswith("Logit of ␣midst minus that of ␣north, after ␣the: +")
     assert re.search(r"decoder\.\d\.self\.\d", out) and "␣into (7)" in out
-    assert re.search(r"the named parts alone\s+carry \d+ % of the\s+difference", out)
+    told = " ".join(out.split())
+    assert re.search(r"kept alone, the 8 named parts carry −?-?\d+ % of the difference", told)
+    assert re.search(r"\d+ of 10 random sets of as many parts come as close; without them", told)
+
+
+def test_another_text_can_stand_in(run):
+    words = ("why", "The king of the north went down into the", "--json")
+    usual, other = (
+        json.loads(run(*words, *more)[1])["verdict"]
+        for more in ((), ("--reference", "A ship sailed slowly over the wide grey sea."))
+    )
+    assert usual["whole"] == other["whole"] and usual["none"] != other["none"]
 
 
 def test_numbers_add_up_in_json(run):
