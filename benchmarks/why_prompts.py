@@ -9,13 +9,14 @@ second. The named parts are kept alone, or removed alone, by mean and by zero ab
 as many heads and feed-forwards drawn at random. Shares are of what the difference of the two logits
 changes by when every part is removed.
 
-Removal is by the mean over the prompt's own positions, as in gf.why (mean); by zeros (zero); or by
-the mean over the other prompts, which does not know the answer. The last one leaves out their first
-tokens and leaves that of the prompt as it is: trained models write huge vectors there.
+Removal is by the mean over the prompt's own positions (mean); by zeros (zero); or by the mean over
+the other prompts, which does not know the answer (other texts). As in gf.why, first tokens are left
+out of means and stay as they are: trained models write huge vectors there.
 """
 
 import argparse
 import json
+import math
 import random
 import statistics
 import sys
@@ -29,6 +30,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import glassformer as gf
+from glassformer.analysis import Verdict
 from why_prompts_texts import PROMPTS
 
 How = Literal["mean", "other texts", "zero"]
@@ -61,7 +63,7 @@ def main() -> int:
     parser.add_argument("--model", default="writer")
     parser.add_argument("--top", type=int, nargs="+", default=[4, 8, 16, 32])
     parser.add_argument("--depth", type=int, default=1, help="3 also names what wrote q, k and v")
-    parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--limit", type=int, help="prompts of each kind")
     parser.add_argument("--json", type=Path, help="append every score to this file")
@@ -99,9 +101,10 @@ def study(
     draw = random.Random(f"{args.seed} {prompt}")
     sets: list[tuple[int, str, list[Place]]] = []
     tops = [top for top in args.top if top < len(places)]
-    chains = {tops[-1]: gf.why(trace, top=tops[-1], depth=args.depth)}
+    explain = partial(gf.why, trace, depth=args.depth, draws=0)
+    chains = {tops[-1]: explain(top=tops[-1])}
     if args.depth > 2:  # otherwise a smaller tree is the beginning of the largest
-        chains |= {top: gf.why(trace, top=top, depth=args.depth) for top in tops[:-1]}
+        chains |= {top: explain(top=top) for top in tops[:-1]}
     verdicts = {top: each.verdict.carried for top, each in chains.items() if each.verdict}
     chain = chains[tops[-1]]
     for top in tops:
@@ -240,12 +243,10 @@ class PlainAblation:
         """What stands in for the values of a part at each position."""
         values = self.values[name]
         if how == "zero":
-            return torch.zeros_like(values)
-        if how == "mean":
-            return values.mean(0, keepdim=True).expand_as(values)
-        others = self.others[name].expand_as(values).clone()
-        others[0] = values[0]
-        return others
+            other = torch.zeros_like(values[0])
+        else:
+            other = values[1:].mean(0) if how == "mean" else self.others[name]
+        return torch.cat([values[:1], other.expand_as(values)[1:]])
 
     def measure(
         self,
@@ -316,9 +317,9 @@ def summarize(scores: Sequence[Score]) -> str:
     """A table over prompts; a random set counts by the mean of its draws on a prompt."""
     lines = [
         "| top | removal | parts | how many | kept alone: mean ± sd | 10 / 25 / 50 / 75 / 90 % | "
-        "lost without: mean ± sd | 10 / 25 / 50 / 75 / 90 % | both ≥ 0.5 | "
-        "still first, kept alone | no longer first, removed |",
-        "|---" * 11 + "|",
+        "lost without: mean ± sd | 10 / 25 / 50 / 75 / 90 % | "
+        "still first, kept alone | no longer first, removed | telling | enough | needed |",
+        "|---" * 13 + "|",
     ]
     groups: dict[tuple[int, How, str], dict[str, list[Score]]] = {}
     for score in scores:
@@ -329,15 +330,37 @@ def summarize(scores: Sequence[Score]) -> str:
             [statistics.mean(getattr(s, name) for s in each) for each in prompts.values()]
             for name in ("kept", "lost", "is_kept", "is_lost", "n_parts")
         )
-        n_faithful = statistics.mean(
-            statistics.mean(min(s.kept, s.lost) >= 0.5 for s in each) for each in prompts.values()
-        )
+        found = "– | – | –"
+        if of == "named" and (top, how, "random") in groups:
+            judged = [
+                judge(each[0], groups[top, how, "random"][prompt])
+                for prompt, each in prompts.items()
+            ]
+            shares = [statistics.mean(column) for column in zip(*judged, strict=True)]
+            found = " | ".join(f"{share:.0%}" for share in shares)
         lines.append(
             f"| {top} | {how} | {of} | {statistics.mean(n_parts):.1f} | {_spread(kept)} | "
-            f"{_spread(lost)} | {n_faithful:.0%} | "
-            f"{statistics.mean(is_kept):.0%} | {statistics.mean(is_lost):.0%} |"
+            f"{_spread(lost)} | "
+            f"{statistics.mean(is_kept):.0%} | {statistics.mean(is_lost):.0%} | {found} |"
         )
     return "\n".join(lines)
+
+
+def judge(named: Score, others: Sequence[Score]) -> tuple[bool, bool, bool]:
+    """Whether a verdict of gf.why would be telling; whether the parts are enough, and needed."""
+    verdict = Verdict(
+        whole=1.0,
+        kept=named.kept,
+        removed=1 - named.lost,
+        none=0.0,
+        how="mean",
+        n_parts=named.n_parts,
+        random_kept=tuple(each.kept for each in others),
+        random_removed=tuple(1 - each.lost for each in others),
+    )
+    gone = (named.difference - named.none) * math.copysign(1.0, named.difference)
+    is_telling = gone >= 0.5 * abs(named.difference)
+    return is_telling, is_telling and verdict.is_enough, is_telling and verdict.is_needed
 
 
 def _spread(values: Sequence[float]) -> str:

@@ -24,7 +24,7 @@ def test_plain_hooks_give_the_verdict(how, depth):
     removal = PlainAblation(gf.load("writer"), "The old man sat down by the")
     with torch.no_grad(), gf.watch(removal.model, residual=True) as trace:
         removal.model(removal.tokens)
-    found = gf.why(trace, top=3, how=how, depth=depth)
+    found = gf.why(trace, top=3, how=how, depth=depth, draws=0)
     places = list_places(trace)
     named = list_named(found, places)
     assert len(named) == len(found.named) >= 3
@@ -62,4 +62,7 @@ def test_a_table_of_one_score():
     assert row.startswith(
         "| 4 | mean | named | 4.0 | 0.75 ± 0.00 | 0.75 / 0.75 / 0.75 / 0.75 / 0.75 |"
     )
-    assert row.endswith("| 100% | 100% | 0% |")
+    assert row.endswith("| 100% | 0% | – | – | – |")
+    others = [score._replace(of="random", kept=k / 10, lost=k / 10) for k in range(4)]
+    row = summarize([score, *others]).splitlines()[2]
+    assert row.endswith("| 100% | 0% | 100% | 100% | 100% |")
