@@ -18,12 +18,13 @@ from glassformer.analysis.attribution import Share, name_frozen, split_sources
 from glassformer.analysis.drawings import drawing_module
 from glassformer.analysis.lens import label_tokens, name_positions
 from glassformer.analysis.looks import LookReader, SiteLooks, Split
-from glassformer.analysis.token_direction import find_direction
+from glassformer.analysis.token_direction import choose_row, find_direction
 from glassformer.analysis.verdicts import Verdict, judge
 from glassformer.analysis.vocabulary import resolve_token
 from glassformer.analysis.writers import Writer, Writers
 from glassformer.errors import GlassformerError, TraceError
 from glassformer.tracing import Trace
+from glassformer.tracing.readout import Readout
 from glassformer.tracing.stream import Part, Stream
 
 T = TypeVar("T")
@@ -136,7 +137,7 @@ def why(
     token: int | str | None = None,
     *,
     against: int | str | None = None,
-    position: int = -1,
+    position: int | None = None,
     top: int = 8,
     branches: int = 3,
     depth: int = 2,
@@ -148,8 +149,9 @@ def why(
 ) -> Why:
     """Why a model prefers one token to another: what wrote it, from which tokens, and a verdict.
 
-    Without `token`, the most probable one at `position`; without `against`, the most probable other
-    one. The `top` heads and feed-forwards are named by the size of what they add to the difference.
+    Without `token`, the most probable one at `position`, the last or what a classifier reads;
+    without `against`, the most probable other one. The `top` heads and feed-forwards are named by
+    the size of what they add to the difference.
     Below each, the largest `branches`, `depth` levels in all: 1 is these parts, 2 the tokens that
     heads take something from, 3 what wrote the value there, and the query and the key that opened
     the look; 4 the tokens that those heads read, and so on.
@@ -178,10 +180,10 @@ def why(
             f"depth={depth}."
         )
     stream = trace.residual(stack)
-    asked = _choose_tokens(stream, token, against, position, sequence)
-    positions = name_positions(trace, stream, sequence)
-    row = position % len(positions)
     readout = stream.require_readout()
+    row = choose_row(stream, readout, position, sequence)
+    asked = _choose_tokens(stream, readout, token, against, row, sequence)
+    positions = name_positions(trace, stream, sequence)
     seen = find_direction(stream, readout, list(asked), sequence=sequence, row=row)
     split = Split.of(
         seen.logit,
@@ -205,7 +207,7 @@ def why(
     verdict, reason = None, ""
     try:
         verdict = judge(
-            trace, stream, list(named), asked, position, how, draws=draws, reference=reference
+            trace, stream, list(named), asked, row, how, draws=draws, reference=reference
         )
     except GlassformerError as error:
         reason = str(error).rstrip(".")
@@ -228,17 +230,14 @@ def why(
 
 def _choose_tokens(
     stream: Stream,
+    readout: Readout,
     token: int | str | None,
     against: int | str | None,
-    position: int,
+    row: int,
     sequence: int,
 ) -> tuple[int, int]:
     """The tokens asked for; where one is not given, the most probable that is left."""
-    n = stream.start.shape[1]
-    if not -n <= position < n:
-        raise TraceError(f"There are {n} positions; got position={position}.")
-    readout = stream.require_readout()
-    logits = readout(stream.end[sequence : sequence + 1, [position]])[0, 0]
+    logits = readout(stream.end[sequence : sequence + 1, [row]])[0, 0]
     best = logits.topk(2).indices.tolist()
     chosen = [
         None if each is None else resolve_token(each, len(logits), readout.vocabulary)

@@ -1,7 +1,8 @@
 """The verdict on a chain of reasons: the model runs with the named parts removed, or kept alone.
 
-Removed means replaced by the mean over a text. The first position is neither changed nor counted:
-many models keep a sink there, whose size would be spread over all others. What any other parts
+Removed means replaced by the mean over a text. The first position is neither changed nor counted,
+unless it is the one that is read: many models keep a sink there, whose size would be spread over
+all others. What any other parts
 would have done says whether the named ones are special: random sets of as many parts run beside.
 """
 
@@ -87,7 +88,12 @@ class _Parts:
     """The heads and feed-forwards of a stack, and how a set of them is removed."""
 
     def __init__(
-        self, trace: Trace, stream: Stream, how: Literal["mean", "zero"], reference: Trace | None
+        self,
+        trace: Trace,
+        stream: Stream,
+        row: int,
+        how: Literal["mean", "zero"],
+        reference: Trace | None,
     ) -> None:
         self.how, self.reference = how, None if how == "zero" else reference or trace
         self.everything = [
@@ -96,15 +102,14 @@ class _Parts:
             if part.kind != "change"
             for head in ([None] if part.site is None else range(trace[part.site].n_heads))
         ]
-        self.positions = range(1, stream.start.shape[1])
-        if not self.positions:
-            raise TraceError("parts are removed after the first position, and there is only one")
+        self.skip = 1 if row else 0
+        self.positions = range(self.skip, stream.start.shape[1])
 
     def remove(self, sets: Sequence[Collection[Writer]]) -> list[Ablate]:
         """The removal of one set of parts in each sequence of a batch."""
         options: dict[str, Any] = {"how": self.how, "positions": self.positions}
         if self.reference is not None:
-            options |= {"of": self.reference, "skip": 1}
+            options |= {"of": self.reference, "skip": self.skip}
         where = {
             writer: [i for i, chosen in enumerate(sets) if writer in chosen]
             for writer in self.everything
@@ -135,7 +140,7 @@ def judge(
     stream: Stream,
     named: Sequence[Writer],
     asked: tuple[int, int],
-    position: int,
+    row: int,
     how: Literal["mean", "zero"],
     *,
     draws: int = 10,
@@ -143,12 +148,12 @@ def judge(
     reference: Trace | None = None,
 ) -> Verdict:
     """Run the model without the named parts, without all others, and without any."""
-    parts = _Parts(trace, stream, how, reference)
+    parts = _Parts(trace, stream, row, how, reference)
     sets = [list(named)]
     if set(named) < set(parts.everything):  # otherwise there is nothing to choose from
         sets += parts.draw(named, draws, seed)
     absent = [parts.everything, *sets, *(parts.complement(each) for each in sets)]
-    whole, none, *found = _run(trace, stream, parts, [[], *absent], asked, position)
+    whole, none, *found = _run(trace, stream, parts, [[], *absent], asked, row)
     removed, kept = found[: len(sets)], found[len(sets) :]
     if abs(whole - none) < 1e-6 * max(abs(whole), 1.0):
         raise TraceError("the difference is the same when every part is removed")
@@ -170,7 +175,7 @@ def _run(
     parts: _Parts,
     sets: list[list[Writer]],
     asked: tuple[int, int],
-    position: int,
+    row: int,
 ) -> list[float]:
     """The difference of the two logits without each of these sets of parts."""
     readout = stream.require_readout()
@@ -180,6 +185,6 @@ def _run(
         for start in range(0, len(sets), n):
             some = [set(each) for each in sets[start : start + n]]
             ends = variants.run_together(parts.remove(some), len(some))
-            logits = readout(ends[:, [position]])[:, 0].double().cpu()
+            logits = readout(ends[:, [row]])[:, 0].double().cpu()
             values += (logits[:, asked[0]] - logits[:, asked[1]]).tolist()
     return values
