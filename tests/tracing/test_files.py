@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 import glassformer as gf
 from closeness import assert_close, assert_same
 from glassformer.errors import TraceError
-from glassformer.tracing import Run, Trace, files, record, watch
+from glassformer.tracing import Run, Trace, record, tensor_file, watch
 from letter_models import letter_model
 
 
@@ -126,7 +126,7 @@ def test_a_file_stays_as_it_is_where_appending_fails(tmp_path: Path, monkeypatch
     def full(*_args, **_options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files, "save_file", full)
+    monkeypatch.setattr(tensor_file, "save_file", full)
     with pytest.raises(TraceError, match=r"could not be written: .*No space left"):
         seen("decoder", "you").append(path)
     assert path.read_bytes() == before
