@@ -1,0 +1,72 @@
+"""What a worker process does: it takes one job after another, reports progress, and can be stopped.
+
+A job is a name and its arguments; `handle` of the module that a pool is given knows what to do. It
+is called with a function that reports progress, which raises `Cancelled` where nobody waits for the
+result any more. Results leave as JSON: whoever passes them on must not spend time on them.
+"""
+
+import json
+import signal
+from collections.abc import Callable
+from importlib import import_module
+from multiprocessing.connection import Connection
+from typing import Any, Literal, NamedTuple
+
+from glassformer.errors import GlassformerError
+
+Progress = Callable[[float], None]
+
+
+class Job(NamedTuple):
+    """What a worker is to do."""
+
+    number: int
+    name: str
+    arguments: dict[str, Any]
+
+
+class Message(NamedTuple):
+    """What a worker says about a job."""
+
+    number: int
+    kind: Literal["ready", "progress", "done", "mistake", "fault", "cancelled"]
+    value: Any = None
+
+
+class Cancelled(Exception):
+    """Nobody waits for the result any more."""
+
+
+def work(module: str, connection: Connection, stop: Any) -> None:
+    """The whole life of a worker process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's; it ends us in order
+    handle: Callable[[str, dict[str, Any], Progress], Any] = import_module(module).handle
+    connection.send(Message(0, "ready"))
+    while True:
+        try:
+            job: Job = connection.recv()
+        except EOFError:  # the server has ended
+            return
+        connection.send(_do(job, handle, connection, stop))
+
+
+def _do(
+    job: Job,
+    handle: Callable[[str, dict[str, Any], Progress], Any],
+    connection: Connection,
+    stop: Any,
+) -> Message:
+    def report(share: float) -> None:
+        if stop.value == job.number:
+            raise Cancelled
+        connection.send(Message(job.number, "progress", share))
+
+    try:
+        found = handle(job.name, job.arguments, report)
+        return Message(job.number, "done", json.dumps(found, allow_nan=False).encode())
+    except Cancelled:
+        return Message(job.number, "cancelled")
+    except GlassformerError as error:
+        return Message(job.number, "mistake", str(error))
+    except Exception as error:  # whatever it was, the worker lives on
+        return Message(job.number, "fault", f"{type(error).__name__}: {error}")

@@ -1,0 +1,214 @@
+"""Worker processes, their queues, and what happens when a job is given up or a worker dies.
+
+Jobs with the same key go to the same worker, which may have the model and the run at hand. A queue
+that is full refuses. A job that nobody waits for any more is dropped from the queue, or asked to
+stop; one that does not stop in time, or runs too long, ends with its worker, which is replaced.
+"""
+
+import asyncio
+import multiprocessing
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+from multiprocessing.connection import Connection
+from threading import Thread
+from typing import Any
+from zlib import crc32
+
+from glassformer.workbench.jobs import Job, Message, work
+
+Progress = Callable[[float], None]
+_GRACE = 2.0  # seconds in which a job that is given up must stop
+
+
+class Refused(Exception):
+    """Too many jobs are waiting."""
+
+
+class Mistake(Exception):
+    """The job was asked for in a way that cannot be done; the text is for the user."""
+
+
+class Fault(Exception):
+    """The job failed for a reason that is not the user's."""
+
+
+class WorkerDied(Fault):
+    """The worker ended while it did the job; another one has taken its place."""
+
+
+@dataclass(eq=False)
+class _Waiting:
+    job: Job
+    result: asyncio.Future[bytes]
+    progress: Progress | None
+    is_given_up: bool = False
+
+
+@dataclass(eq=False)
+class _Worker:
+    """One process, the job that it does, and those that wait for it."""
+
+    process: Any
+    connection: Connection
+    stop: Any  # a shared integer: the number of the job that is to end
+    queue: deque[_Waiting] = field(default_factory=deque)
+    current: _Waiting | None = None
+    is_ready: bool = False
+
+
+class Pool:
+    """A fixed number of workers; `open` starts them, `close` ends them.
+
+    `module` has a function `handle(name, arguments, progress)`; it is imported in the workers only.
+    """
+
+    def __init__(
+        self, module: str, *, size: int = 2, longest: float = 600.0, most_waiting: int = 32
+    ) -> None:
+        self.module, self.size = module, size
+        self.longest, self.most_waiting = longest, most_waiting
+        self.replaced = 0  # how many workers have died
+        self._numbers = count(1)
+        self._context = multiprocessing.get_context("spawn")
+        self._workers: list[_Worker] = []
+        self._is_closed = False
+
+    async def open(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._workers = [self._start() for _ in range(self.size)]
+
+    async def close(self) -> None:
+        """End every worker; jobs that still wait fail."""
+        self._is_closed = True
+        for worker in self._workers:
+            for waiting in [worker.current, *worker.queue]:
+                if waiting is not None and not waiting.result.done():
+                    waiting.result.set_exception(Fault("The server has ended."))
+            worker.connection.close()
+            worker.process.terminate()
+        for worker in self._workers:
+            await asyncio.to_thread(worker.process.join, 5.0)
+
+    async def ask(
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        *,
+        key: str = "",
+        progress: Progress | None = None,
+    ) -> bytes:
+        """The result of a job, as JSON; whoever stops waiting for it gives it up."""
+        worker = self._workers[crc32(key.encode()) % self.size]
+        if len(worker.queue) >= self.most_waiting:
+            raise Refused
+        job = Job(next(self._numbers), name, arguments)
+        waiting = _Waiting(job, self._loop.create_future(), progress)
+        worker.queue.append(waiting)
+        self._begin(worker)
+        try:
+            return await asyncio.wait_for(asyncio.shield(waiting.result), self.longest)
+        except (asyncio.CancelledError, TimeoutError) as error:
+            self._give_up(worker, waiting)
+            if isinstance(error, TimeoutError):
+                raise Fault(f"It took more than {self.longest:.0f} seconds.") from None
+            raise
+
+    @property
+    def waiting(self) -> int:
+        """How many jobs are being done or wait."""
+        return sum(len(w.queue) + (w.current is not None) for w in self._workers)
+
+    @property
+    def process_ids(self) -> list[int]:
+        return [worker.process.pid for worker in self._workers]
+
+    def _start(self, worker: _Worker | None = None) -> _Worker:
+        """A new process, in the place of one that has died if there was one."""
+        ours, theirs = self._context.Pipe()
+        stop = self._context.Value("q", 0)
+        process = self._context.Process(
+            target=work, args=(self.module, theirs, stop), daemon=True, name="glassformer-worker"
+        )
+        process.start()
+        theirs.close()
+        if worker is None:
+            worker = _Worker(process, ours, stop)
+        worker.process, worker.connection, worker.stop = process, ours, stop
+        Thread(target=self._listen, args=(worker, ours), daemon=True).start()
+        return worker
+
+    def _listen(self, worker: _Worker, connection: Connection) -> None:
+        """A thread for each process: what it says is passed on, and that it has ended."""
+        try:
+            while True:
+                self._post(self._hear, worker, connection, connection.recv())
+        except (EOFError, OSError):
+            self._post(self._mourn, worker, connection)
+
+    def _post(self, function: Callable[..., None], *args: Any) -> None:
+        if not self._is_closed and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(function, *args)
+
+    def _hear(self, worker: _Worker, connection: Connection, message: Message) -> None:
+        if connection is not worker.connection:
+            return  # of a process that was replaced
+        if message.kind == "ready":
+            worker.is_ready = True
+            self._begin(worker)
+            return
+        waiting = worker.current
+        if waiting is None or waiting.job.number != message.number:
+            return
+        if message.kind == "progress":
+            if waiting.progress is not None and not waiting.is_given_up:
+                waiting.progress(message.value)
+            return
+        worker.current = None
+        if not waiting.result.done():
+            if message.kind == "done":
+                waiting.result.set_result(message.value)
+            elif message.kind == "mistake":
+                waiting.result.set_exception(Mistake(message.value))
+            else:
+                waiting.result.set_exception(Fault(message.value or message.kind))
+        self._begin(worker)
+
+    def _mourn(self, worker: _Worker, connection: Connection) -> None:
+        """A worker has died: its job fails, the others wait for the one that replaces it."""
+        if connection is not worker.connection or self._is_closed:
+            return
+        self.replaced += 1
+        waiting, worker.current, worker.is_ready = worker.current, None, False
+        if waiting is not None and not waiting.result.done():
+            waiting.result.set_exception(WorkerDied("The worker that computed this has ended."))
+        worker.process.join(0)
+        self._start(worker)
+
+    def _begin(self, worker: _Worker) -> None:
+        """Give a worker that has nothing to do the next job."""
+        while worker.is_ready and worker.current is None and worker.queue:
+            waiting = worker.queue.popleft()
+            if waiting.is_given_up:
+                continue
+            worker.current = waiting
+            try:
+                worker.connection.send(waiting.job)
+            except OSError:  # it has just died; `_mourn` is on its way
+                return
+
+    def _give_up(self, worker: _Worker, waiting: _Waiting) -> None:
+        waiting.is_given_up = True
+        if waiting in worker.queue:
+            worker.queue.remove(waiting)
+        elif worker.current is waiting:
+            worker.stop.value = waiting.job.number
+            self._loop.call_later(_GRACE, self._end, worker, waiting)
+        if not waiting.result.done():
+            waiting.result.cancel()
+
+    def _end(self, worker: _Worker, waiting: _Waiting) -> None:
+        """End a worker that still does what nobody waits for."""
+        if worker.current is waiting and not self._is_closed:
+            worker.process.kill()

@@ -1,0 +1,130 @@
+"""The pool: jobs are done, given up, refused; workers that die are replaced."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from glassformer.workbench.pool import Fault, Mistake, Pool, Refused, WorkerDied
+
+JOBS = "workbench.sample_jobs"
+
+
+async def ask(pool: Pool, name: str, arguments: dict[str, Any], **options: Any) -> Any:
+    return json.loads(await pool.ask(name, arguments, **options))
+
+
+def in_pool(body: Callable[[Pool], Awaitable[None]], **options: Any) -> None:
+    async def run() -> None:
+        pool = Pool(JOBS, **options)
+        await pool.open()
+        try:
+            await asyncio.wait_for(body(pool), 60)
+        finally:
+            await pool.close()
+
+    asyncio.run(run())
+
+
+def test_results_mistakes_and_faults() -> None:
+    async def body(pool: Pool) -> None:
+        assert await ask(pool, "echo", {"a": [1, 2]}) == {"a": [1, 2]}
+        with pytest.raises(Mistake, match="A number must be positive; got −1"):
+            await ask(pool, "mistake", {})
+        with pytest.raises(Fault, match="ValueError: inside"):
+            await ask(pool, "fault", {})
+        assert await ask(pool, "echo", {"b": 1}) == {"b": 1} and pool.replaced == 0
+
+    in_pool(body, size=1)
+
+
+def test_one_key_is_one_worker() -> None:
+    async def body(pool: Pool) -> None:
+        pids = [await ask(pool, "who", {}, key="a") for _ in range(3)]
+        assert len(set(pids)) == 1
+        both = {await ask(pool, "who", {}, key=key) for key in "abcdefgh"}
+        assert both == set(pool.process_ids) and len(both) == 2
+
+    in_pool(body, size=2)
+
+
+def test_progress_is_passed_on() -> None:
+    async def body(pool: Pool) -> None:
+        seen: list[float] = []
+        assert await ask(pool, "steps", {"n": 5}, progress=seen.append) == "all"
+        assert seen == [0.0, 0.2, 0.4, 0.6, 0.8]
+
+    in_pool(body, size=1)
+
+
+def test_a_job_that_is_given_up_stops_and_the_worker_goes_on() -> None:
+    async def body(pool: Pool) -> None:
+        before = pool.process_ids
+        begun = asyncio.Event()
+        task = asyncio.create_task(
+            ask(pool, "steps", {"n": 100_000}, progress=lambda _: begun.set())
+        )
+        await begun.wait()
+        waiting = asyncio.create_task(ask(pool, "echo", {}))
+        dropped = asyncio.create_task(ask(pool, "echo", {}))
+        await asyncio.sleep(0)
+        dropped.cancel()
+        task.cancel()
+        assert await waiting == {}
+        assert pool.process_ids == before and pool.replaced == 0 and pool.waiting == 0
+        with pytest.raises(asyncio.CancelledError):
+            await dropped
+
+    in_pool(body, size=1)
+
+
+def test_a_job_that_does_not_listen_ends_with_its_worker() -> None:
+    async def body(pool: Pool) -> None:
+        await ask(pool, "echo", {})
+        with pytest.raises(Fault, match="It took more than 1 seconds"):
+            await ask(pool, "deaf", {"seconds": 600})
+        pool.longest = 60.0
+        assert await ask(pool, "echo", {"again": True}) == {"again": True}
+        assert pool.replaced == 1
+
+    in_pool(body, size=1, longest=1.0)
+
+
+def test_a_worker_that_dies_is_replaced() -> None:
+    async def body(pool: Pool) -> None:
+        first = await ask(pool, "who", {})
+        dying = asyncio.create_task(ask(pool, "die", {}))
+        after = asyncio.create_task(ask(pool, "who", {}))
+        with pytest.raises(WorkerDied, match="has ended"):
+            await dying
+        assert await after != first and pool.replaced == 1
+
+    in_pool(body, size=1)
+
+
+def test_a_full_queue_refuses() -> None:
+    async def body(pool: Pool) -> None:
+        await ask(pool, "echo", {})
+        tasks = [asyncio.create_task(ask(pool, "steps", {"n": 3})) for _ in range(3)]
+        await asyncio.sleep(0)
+        with pytest.raises(Refused):
+            await ask(pool, "echo", {})
+        assert await asyncio.gather(*tasks) == ["all"] * 3
+        assert await ask(pool, "echo", {}) == {}
+
+    in_pool(body, size=1, most_waiting=2)
+
+
+def test_closing_ends_what_waits() -> None:
+    async def run() -> None:
+        pool = Pool(JOBS, size=1)
+        await pool.open()
+        task = asyncio.create_task(ask(pool, "deaf", {"seconds": 600}))
+        await asyncio.sleep(0)
+        await pool.close()
+        with pytest.raises(Fault, match="The server has ended"):
+            await task
+
+    asyncio.run(run())
