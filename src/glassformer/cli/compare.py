@@ -50,7 +50,7 @@ def add(app: typer.Typer, language: Language) -> None:
         console = terminal()
         rows = {name: found.by_head(name).tolist() for name in found.sites}
         heads = range(max(map(len, rows.values())))
-        console.print(draw_marks("", rows, heads, width=console.width))
+        console.print(draw_marks("", rows, heads, width=console.width, blank_zero=True))
         console.print(Paragraph(say("compare.legend"), style="dim"))
         console.print()
         console.print(Text(say("compare.changed"), style="bold"))

@@ -54,6 +54,11 @@ def test_even_has_a_mark_and_no_choice_a_dot():
     assert drawn[1] == "   0  ░░ ██ ··"
 
 
+def test_a_difference_of_nothing_is_blank():
+    drawn = lines(draw_marks("", {"0": [0.5, 0.0, 1e-4]}, range(3), blank_zero=True))
+    assert drawn[1] == "0  ▓▓    ░░"
+
+
 def test_the_overview_brackets_heads_that_share_keys():
     q, k = torch.randn(1, 6, 5, 4), torch.randn(1, 2, 5, 4)
     site = record(q, k, k, mask=gf.Causal(), name="decoder.0.self")

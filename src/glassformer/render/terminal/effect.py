@@ -93,7 +93,7 @@ def _draw_heads(
     title = say("change.head", site=visible_token(name), head=head, distance=f"{distance:.2f}")
     return [
         Text(say("change.heads"), style="bold"),
-        draw_marks("", rows, numbers, width=width),
+        draw_marks("", rows, numbers, width=width, blank_zero=True),
         Paragraph(say("compare.legend"), style="dim"),
         "",
         Text(title, style="bold"),

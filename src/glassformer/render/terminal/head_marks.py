@@ -10,6 +10,7 @@ from rich.text import Text
 from glassformer.render.marks import HIDDEN, shade, visible_token
 
 _MANY = 20  # heads up to which each mark is two cells wide
+_NOTHING = 1e-6  # a difference that is rounding
 _LEAST = 1e-9  # so that 0 has a mark too: a blank would mean that there is no head
 _MOST_NAME = 24  # cells
 
@@ -21,11 +22,12 @@ def draw_marks(
     *,
     width: int = 80,
     group: int = 1,
+    blank_zero: bool = False,
 ) -> Table:
     """Rows of names, columns of heads; a shade for each value from 0 to 1, a dot for NaN.
 
     Each `group` of heads that share keys and values is underlined by a bracket. Heads that do not
-    fit continue below, under their own numbers.
+    fit continue below, under their own numbers. With `blank_zero`, for differences, 0 has no mark.
     """
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(justify="right", no_wrap=True)
@@ -46,13 +48,15 @@ def draw_marks(
         if group > 1:
             table.add_row("", Text(_brackets(some, group, many), style="dim"))
         for name, values in zip(names, rows.values(), strict=True):
-            marks = [_mark(values[i]) for i in some if i < len(values)]
+            marks = [_mark(values[i], blank_zero) for i in some if i < len(values)]
             line = "".join(marks) if many else " ".join(mark * 2 for mark in marks)
             table.add_row(name, Text(line, style="cyan"))
     return table
 
 
-def _mark(value: float) -> str:
+def _mark(value: float, blank_zero: bool) -> str:
+    if blank_zero and value < _NOTHING:
+        return " "
     return HIDDEN if math.isnan(value) else shade(max(value, _LEAST))
 
 
