@@ -8,7 +8,7 @@ import pytest
 
 import glassformer
 from glassformer.cli import app, demo_screens
-from glassformer.cli.app import take_language
+from glassformer.cli.app import COMMANDS, take_language
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -48,6 +48,12 @@ def test_help_is_in_the_language_asked_for(run, words):
 def test_help_keeps_to_the_width(run, width):
     _, out, _ = run("mask", "--help", COLUMNS=width)
     assert max(map(len, out.splitlines())) <= width
+
+
+@pytest.mark.parametrize("command", [c.__name__.rpartition(".")[2] for c in COMMANDS])
+def test_help_leaves_room_for_what_options_mean(run, command):
+    _, out, _ = run(command, "--help", COLUMNS=80)
+    assert not re.findall(r"^ {50,}\S", out, re.M), "the names of options take most of the screen"
 
 
 def test_version(run):

@@ -40,7 +40,7 @@ def add(app: typer.Typer, language: Language) -> None:
             str,
             typer.Option(
                 "--over",
-                metavar="|".join(OVER),
+                metavar="PLACES",
                 help=say("sweep.over"),
                 autocompletion=complete_choice(*OVER),
             ),
