@@ -227,3 +227,19 @@ def test_what_a_verdict_says(
     assert found.is_faithful == (enough and needed)
     chance = replace(found, random_kept=(4.0,) * 10, random_removed=(-9.0,) * 10)
     assert not chance.is_enough and not chance.is_needed
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("name", ["ours", "llama", "qwen3", "gpt2"])
+def test_on_a_gpu(name: str, dtype: torch.dtype) -> None:
+    model = letter_model("decoder", n_layers=3) if name == "ours" else built(name, "sdpa")
+    model = model.to("cuda", dtype)
+    trace = record(model, TOKENS.cuda())
+    found = gf.why(trace, 7, against=11, top=6, depth=4, branches=2)
+    nodes = [each for reason in found.reasons for each in reason.walk()]
+    assert {"score", "key"} <= {each.kind for each in nodes}
+    assert not any(each.note for each in nodes) and found.verdict is not None
+    effects = gf.head_effects(trace)
+    assert len(effects.heads) == sum(site.n_heads for site in trace)
+    assert bool(effects.divergence.isfinite().all())

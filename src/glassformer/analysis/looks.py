@@ -39,11 +39,22 @@ class Split:
 
     @classmethod
     def of(
-        cls, value: float, writers: Writers, along: Tensor, index: int, constant: float, what: str
+        cls,
+        value: float,
+        writers: Writers,
+        along: Tensor,
+        index: int,
+        constant: float,
+        what: str,
+        *,
+        scale: float = 0.0,
     ) -> "Split":
-        """Measure every writer; the sum must be the number, or nothing is explained."""
+        """Measure every writer; the sum must be the number, or nothing is explained.
+
+        `scale` is the size of the operands, whose rounding a small difference of them has too.
+        """
         found = {w: float(s.sum()) for w, s in writers.measure(along).items()}
-        size = fsum(abs(share) for share in found.values()) + abs(constant)
+        size = fsum(abs(share) for share in found.values()) + abs(constant) + scale
         apart = abs(fsum(found.values()) + constant - value)
         if apart > torch.finfo(writers.stream.start.dtype).eps ** 0.5 * max(size, 1e-30):
             raise TraceError(
@@ -147,7 +158,8 @@ class SiteLooks:
         back[row] = asked.to(back)
         along, constant = self._pull("q", head, back, self.query_side, row)
         writers = self.reader.writers(self.query_side, row)
-        return Split.of(value, writers, along, 0, constant, f"The query of {self._name(head)}")
+        what, scale = f"The query of {self._name(head)}", _size_of_scores(found)
+        return Split.of(value, writers, along, 0, constant, what, scale=scale)
 
     def split_key(
         self, head: int, row: int, key: int, query: Float[Tensor, " D"] | None = None
@@ -156,13 +168,14 @@ class SiteLooks:
         found = self.site.row(head, row, sequence=self.sequence)
         asked = found.scale * (_of(found.q) if query is None else query)
         value = float(asked @ _contrast_keys(found, key))
-        shares = found.allowed.double() / -int(found.allowed.sum())
+        shares = found.allowed.double().cpu() / -int(found.allowed.sum())
         shares[key] += 1.0
         back = shares[self.offset :, None] * asked
         along, constant = self._pull("k", self._key_head(head), back, self.key_side, None)
         writers = self.reader.writers(self.key_side, None)
         place = self._find_text_row(key)
-        return Split.of(value, writers, along, place, constant, f"The keys of {self._name(head)}")
+        what, scale = f"The keys of {self._name(head)}", _size_of_scores(found)
+        return Split.of(value, writers, along, place, constant, what, scale=scale)
 
     def read_query(self, head: int, row: int, writer: Writer) -> Float[Tensor, " D"]:
         """What one writer adds to the query of a head."""
@@ -232,6 +245,10 @@ def _contrast_keys(row: RowArithmetic, key: int) -> Float[Tensor, " D"]:
     """A key less the mean of the keys that the query may see."""
     keys = _of(row.k)
     return keys[key] - keys[row.allowed.cpu()].mean(0)
+
+
+def _size_of_scores(row: RowArithmetic) -> float:
+    return abs(row.scale) * float(_of(row.q).norm() * _of(row.k).norm(dim=-1).amax())
 
 
 def _of(operand: Tensor | None) -> Tensor:

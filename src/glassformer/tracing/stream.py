@@ -59,13 +59,14 @@ class Writing:
 
         Norms are frozen at what passes them, so the slices and the rest add up.
         """
-        x, weight = inputs.double(), self.weight.double()
+        x = inputs.double()
+        weight = self.weight.to(x)
         slices = torch.stack(
             [a @ b.mT for a, b in zip(x.chunk(n, -1), weight.chunk(n, -1), strict=True)]
         )
         rest = torch.zeros_like(slices[0])
         if self.bias is not None:
-            rest = rest + self.bias.double()
+            rest = rest + self.bias.to(x)
         for step in self.then:
             whole = slices.sum(0) + rest
             slices = torch.stack([step.push(each, whole) for each in slices])
