@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -25,7 +26,13 @@ def in_pool(body: Callable[[Pool], Awaitable[None]], **options: Any) -> None:
         finally:
             await pool.close()
 
-    asyncio.run(run())
+    run_apart(run)
+
+
+def run_apart(run: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """In a thread: a browser that other tests drive may have a loop in this one."""
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(lambda: asyncio.run(run())).result()
 
 
 def test_results_mistakes_and_faults() -> None:
@@ -127,4 +134,4 @@ def test_closing_ends_what_waits() -> None:
         with pytest.raises(Fault, match="The server has ended"):
             await task
 
-    asyncio.run(run())
+    run_apart(run)
