@@ -14,7 +14,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from glassformer.analysis.sweep_places import Cell, Edge, Places, Sender
+from glassformer.analysis.sweep_places import Cell, Edge, Places
+from glassformer.analysis.writers import Writer
 from glassformer.errors import InterventionError
 from glassformer.tracing import Patch, Trace
 from glassformer.tracing.interventions.probes import Put
@@ -33,7 +34,7 @@ class Paths:
         self.corrupted, self.clean = variants.stream, clean.residual(variants.stack)
         self.start = f"{variants.stack}.start"
         self.device = next(variants.model.parameters()).device
-        self._written: dict[Sender, Tensor] = {}
+        self._written: dict[Writer, Tensor] = {}
 
     def list_places(
         self, senders: Sequence[str] | None = None, receivers: Sequence[str] | None = None
@@ -55,20 +56,20 @@ class Paths:
             )
         return Places(list(chosen), to, cells)
 
-    def _list_parts(self) -> dict[str, Sender]:
+    def _list_parts(self) -> dict[str, Writer]:
         names = [self.start, *(part.name for part in self.corrupted.parts)]
-        return {name: Sender(name) for name in names}
+        return {name: Writer(name) for name in names}
 
-    def _list_senders(self) -> dict[str, Sender]:
+    def _list_senders(self) -> dict[str, Writer]:
         """The start, every head, and every part that has none."""
-        found = [Sender(self.start)]
+        found = [Writer(self.start)]
         for part in self.corrupted.parts:
             site = self.trace.run.sites.get(part.site or "")
             heads = [None] if site is None else range(site.n_heads)
-            found += [Sender(part.name, h) for h in heads]
+            found += [Writer(part.name, h) for h in heads]
         return {sender.name: sender for sender in found}
 
-    def _is_before(self, sender: Sender, receiver: str) -> bool:
+    def _is_before(self, sender: Writer, receiver: str) -> bool:
         """Whether the receiver may read what the sender writes; parallel parts do not."""
         if receiver == LOGITS or sender.part == self.start:
             return True
@@ -93,7 +94,7 @@ class Paths:
         read = self.variants.read(receiver, frozen, n, starts=starts)
         return self.variants.run_together([Put(receiver, read)], n)
 
-    def _write(self, sender: Sender) -> Float[Tensor, "1 L C"]:
+    def _write(self, sender: Writer) -> Float[Tensor, "1 L C"]:
         """What the sender's part adds if the sender is what it was in the clean run."""
         if sender.head is None:
             is_start = sender.part == self.start
@@ -147,10 +148,10 @@ class Paths:
 
 def _choose(
     what: str,
-    known: dict[str, "Sender"] | dict[str, str],
+    known: dict[str, "Writer"] | dict[str, str],
     given: Sequence[str] | None,
     *,
-    whole: dict[str, "Sender"] | None = None,
+    whole: dict[str, "Writer"] | None = None,
 ) -> dict:
     """Those of these names; without any, all."""
     if given is None:

@@ -4,6 +4,7 @@ from collections.abc import Hashable
 from typing import Any, Literal, NamedTuple
 
 from glassformer.analysis.lens import name_positions
+from glassformer.analysis.writers import Writer
 from glassformer.errors import TraceError
 from glassformer.tracing import Patch, Trace
 from glassformer.tracing.stream import Stream
@@ -13,21 +14,10 @@ Over = Literal[
 ]
 
 
-class Sender(NamedTuple):
-    """What writes to the stream at the beginning of an edge: the start, a part, or one head."""
-
-    part: str
-    head: int | None = None
-
-    @property
-    def name(self) -> str:
-        return self.part if self.head is None else f"{self.part}.{self.head}"
-
-
 class Edge(NamedTuple):
     """The direct way from a sender to what a later part reads, or to the logits."""
 
-    sender: Sender
+    sender: Writer
     receiver: str
 
 

@@ -57,8 +57,6 @@ def add(app: typer.Typer, language: Language) -> None:
                 target=target,
                 to=to,
                 model=model,
-                trace=None,
-                run=None,
                 device=device,
                 dtype=dtype,
             )

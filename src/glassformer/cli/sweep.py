@@ -99,7 +99,7 @@ def add(app: typer.Typer, language: Language) -> None:
         from glassformer.models import EncoderDecoder
         from glassformer.paths import user_path
         from glassformer.render.charts.sweep import chart_of_sweep
-        from glassformer.render.terminal.sweep import draw_sweep, find_roles
+        from glassformer.render.terminal.sweep import draw_sweep, list_roles
         from glassformer.storage import atomic_file
 
         usual = "writer" if to is None and target is None else "translator"
@@ -132,7 +132,7 @@ def add(app: typer.Typer, language: Language) -> None:
                 user_path(table, TraceError), TraceError, mark=b"row,column,value"
             ) as new:
                 new.write_text(found.as_csv(), "utf-8")
-        roles = find_roles(before, found.rows) if over == "heads" else []
+        roles = list_roles(before, found.rows) if over == "heads" else []
         write_files(partial(chart_of_sweep, found, roles=roles), files, language)
         if plain:
             typer.echo(to_json(found.as_dict()))

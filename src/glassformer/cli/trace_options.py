@@ -55,10 +55,10 @@ class ViewRequest:
     target: str | None
     to: str | None
     model: str | None
-    trace: str | None
-    run: int | None
     device: str | None
     dtype: str | None
+    trace: str | None = None
+    run: int | None = None
     change: str | None = None  # interventions as they print, or a file of them
 
     @property

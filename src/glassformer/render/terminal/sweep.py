@@ -9,11 +9,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from glassformer.analysis import Role, Sweep, roles
+from glassformer.analysis import Role, Sweep
 from glassformer.languages import Language
 from glassformer.render.marks import HIDDEN, label, visible_token
 from glassformer.render.paragraph import Paragraph
-from glassformer.render.tokens import is_cross
+from glassformer.render.terminal.overview import find_roles
 from glassformer.tracing import Trace
 
 Head = tuple[str, int]  # a site, and the number of a head
@@ -27,15 +27,11 @@ _HALF = 0.5  # of the largest effect
 _MARKS = {"previous": "p", "duplicate": "d", "induction": "i", "copying": "c", "sink": "0"}
 
 
-def find_roles(trace: Trace, sites: Sequence[str]) -> list[Role]:
+def list_roles(trace: Trace, sites: Sequence[str]) -> list[Role]:
     """The role of each head of these sites on the text of a trace; cross-attention has none."""
-    found: list[Role] = []
-    for site in (trace[name] for name in sites):
-        if not is_cross(site):
-            text = trace.run.texts.get(site.keys)
-            tokens = None if text is None else text.tokens[0]
-            found += roles(site, tokens)
-    return found
+    return [
+        role for name in sites for role in find_roles(trace, trace[name], 0) if role is not None
+    ]
 
 
 def draw_sweep(
