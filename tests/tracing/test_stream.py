@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 import glassformer as gf
 from closeness import assert_close
-from glassformer.errors import RecordingWarning, TraceError
+from glassformer.errors import InterventionError, RecordingWarning, TraceError
 from glassformer.models.checkpoints import load
 from glassformer.models.config import Norms
 from glassformer.tracing import Trace, watch
@@ -171,6 +171,72 @@ def test_rows_are_selected() -> None:
             model(tokens)
     assert some.residual().rows == (2, 5)
     assert torch.equal(some.residual().end, every.residual().end[:, [2, 5]])
+
+
+@pytest.mark.parametrize("place", ["pre", "post"])
+@pytest.mark.parametrize(
+    ("layers", "gaps"),
+    [([2], ["0-1", "3-4"]), ([0, 2, 4], ["1", "3"]), ([4], ["0-3"]), ([0], ["1-4"])],
+)
+def test_layers_that_are_not_selected_are_one_part(
+    place: str, layers: list[int], gaps: list[str], tmp_path: Path
+) -> None:
+    torch.manual_seed(5)
+    model = letter_model("decoder", n_layers=5, norms=Norms(place=place))
+    for part in model.parameters():
+        part.data.normal_(std=0.4)
+    tokens = torch.tensor([[3, 4, 5, 6, 7]])
+    with torch.no_grad():
+        with watch(model, residual=True) as every:
+            plain = model(tokens)
+        with watch(model, residual=True, layers=layers) as some:
+            assert torch.equal(model(tokens), plain)
+    some.save(tmp_path / "some.trace")
+    for trace in (some, Trace.load(tmp_path / "some.trace")):
+        stream = trace.residual()
+        assert [p.name for p in stream.parts if p.kind == "layers"] == [
+            f"decoder.{gap}" for gap in gaps
+        ]
+        assert {p.layer for p in stream.parts if p.kind != "layers"} == set(layers)
+        known, ends = dict(every.residual().states()), {p.layer: p.name for p in stream.parts}
+        for layer, name in ends.items():
+            state = known[f"decoder.{layer}.mlp"]
+            assert torch.equal(dict(stream.states())[name], state)
+        shares = torch.stack(list(stream.shares(row=2).values())).sum(0)
+        assert_close(shares, stream.end[0, 2].double(), 1e-5)
+    lens, whole = gf.logit_lens(some), gf.logit_lens(every)
+    assert torch.equal(lens.probabilities[-1], whole.probabilities[-1])
+    found = gf.attribute(some, "a")
+    assert abs(found.remainder) < 1e-4
+    assert {f"decoder.{gap}" for gap in gaps} <= {share.name for share in found.shares}
+    with pytest.raises(InterventionError, match="needs every layer of the residual stream"):
+        gf.rerun(some, gf.Ablate("decoder.2.self", head=0))
+
+
+def test_generation_keeps_the_selected_layers() -> None:
+    model = letter_model("decoder", n_layers=4)
+    with watch(model, residual=True, layers=[1], budget=0) as trace:
+        gf.generate(model, "abc", temperature=0, max_new_tokens=5)
+    with torch.no_grad(), watch(model, residual=True) as whole:
+        model(trace.run.texts["tokens"].tokens)
+    assert trace.residual().borders[1:] == [
+        "decoder.0",
+        "decoder.1.self",
+        "decoder.1.mlp",
+        "decoder.2-3",
+    ]
+    assert_close(trace.residual().end, whole.residual().end, 1e-5)
+
+
+def test_a_changed_run_keeps_the_selected_layers() -> None:
+    model, edit = letter_model("decoder", n_layers=4), gf.Ablate("decoder.2.self", head=0)
+    tokens = torch.tensor([[3, 4, 5]])
+    ends = []
+    for layers in ([1], None):
+        with torch.no_grad(), gf.change(model, edit, residual=True, layers=layers) as trace:
+            model(tokens)
+        ends.append(trace.residual().end)
+    assert torch.equal(*ends)
 
 
 def test_a_budget_spills_to_disk(tmp_path: Path) -> None:

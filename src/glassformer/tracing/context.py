@@ -68,8 +68,9 @@ def watch(
     `layers` and `heads` select some of them, `rows` some of the queries: positions in the text, or
     "last" for the last row of each call. `every=n` keeps each n-th step of generation. `outputs`
     also keeps what the model computed, `residual` the residual stream and what each part of each
-    block adds to it: `trace.residual()`. `device` moves all this, to "cpu" for instance; what
-    exceeds the budget ("4 GiB") goes to disk, into `folder` or the system's temporary folder.
+    block adds to it: `trace.residual()`, where adjacent layers that are not selected count as one
+    part. `device` moves all this, to "cpu" for instance; what exceeds the budget ("4 GiB") goes to
+    disk, into `folder` or the system's temporary folder.
 
     What cannot be recorded never costs the model's output: the site is refused, and a
     `RecordingWarning` gives the reason when the context is left.

@@ -228,6 +228,7 @@ class Recorder:
         end: Tensor,
         *,
         is_first: bool,
+        is_last: bool,
         layer: int = 0,
     ) -> None:
         """Keep what one block did to the stream of its stack; the first says which layer it is."""
@@ -250,7 +251,7 @@ class Recorder:
                     stream.begin(start, rows, self.store, layer)
                     if len(stream.passes) == 1 and (found := self.source.build_readout(stack)):
                         self.record_readout(stack, found)
-                stream.add_block(start, steps, end, self.store)
+                stream.add_block(start, steps, end, self.store, self.selection, is_last=is_last)
             except GlassformerError as error:
                 run.refuse(name, str(error).rstrip("."))
 

@@ -72,6 +72,10 @@ def find_known_blocks(run: Run, lowest: dict[str, int], model: nn.Module) -> Kno
             raise InterventionError(
                 "A rerun needs every row of the residual stream; record it without rows=, every=."
             )
+        if any(part.kind == "layers" for part in stream.parts):
+            raise InterventionError(
+                "A rerun needs every layer of the residual stream; record it without layers=."
+            )
         stop = lowest.get(stack)
         for layer, state in find_block_ends(stream).items():
             if stop is None or layer < stop:

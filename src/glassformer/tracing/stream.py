@@ -17,7 +17,8 @@ from glassformer.errors import TraceError
 from glassformer.tracing.norm_form import NormForm
 from glassformer.tracing.readout import Readout
 
-Kind = Literal["self", "cross", "mlp", "mixer", "change"]  # the last: by an intervention
+# "change": by an intervention; "layers": several layers, of which nothing else was kept.
+Kind = Literal["self", "cross", "mlp", "mixer", "change", "layers"]
 
 # What a block returns: the stream, a tuple of this length with nothing else in it, or more.
 BlockOutput = Literal["tensor", "more"] | int
@@ -85,16 +86,14 @@ class Part:
     site: str | None = None  # the site of attention that it comes from
     writing: Writing | None = None  # None: no single matrix, or read from a file
     is_joined: bool = False  # with the part before it: parallel branches are added as one sum
-    state: Float[Tensor, "B L C"] | None = (
-        None  # that it leaves, where an intervention put it there
-    )
+    state: Float[Tensor, "B L C"] | None = None  # that it leaves, where this is not the sum so far
 
 
 @dataclass(eq=False, kw_only=True)
 class Stream:
     """The stream of one stack; `after` is its state after a part.
 
-    `rows` says which positions were kept, None for all.
+    `rows` says which positions were kept, None for all. Layers that were not kept are one part.
     """
 
     name: str  # of the stack

@@ -50,6 +50,8 @@ def encode_stream(stream: Stream, where: str, tensors: dict[str, Tensor]) -> dic
 def _encode_step(step: Part | Transform, prefix: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
     if isinstance(step, Part):
         tensors[prefix] = step.value
+        if step.state is not None:
+            tensors[f"{prefix}/state"] = step.state
         return {
             "name": step.name,
             "layer": step.layer,
@@ -92,9 +94,12 @@ def _decode_step(
     if header.kind is not None:
         kind: Any = header.kind
         if kind not in get_args(Kind) or header.layer is None:
-            raise TraceError(f"{quote(header.name)} must be self, cross, mlp or mixer of a layer")
-        value = _find(tensors, prefix)
-        if value.shape != start.shape or not value.is_floating_point():
+            raise TraceError(f"{quote(header.name)} must be one of {', '.join(get_args(Kind))}")
+        value, state = _find(tensors, prefix), tensors.get(f"{prefix}/state")
+        if any(
+            t is not None and (t.shape != start.shape or not t.is_floating_point())
+            for t in (value, state)
+        ):
             raise TraceError(f"{quote(header.name)} must fit the start of its stream")
         return Part(
             name=header.name,
@@ -103,6 +108,7 @@ def _decode_step(
             value=value,
             site=header.site,
             is_joined=header.is_joined,
+            state=state,
         )
     if header.is_centred is not None:
         gain, bias = (tensors.get(f"{prefix}/{name}") for name in ("gain", "bias"))

@@ -33,6 +33,7 @@ class StreamListener:
         self.depth = 0  # of models inside of models
         self.blocks = find_blocks(tree, self.places)
         self.first = {stack: block for block, stack in reversed(self.blocks.items())}
+        self.last = {stack: block for block, stack in self.blocks.items()}
 
     def attach(self, undo: list[Callable[[], None]]) -> None:
         tap = self.recorder.tap
@@ -93,8 +94,8 @@ class StreamListener:
         except NotFollowed as error:
             self.recorder.refuse_stream(stack, str(error))
             return
-        is_first = block is self.first[stack]
-        self.recorder.record_stream(stack, graph.start, steps, end, is_first=is_first)
+        ends = {"is_first": block is self.first[stack], "is_last": block is self.last[stack]}
+        self.recorder.record_stream(stack, graph.start, steps, end, **ends)
         self._end_block(stack, end, out)
 
     def _end_block(self, stack: str, end: Tensor, out: Any) -> None:

@@ -13,6 +13,7 @@ from glassformer.tracing.beams import follow_beams
 from glassformer.tracing.norm_form import NormForm
 from glassformer.tracing.operand_store import OperandStore
 from glassformer.tracing.readout import Readout
+from glassformer.tracing.selection import Selection
 from glassformer.tracing.stream import BlockOutput, Kind, Part, Stream, Transform, Writing
 from glassformer.tracing.stream_graph import (
     Added,
@@ -37,6 +38,7 @@ class StreamPass:
     n_blocks: int = 0
     end: Tensor | None = None  # what the last block returned, until the next one has read it
     version: int | None = None  # of its memory: whether it was overwritten in between
+    gap: tuple[int, Tensor] | None = None  # the first of layers that are not kept; what it read
 
     def cut(self, L: int) -> "StreamPass":
         """Its first rows."""
@@ -72,14 +74,47 @@ class StreamSteps:
         self.passes.append(StreamPass(kept, start.shape[1], rows, n_blocks=layer))
 
     def add_block(
-        self, start: Tensor, steps: Sequence[StreamStep], end: Tensor, store: OperandStore
+        self,
+        start: Tensor,
+        steps: Sequence[StreamStep],
+        end: Tensor,
+        store: OperandStore,
+        selection: Selection,
+        *,
+        is_last: bool,
     ) -> None:
-        """What one block did to the stream."""
+        """What one block did to the stream; of adjacent layers that are not selected, the sum."""
         now = self.passes[-1]
         if now.end is not None and not (start is now.end and _version(start) == now.version):
             raise TraceError(
                 f"between blocks {now.n_blocks - 1} and {now.n_blocks} something else changes it"
             )
+        layer = now.n_blocks
+        if selection.has_layer(layer):
+            self._add_steps(steps, store)
+        else:
+            now.gap = now.gap or (layer, _select(start, now.rows).clone())
+            if is_last or selection.has_layer(layer + 1):
+                now.steps.append(self._close_gap(_select(end, now.rows), store))
+        now.n_blocks += 1
+        now.end, now.version = end, _version(end)
+
+    def _close_gap(self, end: Tensor, store: OperandStore) -> Part:
+        """All that some layers have changed, as one part; the state after it has the model's bits."""
+        now = self.passes[-1]
+        assert now.gap is not None
+        (first, start), now.gap = now.gap, None
+        last = now.n_blocks
+        return Part(
+            name=f"{self.stack}.{first}" + (f"-{last}" if last > first else ""),
+            layer=last,
+            kind="layers",
+            value=store.keep(end - start),
+            state=store.keep(end),
+        )
+
+    def _add_steps(self, steps: Sequence[StreamStep], store: OperandStore) -> None:
+        now = self.passes[-1]
         for step, named in zip(steps, name_steps(self.stack, now.n_blocks, steps), strict=True):
             if isinstance(step, Added):
                 assert named.kind is not None
@@ -96,8 +131,6 @@ class StreamSteps:
                 now.steps.append(part)
             else:
                 now.steps.append(self._describe_transform(step, named.name))
-        now.n_blocks += 1
-        now.end, now.version = end, _version(end)
 
     def _describe_writing(self, matrix: WritingMatrix | None, name: str) -> Writing | None:
         if matrix is None:

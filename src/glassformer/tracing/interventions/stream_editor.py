@@ -248,9 +248,8 @@ class StreamEditor(StreamListener):
             with self._guarded():
                 known = self.shortcuts.known
                 is_first = layer == sum((stack, i) in known for i in range(layer))
-                self.recorder.record_stream(
-                    stack, graph.start, steps, end, is_first=is_first, layer=layer
-                )
+                ends = {"is_first": is_first, "is_last": self.block is self.last[stack]}
+                self.recorder.record_stream(stack, graph.start, steps, end, layer=layer, **ends)
                 self._end_block(stack, end, out)
 
     def _run_norm(
