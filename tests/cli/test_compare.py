@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from glassformer.analysis import compare
-from glassformer.cli.trace_options import trace_text
+from glassformer.analysis.traced_text import trace_text
 from letter_models import letter_model
 
 

@@ -7,7 +7,7 @@ import pytest
 from rich.cells import cell_len
 
 import glassformer as gf
-from glassformer.cli.trace_options import trace_text
+from glassformer.analysis.traced_text import trace_text
 from glassformer.render.focus import choose_focus
 from letter_models import letter_model
 

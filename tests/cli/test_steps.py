@@ -5,7 +5,7 @@ import json
 import pytest
 
 import glassformer as gf
-from glassformer.cli.trace_options import trace_text
+from glassformer.analysis.traced_text import trace_text
 from letter_models import letter_model
 
 

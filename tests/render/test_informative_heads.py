@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import glassformer as gf
-from glassformer.cli.trace_options import trace_text
+from glassformer.analysis.traced_text import trace_text
 from glassformer.render.focus import choose_focus
 from glassformer.render.informative_heads import find_most_informative
 from glassformer.render.tokens import next_tokens, token_names

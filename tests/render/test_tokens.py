@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import glassformer as gf
-from glassformer.cli.trace_options import trace_text
+from glassformer.analysis.traced_text import trace_text
 from glassformer.languages import Language
 from glassformer.render.sampled_queries import sample_queries, select_evenly
 from glassformer.render.tokens import is_cross, next_tokens, predicts_next, row_labels, row_title

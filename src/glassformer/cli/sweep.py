@@ -13,7 +13,7 @@ from glassformer.cli.json_text import to_json
 from glassformer.cli.output_files import check_files, file_options, write_files
 from glassformer.cli.progress import progress_bar
 from glassformer.cli.terminal import terminal
-from glassformer.cli.trace_options import EmptyText, options, trace_text
+from glassformer.cli.trace_options import options
 from glassformer.errors import ConfigError, TraceError
 from glassformer.languages import Language
 
@@ -96,6 +96,7 @@ def add(app: typer.Typer, language: Language) -> None:
         check_files(files, language)
         # Imported here: help screens and usage errors must not load torch.
         from glassformer.analysis import sweep as patch_everywhere
+        from glassformer.analysis.traced_text import EmptyText, trace_text
         from glassformer.models import EncoderDecoder
         from glassformer.paths import user_path
         from glassformer.render.charts.sweep import chart_of_sweep

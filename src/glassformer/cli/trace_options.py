@@ -1,7 +1,6 @@
 """What `look`, `steps`, `lens`, `why` and `change` share: a text on a model or a saved trace."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +8,7 @@ import typer
 from rich.console import Console
 
 from glassformer.cli import model_options
-from glassformer.cli.progress import ProgressCallback, progress_bar
+from glassformer.cli.progress import progress_bar
 from glassformer.cli.readability import is_readable
 from glassformer.errors import ConfigError, InterventionError, TraceError
 from glassformer.languages import Language
@@ -19,13 +18,6 @@ if TYPE_CHECKING:
     from glassformer.models.checkpoints import Model
     from glassformer.tracing import Trace
     from glassformer.tracing.interventions import Changes
-
-_LEAST_LIMIT = 4096  # tokens that any model may be asked for, whatever it was made for
-_CHARACTERS = 32  # of a text for each token that is allowed: enough to know that it is too long
-
-
-class EmptyText(TraceError):
-    """A text without a single token."""
 
 
 def options(language: Language) -> dict[str, Any]:
@@ -127,6 +119,8 @@ def run_text(
     changes: "Changes | None" = None,
 ) -> "Trace":
     """`trace_text`, with a progress bar and errors in the user's language."""
+    from glassformer.analysis.traced_text import EmptyText, trace_text
+
     with progress_bar(language.say("look.running", n=f"{len(sentence):,}")) as progress:
         try:
             return trace_text(
@@ -161,99 +155,3 @@ def name_changes(trace: "Trace", language: Language) -> None:
     """Say which interventions a shown run was under, if any."""
     if "changes" in trace.model:
         typer.echo(language.say("look.changed", changes=trace.model["changes"]))
-
-
-def trace_text(
-    model: "Model",
-    text: str,
-    target: str | None = None,
-    to: str | None = None,
-    *,
-    residual: bool = False,
-    changes: "Changes | None" = None,
-    progress: ProgressCallback = lambda _: None,
-) -> "Trace":
-    """The model's attention over a text; an encoder-decoder writes its translation first.
-
-    The written text is read once more in one pass, which gives the same numbers as the steps. Both
-    are changed by `changes`. `progress` receives the share of the layers that have run.
-    """
-    import torch
-
-    from glassformer.generation import add_language_tag, rank_translations
-    from glassformer.generation.continuation import tokenizer_of
-    from glassformer.generation.translation import MAX_NEW_TOKENS
-    from glassformer.models import EncoderDecoder
-    from glassformer.text.pieces import labels
-    from glassformer.tracing import change, watch
-
-    if isinstance(model, EncoderDecoder):
-        text = add_language_tag(model, text, to)
-    on = model.embedding.weight.device
-    tokens = torch.tensor([_encode(model, text)], device=on)
-    if tokens.shape[1] == 0:
-        raise EmptyText("A text to look at must have at least one token; got an empty one.")
-    recorded = watch(model, outputs=True, residual=residual)
-    if changes is not None:
-        recorded = change(model, changes, outputs=True, residual=residual)
-    if not isinstance(model, EncoderDecoder):
-        with recorded as trace, torch.no_grad(), _count_layers(model, progress):
-            model(tokens)
-        return trace
-    start = list(model.special.start) or [model.special.begin or 0]
-    most = max(1, min(MAX_NEW_TOKENS, model.config.max_len - len(start)))
-    if target is None:
-        with nullcontext() if changes is None else change(model, changes):
-            written = list(rank_translations(model, [text], max_new_tokens=most)[0][0].tokens)
-    else:
-        written = _encode(model, target, add_special=False)
-    with recorded as trace, torch.no_grad(), _count_layers(model, progress):
-        model(tokens, torch.tensor([[*start, *written]], device=on))
-    if target is None and len(written) < most and len(model.special.end) == 1:
-        # A translation that ends before its limit has ended by its end token.
-        end = labels(tokenizer_of(model), model.special.end)
-        trace.run.texts["tokens"].following = end
-    return trace
-
-
-@contextmanager
-def _count_layers(model: "Model", progress: ProgressCallback) -> Iterator[None]:
-    """Report the share of the layers that have run, layer by layer."""
-    from glassformer.layers.block import Block
-
-    blocks = [module for module in model.modules() if isinstance(module, Block)]
-    n_done = 0
-
-    def count(*_: Any) -> None:
-        nonlocal n_done
-        n_done += 1
-        progress(n_done / len(blocks))
-
-    hooks = [block.register_forward_hook(count) for block in blocks]
-    try:
-        yield
-    finally:
-        for hook in hooks:
-            hook.remove()
-
-
-def _encode(model: "Model", text: str, **options: bool) -> list[int]:
-    """The tokens of a text that is short enough to be looked at; a long one is not read to its end.
-
-    Models without learned positions would take any text, and hours for a long one.
-    """
-    from glassformer.generation.continuation import tokenizer_of
-
-    tokenizer = tokenizer_of(model)
-    limit = max(model.config.max_len, _LEAST_LIMIT)
-    start = text[: _CHARACTERS * limit]
-    found = tokenizer.encode(start, **options)
-    is_all = len(start) == len(text)
-    if len(found) <= limit and not is_all:
-        found, is_all = tokenizer.encode(text, **options), True
-    if len(found) > limit:
-        raise TraceError(
-            f"A text to look at must have at most {limit:,} tokens with this model; got "
-            f"{'' if is_all else 'more than '}{len(found):,}. Look at a part of it."
-        )
-    return found

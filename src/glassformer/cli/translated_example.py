@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from glassformer.cli.trace_options import trace_text
+from glassformer.analysis.traced_text import trace_text
 from glassformer.errors import GlassformerError
 from glassformer.generation import translate
 from glassformer.languages import Language

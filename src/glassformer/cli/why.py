@@ -11,7 +11,7 @@ from glassformer.cli.help import Command
 from glassformer.cli.json_text import to_json
 from glassformer.cli.output_files import check_files, file_options, write_tree_files
 from glassformer.cli.terminal import terminal
-from glassformer.cli.trace_options import ViewRequest, open_trace, options, trace_text
+from glassformer.cli.trace_options import ViewRequest, open_trace, options
 from glassformer.languages import Language
 
 if TYPE_CHECKING:
@@ -101,6 +101,7 @@ def add(app: typer.Typer, language: Language) -> None:
 
 def _record_reference(trace: "Trace", text: str | None) -> "Trace | None":
     """The same model on another text; None where only the text itself can stand in."""
+    from glassformer.analysis.traced_text import trace_text
     from glassformer.models import EncoderDecoder
 
     if isinstance(trace.holds, EncoderDecoder) or (

@@ -100,7 +100,7 @@ class StreamSteps:
         now.end, now.version = end, _version(end)
 
     def _close_gap(self, end: Tensor, store: OperandStore) -> Part:
-        """All that some layers have changed, as one part; the state after it has the model's bits."""
+        """All that adjacent layers changed, as one part; its state has the model's bits."""
         now = self.passes[-1]
         assert now.gap is not None
         (first, start), now.gap = now.gap, None

@@ -14,13 +14,9 @@ from starlette.responses import JSONResponse
 from glassformer.workbench.answers import answer
 from glassformer.workbench.gate import Gate
 from glassformer.workbench.pool import Pool
-from glassformer.workbench.wire import (
-    ErrorAnswer,
-    ModelEntry,
-    RunRequest,
-    SiteRequest,
-    Status,
-)
+from glassformer.workbench.wire import JOBS
+from glassformer.workbench.wire.requests import ErrorAnswer, Status
+from glassformer.workbench.wire.requests import Request as Asked
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorAnswer} for status in (401, 403, 413, 422, 500, 503)
@@ -61,24 +57,28 @@ def _add_jobs(app: FastAPI, pool: Pool, version: str) -> None:
     async def status() -> Status:
         return Status(version=version, waiting=pool.waiting, replaced=pool.replaced)
 
-    @app.get("/api/models", response_model=list[ModelEntry])
-    async def models(request: Request) -> Response:
-        return await answer(request, pool, "models", {})
-
-    @app.post("/api/run")
-    async def run(request: Request, asked: RunRequest) -> Response:
-        """A text is read: what the page shows of it, without operands."""
-        return await answer(request, pool, "run", asked.model_dump(), key=_key(asked))
-
-    @app.post("/api/site")
-    async def site(request: Request, asked: SiteRequest) -> Response:
-        """The operands of one site of a run."""
-        return await answer(request, pool, "site", asked.model_dump(), key=_key(asked))
+    for name in JOBS:
+        _add_job(app, pool, name)
 
 
-def _key(asked: RunRequest) -> str:
+def _add_job(app: FastAPI, pool: Pool, name: str) -> None:
+    form = JOBS[name]
+
+    async def job(request: Request, asked: Asked) -> Response:
+        return await answer(request, pool, name, asked.model_dump(), key=_key(asked))
+
+    job.__annotations__["asked"] = form.asked
+    app.post(
+        f"/api/{name}",
+        name=name,
+        response_model=form.answered,
+        description=form.asked.__doc__,
+    )(job)
+
+
+def _key(asked: Asked) -> str:
     """What belongs together goes to one worker, which remembers the run."""
-    return f"{asked.model}\n{asked.text}"
+    return "\n".join(str(getattr(asked, name, "")) for name in ("model", "text"))
 
 
 def _add_pages(app: FastAPI) -> None:

@@ -37,26 +37,32 @@ def page_html(trace: Trace, language: Language) -> str:
     """The page as text."""
     page_size(trace)
     tensors = Tensors()
-    shown = [Trace([run], trace.model) for run in trace.runs if run.sites]
-    runs = [_run(each, tensors) for each in shown]
-    opening = {"run": len(runs) - 1, "sequence": 0, **_opening(shown[-1])}
-    data = {
-        "kind": "trace",
-        "version": VERSION,
-        "language": language.code,
-        "languages": page_texts(TRACE_KEYS),
-        "name": model_name(trace),
-        "model": _model(trace),
-        "opening": opening,
-        "runs": runs,
-    }
+    data = describe_trace(trace, tensors)
+    data |= {"language": language.code, "languages": page_texts(TRACE_KEYS)}
     operands = [
         data_element(f"site-{r}-{s}", pack_operands(site))
-        for r, each in enumerate(shown)
+        for r, each in enumerate(_shown_runs(trace))
         for s, site in enumerate(each)
     ]
-    title = " · ".join(filter(None, (runs[-1]["titles"][0], data["name"], "glassformer")))
+    title = " · ".join(filter(None, (data["runs"][-1]["titles"][0], data["name"], "glassformer")))
     return fill_template(title, data, [data_element("tensors", tensors.packed), *operands])
+
+
+def describe_trace(trace: Trace, tensors: Tensors) -> dict[str, Any]:
+    """All that is shown of a trace before a head is computed; operands are packed separately."""
+    shown = _shown_runs(trace)
+    return {
+        "kind": "trace",
+        "version": VERSION,
+        "name": model_name(trace),
+        "model": _model(trace),
+        "opening": {"run": len(shown) - 1, "sequence": 0, **_opening(shown[-1])},
+        "runs": [_run(each, tensors) for each in shown],
+    }
+
+
+def _shown_runs(trace: Trace) -> list[Trace]:
+    return [Trace([run], trace.model) for run in trace.runs if run.sites]
 
 
 def _opening(trace: Trace) -> dict[str, int]:

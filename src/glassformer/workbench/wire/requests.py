@@ -1,52 +1,46 @@
-"""What travels between the pages and the server; TypeScript types are generated from these."""
+"""What every request and every answer has in common."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
 MOST_CHARACTERS = 200_000  # of a text; what a model can read is the model's to say
 Text = Annotated[str, Field(max_length=MOST_CHARACTERS)]
 Name = Annotated[str, Field(max_length=300)]
+Whole = Annotated[int, Field(ge=0, le=1 << 31)]
 
 
-class _Request(BaseModel):
+class Request(BaseModel):
+    """What may be asked: these fields and no others."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Answer(BaseModel):
+    """What is answered; documents the schema, and tests hold real answers against it."""
+
     model_config = ConfigDict(extra="forbid")
 
 
-class RunRequest(_Request):
-    """A text that a model reads, and whatever says what it does with it."""
+class ReadingRequest(Request):
+    """A text on a model: what every room looks at."""
 
-    model: Name
+    model: Name  # one of /api/models
     text: Text
     target: Text | None = None  # of a translator: what it is to have written
     to: Annotated[str, Field(max_length=20)] | None = None  # or the language it writes
     change: Text | None = None  # interventions, as `glassformer change` reads them
 
 
-class SiteRequest(RunRequest):
-    """The operands of one attention site of a run."""
-
-    site: Annotated[int, Field(ge=0, le=100_000)]
-
-
-class ErrorAnswer(BaseModel):
+class ErrorAnswer(Answer):
     """Why there is no result, in one sentence."""
 
     error: str
 
 
-class Status(BaseModel):
+class Status(Answer):
     """Whether the server is well."""
 
     version: str
     waiting: int  # jobs
     replaced: int  # workers that have died
-
-
-class ModelEntry(BaseModel):
-    """A model that can be chosen."""
-
-    name: str
-    family: Literal["encoder", "decoder", "encoder-decoder"]
-    languages: list[str]  # that it translates into
-    included: bool

@@ -1,0 +1,21 @@
+"""Where a worker's jobs are done: a request is read, its room called, the answer returned."""
+
+from collections.abc import Callable
+from typing import Any
+
+from glassformer.workbench.jobs import Progress
+from glassformer.workbench.memory import Memory
+from glassformer.workbench.rooms import look
+from glassformer.workbench.wire import JOBS
+
+_ROOMS: dict[str, Callable[[Any, Memory, Progress], Any]] = {
+    "run": look.describe_run,
+    "site": look.pack_site,
+}
+_MEMORY = Memory()
+
+
+def handle(name: str, arguments: dict[str, Any], progress: Progress) -> Any:
+    """What a job answers, in plain values."""
+    asked = JOBS[name].asked.model_validate(arguments)
+    return _ROOMS[name](asked, _MEMORY, progress)

@@ -1,0 +1,23 @@
+"""What travels between the pages and the server, by room; TypeScript types are generated from it.
+
+`JOBS` is the table of everything that can be asked of a worker: its name, which is its address
+under /api/, what is asked and what is answered. Imports pydantic alone: the server loads no torch.
+"""
+
+from typing import NamedTuple
+
+from glassformer.workbench.wire import runs
+from glassformer.workbench.wire.requests import Answer, Request
+
+
+class JobForm(NamedTuple):
+    """What a job is asked, and what it answers."""
+
+    asked: type[Request]
+    answered: type[Answer]
+
+
+JOBS: dict[str, JobForm] = {
+    "run": JobForm(runs.RunRequest, runs.RunAnswer),
+    "site": JobForm(runs.SiteRequest, runs.SiteAnswer),
+}

@@ -1,0 +1,72 @@
+"""A run and its sites: what the rooms show first, and the operands of a site."""
+
+from typing import Any, Literal
+
+from glassformer.workbench.wire.requests import Answer, ReadingRequest, Whole
+
+
+class ModelEntry(Answer):
+    """A model or a saved trace that can be chosen."""
+
+    name: str
+    kind: Literal["included", "folder", "trace"]
+    family: (
+        Literal["encoder", "decoder", "encoder_decoder"] | None
+    )  # None: not known before it runs
+    languages: list[str]  # that it translates into
+
+
+class RunRequest(ReadingRequest):
+    """A text is read."""
+
+
+class SiteRequest(ReadingRequest):
+    """The operands of one attention site of a run."""
+
+    site: Whole
+
+
+class Guess(Answer):
+    """A token, and the probability that the model gives it."""
+
+    piece: str
+    token: int
+    probability: float
+
+
+class Outcome(Answer):
+    """What a model makes of a text: a translation, the next token, filled gaps, or nothing."""
+
+    kind: Literal["translation", "continuation", "gaps", "none"]
+    text: str | None  # a translation
+    guesses: list[list[Guess]]  # for each place that is guessed: the most probable tokens
+
+
+class Insight(Answer):
+    """The cell that tells most: where the run opens, in numbers."""
+
+    site: str
+    head: int
+    query: int
+    key: int
+    weight: float
+    query_label: str  # what the query reads
+    key_label: str
+    next_label: str | None  # what is written or read after it
+
+
+class RunAnswer(Answer):
+    """All that is shown of a run before a site is opened."""
+
+    page: dict[str, Any]  # as render/page packs it
+    tensors: list[dict[str, Any]]
+    outcome: Outcome
+    insight: Insight | None
+
+
+class SiteAnswer(Answer):
+    """The operands of one site."""
+
+    q: dict[str, str]
+    k: dict[str, str]
+    v: dict[str, str]
