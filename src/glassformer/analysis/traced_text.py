@@ -61,7 +61,9 @@ def trace_text(
     start = list(model.special.start) or [model.special.begin or 0]
     most = max(1, min(MAX_NEW_TOKENS, model.config.max_len - len(start)))
     if target is None:
-        with nullcontext() if changes is None else change(model, changes):
+        writing = nullcontext() if changes is None else change(model, changes)
+        # How much it will write is not known; whoever waits may give up at every layer.
+        with writing, _count_layers(model, lambda _: progress(0.0)):
             written = list(rank_translations(model, [text], max_new_tokens=most)[0][0].tokens)
     else:
         written = _encode(model, target, add_special=False)

@@ -5,7 +5,6 @@ import { dense, type Dense } from '../trace/numbers';
 import type { Settings } from '../trace/picture';
 import type { Head } from '../trace/head';
 import type { Statistics } from '../trace/summary';
-import type { PageParts } from '../trace/wire';
 import { Desk } from './desk';
 import type { Choice, Look, Message } from './messages';
 import { headOf, type Runs } from './store';
@@ -22,16 +21,16 @@ export type Shown = {
   isCapped: boolean;
 };
 
-/** Where the operands lie until the engine wants them. */
+/** Where the operands lie until the engine wants them: in the page, or at a server. */
 export interface Texts {
-  tensors(): string;
-  site(run: number, site: number): string;
+  tensors(): string | Promise<string>;
+  site(run: number, site: number): string | Promise<string>;
 }
 
 const SLICE = 8; // milliseconds, so that frames are not missed
 
 export class Engine {
-  private readonly sent = new Set<string>();
+  private readonly sent = new Map<string, Promise<void>>();
   private readonly send: Promise<(message: Message) => void>;
   private readonly tensors: Dense[] = [];
   private last: Shown | null = null;
@@ -40,7 +39,7 @@ export class Engine {
   isThreaded = false;
 
   constructor(
-    private readonly page: PageParts,
+    private readonly page: Runs,
     private readonly texts: Promise<Texts>,
   ) {
     this.send = this.begin({ runs: page.runs });
@@ -50,18 +49,28 @@ export class Engine {
   async look(choice: Choice, settings: Settings): Promise<Shown> {
     const id = ++this.id;
     const [send, texts] = await Promise.all([this.send, this.texts]);
-    if (id !== this.id) return new Promise(() => {});
-    if (this.sent.size === 0) send({ kind: 'tensors', text: texts.tensors() });
     const { run, site } = choice;
-    const name = `${run} ${site}`;
-    if (!this.sent.has(name)) send({ kind: 'site', run, site, text: texts.site(run, site) });
-    this.sent.add(name);
+    await this.once('tensors', async () => send({ kind: 'tensors', text: await texts.tensors() }));
+    await this.once(`${run} ${site}`, async () =>
+      send({ kind: 'site', run, site, text: await texts.site(run, site) }),
+    );
+    if (id !== this.id) return new Promise(() => {});
     return new Promise((done) => {
       this.receive = (look) => {
         if (look.id === id) done(this.shown(choice, settings, look));
       };
       send({ kind: 'look', id, choice, settings });
     });
+  }
+
+  /** What has been sent is not sent again; what could not be had is asked for anew. */
+  private once(name: string, send: () => Promise<void>): Promise<void> {
+    const found = this.sent.get(name);
+    if (found !== undefined) return found;
+    const sending = send();
+    this.sent.set(name, sending);
+    sending.catch(() => this.sent.delete(name));
+    return sending;
   }
 
   private shown(choice: Choice, settings: Settings, look: Look): Shown {

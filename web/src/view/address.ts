@@ -28,6 +28,8 @@ export type Chosen = {
   lang: string | null; // null: the page's own
 };
 
+export type Cell = { query: number; key: number };
+
 const CELL: (keyof Chosen)[] = ['site', 'head', 'query', 'key'];
 
 /** What differs from how the page opens is written; of another cell, all that leads to it. */

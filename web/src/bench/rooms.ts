@@ -1,0 +1,13 @@
+// The rooms, in the order of their tabs; each is loaded when it is first entered.
+
+import type { Component } from 'svelte';
+import type { Bench } from './bench.svelte';
+
+export type RoomComponent = Component<{ bench: Bench }>;
+type Room = { name: string; title: string; load: () => Promise<{ default: RoomComponent }> };
+
+export const ROOMS: Room[] = [
+  { name: 'look', title: 'bench.room.look', load: () => import('./rooms/look/Look.svelte') },
+];
+
+export const roomOf = (name: string): Room => ROOMS.find((each) => each.name === name) ?? ROOMS[0];

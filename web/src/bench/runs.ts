@@ -1,0 +1,67 @@
+// A run as the server describes it, and the engine that computes its heads in the browser.
+
+import { Engine } from '../engine/engine';
+import type { PageParts, TensorParts } from '../trace/wire';
+import type { Server } from './server';
+
+/** What every question names: a text on a model. */
+export type Reading = {
+  model: string;
+  text: string;
+  to: string | null;
+  target: string | null;
+  change: string | null;
+};
+
+export type Guess = { piece: string; token: number; probability: number };
+export type Outcome = {
+  kind: 'translation' | 'continuation' | 'gaps' | 'none';
+  text: string | null;
+  guesses: Guess[][];
+};
+export type Insight = {
+  site: string;
+  head: number;
+  query: number;
+  key: number;
+  weight: number;
+  query_label: string;
+  key_label: string;
+  next_label: string | null;
+};
+export type Described = Pick<PageParts, 'kind' | 'version' | 'name' | 'model' | 'opening' | 'runs'>;
+export type RunAnswer = {
+  page: Described;
+  tensors: TensorParts;
+  outcome: Outcome;
+  insight: Insight | null;
+};
+export type ModelEntry = {
+  name: string;
+  kind: string;
+  family: string | null;
+  languages: string[];
+  example?: string | null;
+};
+
+/** A run that has been described; operands are fetched site by site. */
+export class Run {
+  readonly engine: Engine;
+
+  constructor(
+    readonly reading: Reading,
+    readonly answer: RunAnswer,
+    server: Server,
+  ) {
+    const texts = {
+      tensors: () => JSON.stringify(answer.tensors),
+      site: async (_run: number, site: number) =>
+        JSON.stringify(await server.ask('site', { ...reading, site })),
+    };
+    this.engine = new Engine(answer.page, Promise.resolve(texts));
+  }
+
+  get parts() {
+    return this.answer.page.runs[this.answer.page.opening.run];
+  }
+}
