@@ -5,12 +5,18 @@ from typing import Any
 
 from glassformer.workbench.jobs import Progress
 from glassformer.workbench.memory import Memory
-from glassformer.workbench.rooms import look
+from glassformer.workbench.rooms import atlas, look
 from glassformer.workbench.wire import JOBS
 
 _ROOMS: dict[str, Callable[[Any, Memory, Progress], Any]] = {
     "run": look.describe_run,
     "site": look.pack_site,
+    "atlas/open": atlas.open_head,
+    "atlas/survey": atlas.survey_head,
+    "atlas/tile": atlas.cut_tile,
+    "atlas/cell": atlas.read_cell,
+    "atlas/labels": atlas.list_labels,
+    "atlas/find": atlas.find_text,
 }
 _MEMORY = Memory()
 

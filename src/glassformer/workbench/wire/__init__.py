@@ -6,7 +6,7 @@ under /api/, what is asked and what is answered. Imports pydantic alone: the ser
 
 from typing import NamedTuple
 
-from glassformer.workbench.wire import runs
+from glassformer.workbench.wire import atlas, runs
 from glassformer.workbench.wire.requests import Answer, Request
 
 
@@ -20,4 +20,10 @@ class JobForm(NamedTuple):
 JOBS: dict[str, JobForm] = {
     "run": JobForm(runs.RunRequest, runs.RunAnswer),
     "site": JobForm(runs.SiteRequest, runs.SiteAnswer),
+    "atlas/open": JobForm(atlas.OpenRequest, atlas.OpenAnswer),
+    "atlas/survey": JobForm(atlas.SurveyRequest, atlas.SurveyAnswer),
+    "atlas/tile": JobForm(atlas.TileRequest, atlas.TileAnswer),
+    "atlas/cell": JobForm(atlas.CellRequest, atlas.CellAnswer),
+    "atlas/labels": JobForm(atlas.LabelsRequest, atlas.LabelsAnswer),
+    "atlas/find": JobForm(atlas.FindRequest, atlas.FindAnswer),
 }
