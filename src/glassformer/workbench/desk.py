@@ -5,7 +5,7 @@ from typing import Any
 
 from glassformer.workbench.jobs import Progress
 from glassformer.workbench.memory import Memory
-from glassformer.workbench.rooms import atlas, look
+from glassformer.workbench.rooms import atlas, look, shapes, steps
 from glassformer.workbench.wire import JOBS
 
 _ROOMS: dict[str, Callable[[Any, Memory, Progress], Any]] = {
@@ -17,6 +17,9 @@ _ROOMS: dict[str, Callable[[Any, Memory, Progress], Any]] = {
     "atlas/cell": atlas.read_cell,
     "atlas/labels": atlas.list_labels,
     "atlas/find": atlas.find_text,
+    "steps": steps.describe_steps,
+    "feed_forward": steps.pack_feed_forward,
+    "shapes": shapes.describe_shapes,
 }
 _MEMORY = Memory()
 

@@ -6,7 +6,7 @@ under /api/, what is asked and what is answered. Imports pydantic alone: the ser
 
 from typing import NamedTuple
 
-from glassformer.workbench.wire import atlas, runs
+from glassformer.workbench.wire import atlas, runs, shapes, steps
 from glassformer.workbench.wire.requests import Answer, Request
 
 
@@ -26,4 +26,7 @@ JOBS: dict[str, JobForm] = {
     "atlas/cell": JobForm(atlas.CellRequest, atlas.CellAnswer),
     "atlas/labels": JobForm(atlas.LabelsRequest, atlas.LabelsAnswer),
     "atlas/find": JobForm(atlas.FindRequest, atlas.FindAnswer),
+    "steps": JobForm(steps.StepsRequest, steps.StepsAnswer),
+    "feed_forward": JobForm(steps.FeedForwardRequest, steps.FeedForwardAnswer),
+    "shapes": JobForm(shapes.ShapesRequest, shapes.ShapesAnswer),
 }
