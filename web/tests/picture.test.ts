@@ -3,11 +3,12 @@
 import { expect, test } from 'vitest';
 import { picture, quantile, QUANTILE, type Settings } from '../src/trace/picture';
 import { HIDDEN, type Summary } from '../src/trace/summary';
-import { viridis } from '../src/view/colour';
+import { colourOf } from '../src/view/colour';
 
 const SETTINGS: Settings = {
   scale: 'largest',
   isRooted: false,
+  isDark: false,
   pool: 'max',
   leavesFirst: false,
   factor: 1,
@@ -39,12 +40,12 @@ const causal = (n: number, weight: (q: number, k: number) => number): Summary =>
 
 const pixel = ({ rgba, width }: ReturnType<typeof picture>, x: number, y: number): number[] =>
   Array.from(rgba.subarray(4 * (y * width + x), 4 * (y * width + x) + 4));
-const BRIGHTEST = [...viridis(1), 255];
+const STRONGEST = [...colourOf(1, false), 255];
 const OPEN = [0, 0, 0, 0];
 
 test('what the mask hides is left open, a weight of 0 is a colour', () => {
   const found = picture(summaryOf([[0, HIDDEN], [0.4, 0.6]]), SETTINGS);
-  expect(pixel(found, 0, 0)).toEqual([...viridis(0), 255]);
+  expect(pixel(found, 0, 0)).toEqual([...colourOf(0, false), 255]);
   expect(pixel(found, 1, 0)).toEqual(OPEN);
 });
 
@@ -52,7 +53,7 @@ test('a query that sees a single key does not take the scale', () => {
   const found = picture(summaryOf([[1, HIDDEN, HIDDEN], [0.25, 0.75, HIDDEN], [0.5, 0.25, 0.25]]), SETTINGS);
   expect(found.top).toBe(0.75);
   expect(found.isCapped).toBe(true);
-  expect(pixel(found, 1, 1)).toEqual(BRIGHTEST);
+  expect(pixel(found, 1, 1)).toEqual(STRONGEST);
   const alone = picture(summaryOf([[1, HIDDEN]]), SETTINGS);
   expect([alone.top, alone.isCapped]).toEqual([1, false]);
 });
@@ -62,7 +63,7 @@ test('one strong cell of many survives pooling by the maximum, not by the mean',
   const [x, y] = [Math.floor(20 / 8), Math.floor(50 / 8)];
   const strong = picture(summary, { ...SETTINGS, factor: 8 });
   expect([strong.width, strong.height]).toEqual([8, 8]);
-  expect(pixel(strong, x, y)).toEqual(BRIGHTEST);
+  expect(pixel(strong, x, y)).toEqual(STRONGEST);
   expect(strong.top).toBeCloseTo(0.9, 6);
   const weak = picture(summary, { ...SETTINGS, factor: 8, pool: 'mean' });
   expect(weak.top).toBeLessThan(0.05);
@@ -80,23 +81,23 @@ test('the scale by quantile keeps a few large weights from taking all colours', 
   expect(found.top).toBeGreaterThanOrEqual(0.01);
   expect(found.top).toBeLessThan(0.0101);
   expect(found.isCapped).toBe(true);
-  expect(pixel(found, 30, 100)).not.toEqual([...viridis(0), 255]);
+  expect(pixel(found, 30, 100)).not.toEqual([...colourOf(0, false), 255]);
   const zoomedOut = picture(summary, { ...SETTINGS, scale: 'quantile', factor: 4 });
   expect(zoomedOut.top).toBe(found.top); // a colour means the same at every zoom
 });
 
 test('each row by itself', () => {
   const found = picture(summaryOf([[0.1, 0.05], [0.9, 0.1]]), { ...SETTINGS, scale: 'row' });
-  expect(pixel(found, 0, 0)).toEqual(BRIGHTEST);
-  expect(pixel(found, 0, 1)).toEqual(BRIGHTEST);
-  expect(pixel(found, 1, 0)).toEqual([...viridis(128 / 255), 255]);
+  expect(pixel(found, 0, 0)).toEqual(STRONGEST);
+  expect(pixel(found, 0, 1)).toEqual(STRONGEST);
+  expect(pixel(found, 1, 0)).toEqual([...colourOf(128 / 255, false), 255]);
 });
 
 test.each(['largest', 'quantile', 'row'] as const)('without the first key, %s', (scale) => {
   const summary = causal(64, (q, k) => (k === 0 && q > 0 ? 0.9 : k === 5 ? 0.1 : 0.001));
   const found = picture(summary, { ...SETTINGS, scale, leavesFirst: true });
   expect(pixel(found, 0, 40)).toEqual(OPEN);
-  expect(pixel(found, 5, 40)).toEqual(BRIGHTEST);
+  expect(pixel(found, 5, 40)).toEqual(STRONGEST);
   if (scale !== 'row') expect(found.top).toBeCloseTo(0.1, 3);
 });
 
@@ -104,8 +105,8 @@ test('the square root lifts small weights', () => {
   const [plain, rooted] = [false, true].map((isRooted) =>
     picture(summaryOf([[1, 0.25, HIDDEN]]), { ...SETTINGS, isRooted }),
   );
-  expect(pixel(plain, 1, 0)).toEqual([...viridis(64 / 255), 255]);
-  expect(pixel(rooted, 1, 0)).toEqual([...viridis(128 / 255), 255]);
+  expect(pixel(plain, 1, 0)).toEqual([...colourOf(64 / 255, false), 255]);
+  expect(pixel(rooted, 1, 0)).toEqual([...colourOf(128 / 255, false), 255]);
 });
 
 test('quantiles', () => {

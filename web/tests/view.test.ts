@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { viridis } from '../src/view/colour';
+import { colourOf, inkOn, luminance, type Colour } from '../src/view/colour';
 import { read, written, type Chosen } from '../src/view/address';
 import { column, fixed, number, percent, scientific, significant, weight } from '../src/view/format';
 import { moved } from '../src/view/moves';
@@ -46,11 +46,25 @@ test('numbers', () => {
   expect(percent(0)).toBe('0 %');
 });
 
-test('colours run from dark violet to yellow', () => {
-  expect(viridis(0)).toEqual([68, 1, 84]);
-  expect(viridis(1)).toEqual([253, 231, 37]);
-  expect(viridis(2)).toEqual(viridis(1));
+test('colours run from paper to ink, evenly in lightness', () => {
+  expect(colourOf(0, false)).toEqual([255, 255, 255]);
+  expect(colourOf(0, true)).toEqual([24, 28, 31]);
+  expect(colourOf(2, false)).toEqual(colourOf(1, false));
+  for (const isDark of [false, true]) {
+    const greys = Array.from({ length: 101 }, (_, i) => grey(colourOf(i / 100, isDark)));
+    const steps = greys.slice(1).map((value, i) => (value - greys[i]) * (isDark ? 1 : -1));
+    expect(Math.min(...steps)).toBeGreaterThan(0);
+    expect(Math.max(...steps)).toBeLessThan((2.5 * Math.abs(greys[100] - greys[0])) / 100);
+    // Digits on a cell can be read: WCAG asks for a contrast of 4.5.
+    for (let i = 0; i <= 100; i++) {
+      const ink = inkOn(i / 100, isDark) === '#000' ? 0 : 1;
+      const [low, high] = [ink, luminance(colourOf(i / 100, isDark))].sort((a, b) => a - b);
+      expect((high + 0.05) / (low + 0.05), `${isDark} ${i}`).toBeGreaterThan(4.5);
+    }
+  }
 });
+
+const grey = (c: Colour): number => 116 * Math.cbrt(luminance(c)) - 16; // CIE lightness
 
 test('arrows move within the matrix', () => {
   const at = { row: 1, column: 2 };

@@ -18,6 +18,6 @@ export type Look = {
   tensors: [number, Tensor][]; // of the site's mask and bias, those not sent before
   statistics: Statistics;
   image: ImageBitmap;
-  top: number; // the weight of the brightest colour
+  top: number; // the weight of the strongest colour
   isCapped: boolean; // some weights are larger still
 };

@@ -1,9 +1,9 @@
 // A head as a picture: one pixel for each cell, or for each block of cells where they are many.
 
-import { viridis } from '../view/colour';
+import { colourOf } from '../view/colour';
 import { HIDDEN, type Summary } from './summary';
 
-/** What the brightest colour stands for: the largest weight, a high quantile, each row's own. */
+/** What the strongest colour stands for: the largest weight, a high quantile, each row's own. */
 export const SCALES = ['largest', 'quantile', 'row'] as const;
 export type Scale = (typeof SCALES)[number];
 export const POOLS = ['max', 'mean'] as const;
@@ -15,13 +15,14 @@ export type Settings = {
   pool: Pool;
   leavesFirst: boolean; // the first key is left out
   factor: number; // cells along the side of a block
+  isDark: boolean; // the scheme: weight 0 is paper
 };
 
 export type Pixels = {
   rgba: Uint8ClampedArray<ArrayBuffer>;
   width: number;
   height: number;
-  top: number; // the weight of the brightest colour; of a share of its row's largest, 1
+  top: number; // the weight of the strongest colour; of a share of its row's largest, 1
   isCapped: boolean; // some weights are noticeably larger still
 };
 
@@ -34,7 +35,7 @@ export function share(weight: number, top: number, isRooted: boolean): number {
 }
 
 export function picture(summary: Summary, settings: Settings): Pixels {
-  const { factor, isRooted } = settings;
+  const { factor, isRooted, isDark } = settings;
   const pooled = pool(summary, settings);
   const width = Math.ceil(summary.S / factor);
   const height = Math.ceil(summary.L / factor);
@@ -42,7 +43,7 @@ export function picture(summary: Summary, settings: Settings): Pixels {
   const rgba = new Uint8ClampedArray(4 * width * height);
   const colours = new Uint32Array(256);
   new Uint8Array(colours.buffer).set(
-    Array.from({ length: 256 }, (_, i) => [...viridis(i / 255), 255]).flat(),
+    Array.from({ length: 256 }, (_, i) => [...colourOf(i / 255, isDark), 255]).flat(),
   );
   const pixels = new Uint32Array(rgba.buffer);
   for (let i = 0; i < pooled.length; i++) {
@@ -78,7 +79,7 @@ function pool(summary: Summary, { scale, pool, leavesFirst, factor }: Settings):
 }
 
 /**
- * The weight that gets the brightest colour. A query that sees one key gives it all, as the first
+ * The weight that gets the strongest colour. A query that sees one key gives it all, as the first
  * of a causal text does: that says nothing, and does not count.
  */
 function topOf(summary: Summary, { scale, pool, leavesFirst }: Settings, pooled: Float32Array) {

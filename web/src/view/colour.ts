@@ -1,37 +1,53 @@
-// From a share of 1 to a colour: viridis (van der Walt and Smith 2015), from its anchors.
+// From a share of 1 to a colour: paper where there is no weight, ink where there is all of it. The
+// lightness changes evenly, so the scale also reads in grey.
 
 export type Colour = [red: number, green: number, blue: number];
 
-const ANCHORS: Colour[] = [
-  [68, 1, 84],
-  [72, 24, 106],
-  [71, 45, 123],
-  [66, 64, 134],
-  [59, 82, 139],
-  [51, 99, 141],
-  [44, 114, 142],
-  [38, 130, 142],
-  [33, 145, 140],
-  [31, 160, 136],
-  [40, 174, 128],
-  [63, 188, 115],
-  [94, 201, 98],
-  [132, 212, 75],
-  [173, 220, 48],
-  [216, 226, 25],
-  [253, 231, 37],
+const LIGHT: Colour[] = [
+  [255, 255, 255],
+  [226, 241, 238],
+  [190, 223, 218],
+  [146, 201, 195],
+  [99, 176, 169],
+  [53, 148, 142],
+  [15, 115, 110],
+  [8, 82, 80],
+  [3, 48, 49],
 ];
+const DARK: Colour[] = [
+  [24, 28, 31],
+  [27, 48, 50],
+  [29, 70, 71],
+  [31, 95, 94],
+  [38, 123, 119],
+  [56, 153, 146],
+  [86, 184, 175],
+  [136, 214, 205],
+  [214, 245, 239],
+];
+const anchors = (isDark: boolean): Colour[] => (isDark ? DARK : LIGHT);
 
-export function viridis(share: number): Colour {
-  const place = Math.min(1, Math.max(0, share)) * (ANCHORS.length - 1);
-  const low = Math.min(Math.floor(place), ANCHORS.length - 2);
-  const [a, b] = [ANCHORS[low], ANCHORS[low + 1]];
+export function colourOf(share: number, isDark: boolean): Colour {
+  const all = anchors(isDark);
+  const place = Math.min(1, Math.max(0, share)) * (all.length - 1);
+  const low = Math.min(Math.floor(place), all.length - 2);
+  const [a, b] = [all[low], all[low + 1]];
   return a.map((from, i) => Math.round(from + (b[i] - from) * (place - low))) as Colour;
 }
 
 /** The scale as CSS. */
-export const gradient = (): string =>
-  `linear-gradient(to right, ${ANCHORS.map((c) => `rgb(${c.join(' ')})`).join(', ')})`;
+export const gradient = (isDark: boolean): string =>
+  `linear-gradient(to right, ${anchors(isDark)
+    .map((c) => `rgb(${c.join(' ')})`)
+    .join(', ')})`;
 
-/** Whether black reads better than white on a colour of this share. */
-export const isLight = (share: number): boolean => share > 0.62;
+/** How bright a colour is, from 0 to 1 (WCAG 2). */
+export const luminance = ([red, green, blue]: Colour): number =>
+  0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
+const linear = (part: number): number =>
+  part <= 10 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4;
+
+/** Black or white, whichever reads better on a colour of this share. */
+export const inkOn = (share: number, isDark: boolean): '#000' | '#fff' =>
+  luminance(colourOf(share, isDark)) > EVEN ? '#000' : '#fff';
+const EVEN = Math.sqrt(1.05 * 0.05) - 0.05; // both have the same contrast

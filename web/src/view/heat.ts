@@ -2,7 +2,7 @@
 
 import type { Head } from '../trace/head';
 import { share, type Settings } from '../trace/picture';
-import { isLight } from './colour';
+import { inkOn } from './colour';
 
 export type Look = {
   ink: string;
@@ -17,7 +17,7 @@ export type Scene = {
   head: Head;
   image: ImageBitmap;
   settings: Settings; // with which the image was made
-  top: number; // the weight of the brightest colour
+  top: number; // the weight of the strongest colour
   rows: string[];
   keys: string[];
   width: number;
@@ -139,7 +139,7 @@ function paintNumbers(
     for (let k = Math.max(first, columns[0]); k < columns[1]; k++) {
       if (!head.sees(q, k)) continue;
       const weight = head.weight(q, k);
-      context.fillStyle = isLight(share(weight, own, settings.isRooted)) ? '#1d2125' : '#ffffffd0';
+      context.fillStyle = inkOn(share(weight, own, settings.isRooted), settings.isDark);
       context.fillText(weight.toFixed(2).replace(/^0/, ''), (k + 0.5) * size, (q + 0.5) * size);
     }
   }
