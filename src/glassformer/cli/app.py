@@ -27,6 +27,7 @@ from glassformer.cli import (
     models,
     practice,
     quiz,
+    serve,
     shapes,
     steps,
     sweep,
@@ -45,6 +46,7 @@ from glassformer.languages import Language, detect
 WRONG = 2
 COMMANDS = (
     demo,
+    serve,
     steps,
     look,
     lens,

@@ -1,8 +1,7 @@
 """The server: it checks requests, passes them to the workers, and serves the built pages."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from importlib.resources import files
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -11,28 +10,40 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
+from glassformer.errors import GlassformerError
 from glassformer.workbench.answers import answer
 from glassformer.workbench.gate import Gate
+from glassformer.workbench.library import Library
 from glassformer.workbench.pool import Pool
+from glassformer.workbench.static_files import read_static_files, say_not_built
 from glassformer.workbench.wire import JOBS
 from glassformer.workbench.wire.requests import ErrorAnswer, Status
 from glassformer.workbench.wire.requests import Request as Asked
+from glassformer.workbench.wire.runs import ModelEntry
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorAnswer} for status in (401, 403, 413, 422, 500, 503)
 }
 
 
-_KINDS = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
-
-
-def create_app(pool: Pool, *, token: str, hosts: set[str], version: str) -> Any:
+def create_app(
+    pool: Pool,
+    *,
+    token: str,
+    hosts: set[str],
+    version: str,
+    library: Library | None = None,
+    on_open: Callable[[], None] | None = None,
+) -> Any:
     """The application, behind its gate; opening and closing it opens and closes the pool."""
+    library = Library() if library is None else library
 
     @asynccontextmanager
     async def live(_app: FastAPI) -> AsyncIterator[None]:
         await pool.open()
         try:
+            if on_open is not None:
+                on_open()
             yield
         finally:
             await pool.close()
@@ -47,25 +58,35 @@ def create_app(pool: Pool, *, token: str, hosts: set[str], version: str) -> Any:
         responses=_ERRORS,
     )
     _add_errors(app)
-    _add_jobs(app, pool, version)
+    _add_jobs(app, pool, library, version)
     _add_pages(app)
     return Gate(app, token=token, hosts=hosts)
 
 
-def _add_jobs(app: FastAPI, pool: Pool, version: str) -> None:
+def _add_jobs(app: FastAPI, pool: Pool, library: Library, version: str) -> None:
     @app.get("/api/status")
     async def status() -> Status:
         return Status(version=version, waiting=pool.waiting, replaced=pool.replaced)
 
+    @app.get("/api/models")
+    def models() -> list[ModelEntry]:  # in a thread: it reads files
+        library.refresh()
+        return [ModelEntry(**source.as_entry()) for source in library.sources.values()]
+
     for name in JOBS:
-        _add_job(app, pool, name)
+        _add_job(app, pool, library, name)
 
 
-def _add_job(app: FastAPI, pool: Pool, name: str) -> None:
+def _add_job(app: FastAPI, pool: Pool, library: Library, name: str) -> None:
     form = JOBS[name]
 
     async def job(request: Request, asked: Asked) -> Response:
-        return await answer(request, pool, name, asked.model_dump(), key=_key(asked))
+        arguments = asked.model_dump()
+        try:
+            key = locate_sources(arguments, library)
+        except GlassformerError as error:
+            return JSONResponse({"error": str(error)}, 422)
+        return await answer(request, pool, name, arguments, key=key)
 
     job.__annotations__["asked"] = form.asked
     app.post(
@@ -76,26 +97,39 @@ def _add_job(app: FastAPI, pool: Pool, name: str) -> None:
     )(job)
 
 
-def _key(asked: Asked) -> str:
-    """What belongs together goes to one worker, which remembers the run."""
-    return "\n".join(str(getattr(asked, name, "")) for name in ("model", "text"))
+def locate_sources(arguments: dict[str, Any], library: Library) -> str:
+    """Add where the named models are, and say which worker is to be asked.
+
+    What belongs together goes to one worker, which remembers the run; a large model is held by one
+    worker alone. The included models need no path.
+    """
+    found = [library.find(name) for name in _find_names(arguments)]
+    if paths := {each.name: str(each.path) for each in found if each.kind != "included"}:
+        arguments["sources"] = paths
+    parts = [str(arguments.get(name, "")) for name in ("model", "text")]
+    return "\n".join(parts[:1] if any(each.is_large for each in found) else parts)
+
+
+def _find_names(value: Any) -> Iterator[str]:
+    """Every model that a request names, wherever it does."""
+    for key, each in value.items() if isinstance(value, dict) else enumerate(value):
+        if key == "model" and isinstance(each, str):
+            yield each
+        elif isinstance(each, dict | list):
+            yield from _find_names(each)
 
 
 def _add_pages(app: FastAPI) -> None:
-    folder = files("glassformer.workbench").joinpath("static")
-    known = {
-        each.name: (each.read_bytes(), kind)
-        for each in (folder.iterdir() if folder.is_dir() else ())
-        if (kind := _KINDS.get(each.name.rpartition(".")[2])) is not None
-    }
+    known = read_static_files()
 
     @app.get("/{name:path}", include_in_schema=False)
-    async def page(name: str) -> Response:
+    async def page(request: Request, name: str) -> Response:
         """A file of the built front end; nothing else can be asked for by name."""
-        found = known.get(name or "index.html")
-        if found is None:
-            raise HTTPException(404)
-        return Response(found[0], media_type=found[1])
+        if name in known:
+            return known[name].respond(request)
+        if name in ("", "index.html"):
+            return say_not_built()
+        raise HTTPException(404)
 
 
 def _add_errors(app: FastAPI) -> None:

@@ -26,5 +26,6 @@ _MEMORY = Memory()
 
 def handle(name: str, arguments: dict[str, Any], progress: Progress) -> Any:
     """What a job answers, in plain values."""
+    _MEMORY.locate(arguments.pop("sources", {}))
     asked = JOBS[name].asked.model_validate(arguments)
     return _ROOMS[name](asked, _MEMORY, progress)

@@ -45,9 +45,9 @@ def work(module: str, connection: Connection, stop: Any) -> None:
     while True:
         try:
             job: Job = connection.recv()
-        except EOFError:  # the server has ended
+            connection.send(_do(job, handle, connection, stop))
+        except (EOFError, OSError):  # the server has ended
             return
-        connection.send(_do(job, handle, connection, stop))
 
 
 def _do(

@@ -37,11 +37,17 @@ class Memory:
     """Models and readings, each made when it is first asked for."""
 
     def __init__(self) -> None:
+        self._paths: dict[str, str] = {}
         self._models: OrderedDict[str, Model] = OrderedDict()
         self._readings: OrderedDict[ReadingRequest, Reading] = OrderedDict()
 
+    def locate(self, paths: dict[str, str]) -> None:
+        """Where the models and traces are that the server has named, other than the included."""
+        self._paths |= paths
+
     def model(self, name: str) -> Model:
-        return _recall(self._models, name, lambda: _load(name), _MOST_MODELS)
+        path = self._paths.get(name, name)
+        return _recall(self._models, name, lambda: _load(path), _MOST_MODELS)
 
     def reading(self, asked: ReadingRequest, progress: Progress) -> Reading:
         """The run of a request, whatever else the request asks for."""

@@ -7,12 +7,14 @@ stop; one that does not stop in time, or runs too long, ends with its worker, wh
 
 import asyncio
 import multiprocessing
+import signal
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from multiprocessing.connection import Connection
-from threading import Thread
+from threading import Thread, current_thread, main_thread
 from typing import Any
 from zlib import crc32
 
@@ -62,12 +64,19 @@ class Pool:
     """A fixed number of workers; `open` starts them, `close` ends them.
 
     `module` has a function `handle(name, arguments, progress)`; it is imported in the workers only.
+    `first` is a job that each worker does before any other, so that what it needs is at hand.
     """
 
     def __init__(
-        self, module: str, *, size: int = 2, longest: float = 600.0, most_waiting: int = 32
+        self,
+        module: str,
+        *,
+        size: int = 2,
+        longest: float = 600.0,
+        most_waiting: int = 32,
+        first: tuple[str, dict[str, Any]] | None = None,
     ) -> None:
-        self.module, self.size = module, size
+        self.module, self.size, self.first = module, size, first
         self.longest, self.most_waiting = longest, most_waiting
         self.replaced = 0  # how many workers have died
         self._numbers = count(1)
@@ -127,15 +136,20 @@ class Pool:
     def _start(self, worker: _Worker | None = None) -> _Worker:
         """A new process, in the place of one that has died if there was one."""
         ours, theirs = self._context.Pipe()
-        stop = self._context.Value("q", 0)
+        stop = self._context.RawValue("q", 0)  # one number that only we write: no lock to leak
         process = self._context.Process(
             target=work, args=(self.module, theirs, stop), daemon=True, name="glassformer-worker"
         )
-        process.start()
+        with _ignoring_interrupts():
+            process.start()
         theirs.close()
         if worker is None:
             worker = _Worker(process, ours, stop)
         worker.process, worker.connection, worker.stop = process, ours, stop
+        if self.first is not None:
+            result = self._loop.create_future()
+            result.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+            worker.queue.appendleft(_Waiting(Job(next(self._numbers), *self.first), result, None))
         Thread(target=self._listen, args=(worker, ours), daemon=True).start()
         return worker
 
@@ -212,3 +226,18 @@ class Pool:
         """End a worker that still does what nobody waits for."""
         if worker.current is waiting and not self._is_closed:
             worker.process.kill()
+
+
+@contextmanager
+def _ignoring_interrupts() -> Iterator[None]:
+    """A terminal sends Ctrl-C, and that it closes, to every process: those that start here not."""
+    if current_thread() is not main_thread():  # only there can it be said
+        yield
+        return
+    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -6,14 +6,15 @@ from glassformer.workbench.wire.requests import Answer, ReadingRequest, Whole
 
 
 class ModelEntry(Answer):
-    """A model or a saved trace that can be chosen."""
+    """A model or a saved trace that can be chosen; the first of the list is the one to open."""
 
     name: str
-    kind: Literal["included", "folder", "trace"]
+    kind: Literal["included", "folder", "gguf", "trace"]
     family: (
         Literal["encoder", "decoder", "encoder_decoder"] | None
     )  # None: not known before it runs
-    languages: list[str]  # that it translates into
+    languages: list[str]  # that it translates into, where it must be said into which
+    example: str | None  # a text to begin with; None: a trace, which is shown as it was saved
 
 
 class RunRequest(ReadingRequest):
