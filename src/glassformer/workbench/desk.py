@@ -5,12 +5,15 @@ from typing import Any
 
 from glassformer.workbench.jobs import Progress
 from glassformer.workbench.memory import Memory
-from glassformer.workbench.rooms import atlas, look, shapes, steps
+from glassformer.workbench.rooms import atlas, heads, look, shapes, steps
 from glassformer.workbench.wire import JOBS
 
 _ROOMS: dict[str, Callable[[Any, Memory, Progress], Any]] = {
     "run": look.describe_run,
     "site": look.pack_site,
+    "maps": heads.draw_maps,
+    "roles": heads.name_roles,
+    "effects": heads.measure_effects,
     "atlas/open": atlas.open_head,
     "atlas/survey": atlas.survey_head,
     "atlas/tile": atlas.cut_tile,

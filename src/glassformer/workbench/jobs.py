@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 from glassformer.errors import GlassformerError
 
 Progress = Callable[[float], None]
+_STEP = 0.005  # by which progress is reported
 
 
 class Job(NamedTuple):
@@ -56,10 +57,15 @@ def _do(
     connection: Connection,
     stop: Any,
 ) -> Message:
+    last = -1.0
+
     def report(share: float) -> None:
+        nonlocal last
         if stop.value == job.number:
             raise Cancelled
-        connection.send(Message(job.number, "progress", share))
+        if abs(share - last) >= _STEP:  # what nobody would see is not said
+            last = share
+            connection.send(Message(job.number, "progress", share))
 
     try:
         found = handle(job.name, job.arguments, report)

@@ -66,7 +66,7 @@ def _first_run(library: Library) -> dict[str, object]:
     asked: dict[str, object] = {
         "model": source.name,
         "text": source.example or "",
-        "to": source.languages[-1] if source.languages else None,
+        "to": source.languages[0] if source.languages else None,
     }
     locate_sources(asked, library)
     return asked

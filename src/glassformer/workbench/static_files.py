@@ -19,6 +19,7 @@ _KINDS = {
     "json": "application/json",
     "woff2": "font/woff2",
 }
+_PREFIXES = ("page.", "bench.", "look.role.")  # of the texts that the front end shows
 _NOT_BUILT = "The pages of the workbench are missing from this installation. Build them: make web\n"
 
 
@@ -74,8 +75,4 @@ def _pack_texts() -> bytes:
 
 def _select_texts(code: str) -> dict[str, str]:
     content = files("glassformer.languages").joinpath(f"{code}.json").read_text("utf-8")
-    return {
-        key: text
-        for key, text in json.loads(content).items()
-        if key.startswith(("page.", "bench."))
-    }
+    return {key: text for key, text in json.loads(content).items() if key.startswith(_PREFIXES)}

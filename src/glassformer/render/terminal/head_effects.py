@@ -7,7 +7,8 @@ from rich.table import Table
 from glassformer.analysis import HeadEffects
 from glassformer.languages import Language
 from glassformer.render.paragraph import Paragraph
-from glassformer.render.terminal.overview import find_roles, name_role
+from glassformer.render.terminal.overview import name_role
+from glassformer.render.traced_roles import find_roles
 from glassformer.tracing import Trace
 
 

@@ -3,13 +3,13 @@
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from glassformer.analysis.head_roles import Role, roles
+from glassformer.analysis.head_roles import Role
 from glassformer.languages import Language
 from glassformer.render.layer_numbers import layer_number
 from glassformer.render.marks import visible_token
 from glassformer.render.paragraph import Paragraph
 from glassformer.render.terminal.head_marks import draw_marks
-from glassformer.render.tokens import is_cross
+from glassformer.render.traced_roles import find_roles
 from glassformer.tracing import Site, Trace
 
 
@@ -77,30 +77,6 @@ def _groups(trace: Trace) -> dict[str, list[Site]]:
         words = [word for word in site.name.split(".") if not word.isdecimal()]
         groups.setdefault(visible_token(" · ".join(words)), []).append(site)
     return groups
-
-
-def find_roles(trace: Trace, site: Site, sequence: int) -> list[Role | None]:
-    """The role of each head; None for cross-attention, which has none of these."""
-    if is_cross(site):
-        return [None] * site.n_heads
-    words = trace.run.texts.get(site.keys)
-    known = words is not None and sequence < len(words.tokens)
-    tokens = words.tokens[sequence] if words is not None and known else None
-    delimiters = _delimiters(trace, site.keys, sequence) if known else set()
-    return list(roles(site, tokens, delimiters=delimiters, sequence=sequence))
-
-
-def _delimiters(trace: Trace, text: str, sequence: int) -> set[int]:
-    words = trace.run.texts.get(text)
-    if words is None or not words.labels:
-        return set()
-    marks = {".", ",", ";", ":", "!", "?", "。", "，", "、", "；", "：", "！", "？"}
-    special = ("[", "<")
-    return {
-        int(token)
-        for token, shown in zip(words.tokens[sequence], words.labels[sequence], strict=True)
-        if shown.strip("␣") in marks or (shown.startswith(special) and shown.endswith(("]", ">")))
-    }
 
 
 def _title(name: str, language: Language) -> str:

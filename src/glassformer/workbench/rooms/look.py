@@ -2,12 +2,13 @@
 
 from typing import Any
 
+from glassformer.errors import TraceError
 from glassformer.generation.continuation import tokenizer_of
 from glassformer.models import Encoder, EncoderDecoder
 from glassformer.render.page.document import describe_trace
 from glassformer.render.page.sites import Tensors, pack_operands
 from glassformer.text.pieces import labels
-from glassformer.tracing import Trace
+from glassformer.tracing import Site, Trace
 from glassformer.workbench.jobs import Progress
 from glassformer.workbench.memory import Memory, Reading
 from glassformer.workbench.wire.runs import RunRequest, SiteRequest
@@ -30,8 +31,14 @@ def describe_run(asked: RunRequest, memory: Memory, progress: Progress) -> dict[
 
 def pack_site(asked: SiteRequest, memory: Memory, progress: Progress) -> dict[str, Any]:
     """The operands of one site."""
-    sites = list(memory.reading(asked, progress).trace)
-    return pack_operands(sites[asked.site])
+    return pack_operands(select_site(memory.reading(asked, progress).trace, asked.site))
+
+
+def select_site(trace: Trace, number: int) -> Site:
+    """A site by its number in the run that is shown."""
+    if number >= len(trace):
+        raise TraceError(f"This run has sites 0 … {len(trace) - 1}; got site={number}.")
+    return list(trace)[number]
 
 
 def _describe_outcome(reading: Reading) -> dict[str, Any]:

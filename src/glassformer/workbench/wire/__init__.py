@@ -6,7 +6,7 @@ under /api/, what is asked and what is answered. Imports pydantic alone: the ser
 
 from typing import NamedTuple
 
-from glassformer.workbench.wire import atlas, runs, shapes, steps
+from glassformer.workbench.wire import atlas, heads, runs, shapes, steps
 from glassformer.workbench.wire.requests import Answer, Request
 
 
@@ -20,6 +20,9 @@ class JobForm(NamedTuple):
 JOBS: dict[str, JobForm] = {
     "run": JobForm(runs.RunRequest, runs.RunAnswer),
     "site": JobForm(runs.SiteRequest, runs.SiteAnswer),
+    "maps": JobForm(heads.MapsRequest, heads.MapsAnswer),
+    "roles": JobForm(heads.RolesRequest, heads.RolesAnswer),
+    "effects": JobForm(heads.EffectsRequest, heads.EffectsAnswer),
     "atlas/open": JobForm(atlas.OpenRequest, atlas.OpenAnswer),
     "atlas/survey": JobForm(atlas.SurveyRequest, atlas.SurveyAnswer),
     "atlas/tile": JobForm(atlas.TileRequest, atlas.TileAnswer),
