@@ -186,3 +186,33 @@ def test_beams_over_a_cache_are_beams_without(family: str, kind: str, seed: int)
 def test_what_must_never_be_written_is_not() -> None:
     (found,) = beam_search(model(), [[1]], max_new_tokens=5, beams=3, n_best=3, never=[0, 2, STOP])
     assert {token for text in found for token in text.tokens} <= {1, 3}
+
+
+@pytest.mark.parametrize("family", ["decoder", "encoder_decoder"])
+def test_an_observer_sees_every_candidate_and_changes_nothing(family: str) -> None:
+    built = model(family)
+    source = None if family == "decoder" else [[1, 2, 3], [2]]
+    options = {"max_new_tokens": 5, "beams": 3, "n_best": 3, "stop": [STOP], "source": source}
+    plain = beam_search(built, [[1], [2]], **options)
+    steps: list[list] = []
+    assert beam_search(built, [[1], [2]], **options, observe=steps.append) == plain
+    for b, best in enumerate(plain):
+        beams: list[tuple[tuple[int, ...], float]] = [((), 0.0)]  # as the candidates tell them
+        finished = []
+        for step in steps:
+            mine = [each for each in step if each.prompt == b]
+            scores = [each.log_probability for each in mine]
+            assert scores == sorted(scores, reverse=True)
+            kept = [each for each in mine if each.fate == "kept"]
+            assert [each.beam for each in kept] == list(range(len(kept)))
+            worst = min((each.log_probability for each in kept), default=0.0)
+            pruned = [each for each in mine if each.fate == "pruned"]
+            assert all(each.log_probability <= worst or each.token == STOP for each in pruned)
+            finished += [
+                (beams[each.parent][0], each.log_probability)
+                for each in mine
+                if each.fate == "finished" and each.token == STOP
+            ]
+            beams = [((*beams[e.parent][0], e.token), e.log_probability) for e in kept]
+        for text in best:
+            assert (text.tokens, text.log_probability) in [*finished, *beams]

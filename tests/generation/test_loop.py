@@ -125,6 +125,25 @@ def test_seeds() -> None:
     assert runs[0] == runs[1] != runs[2]
 
 
+def test_a_step_holds_the_logits_from_which_its_token_was_chosen() -> None:
+    decoder = model("decoder", "rotary")
+    sampling = Sampling(temperature=0.7, top_k=5)
+    written = [1, 2, 3]
+    steps = stream_tokens(
+        decoder, [written], max_new_tokens=4, sampling=sampling, never=[6], seed=3
+    )
+    generator = torch.Generator().manual_seed(3)
+    for step in steps:
+        with torch.no_grad():
+            assert_close(step.logits, decoder(torch.tensor([written]))[:, -1], atol=1e-12)
+        excluded = step.logits.clone()
+        excluded[:, 6] = -torch.inf
+        assert torch.equal(step.adjusted, adjust(excluded, sampling))
+        assert int((step.adjusted > -torch.inf).sum()) == 5
+        assert torch.equal(step.tokens, choose(step.adjusted, sampling, generator))
+        written = [*written, int(step.tokens[0])]
+
+
 def test_a_stream_can_be_left_and_the_model_used_again() -> None:
     decoder = model("decoder", "rotary")
     expected = generate_tokens(decoder, PROMPTS, max_new_tokens=6)

@@ -55,7 +55,7 @@ def trace_text(
     if changes is not None:
         recorded = change(model, changes, outputs=True, residual=residual)
     if not isinstance(model, EncoderDecoder):
-        with recorded as trace, torch.no_grad(), _count_layers(model, progress):
+        with recorded as trace, torch.no_grad(), count_layers(model, progress):
             model(tokens)
         return trace
     start = list(model.special.start) or [model.special.begin or 0]
@@ -63,11 +63,11 @@ def trace_text(
     if target is None:
         writing = nullcontext() if changes is None else change(model, changes)
         # How much it will write is not known; whoever waits may give up at every layer.
-        with writing, _count_layers(model, lambda _: progress(0.0)):
+        with writing, count_layers(model, lambda _: progress(0.0)):
             written = list(rank_translations(model, [text], max_new_tokens=most)[0][0].tokens)
     else:
         written = _encode(model, target, add_special=False)
-    with recorded as trace, torch.no_grad(), _count_layers(model, progress):
+    with recorded as trace, torch.no_grad(), count_layers(model, progress):
         model(tokens, torch.tensor([[*start, *written]], device=on))
     if target is None and len(written) < most and len(model.special.end) == 1:
         # A translation that ends before its limit has ended by its end token.
@@ -77,7 +77,7 @@ def trace_text(
 
 
 @contextmanager
-def _count_layers(model: Model, progress: ProgressCallback) -> Iterator[None]:
+def count_layers(model: Model, progress: ProgressCallback) -> Iterator[None]:
     """Report the share of the layers that have run, layer by layer."""
     blocks = [module for module in model.modules() if isinstance(module, Block)]
     n_done = 0

@@ -6,7 +6,7 @@ over its key-value cache; `beam` is beam search. On text: `continuation` (decode
 tracing or training.
 """
 
-from glassformer.generation.beam import Hypothesis, beam_search
+from glassformer.generation.beam import Candidate, Hypothesis, beam_search
 from glassformer.generation.continuation import generate, stream
 from glassformer.generation.encoder_tasks import Guess, embed, fill
 from glassformer.generation.loop import DecodingStep, generate_tokens, stream_tokens
@@ -19,6 +19,7 @@ from glassformer.generation.translation import (
 )
 
 __all__ = [
+    "Candidate",
     "DecodingStep",
     "Guess",
     "Hypothesis",

@@ -8,8 +8,9 @@ A hypothesis that reaches a stop token is finished; its score is
 so a penalty of 0 favors short texts, and 1 compares mean log-probabilities.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 
@@ -27,6 +28,25 @@ class Hypothesis:
     tokens: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A continuation that a step of the search considered, and what became of it.
+
+    ::
+
+        kept      one of the best: beam `beam` of the next step
+        finished  it ended in a stop token, and was one of the best
+        pruned    there were better ones
+    """
+
+    prompt: int
+    parent: int  # the beam that it continues
+    token: int
+    log_probability: float  # of the whole text, from the prompt on
+    fate: Literal["kept", "finished", "pruned"]
+    beam: int | None = None
+
+
 def beam_search(
     model: GenerativeModel,
     prompts: Sequence[Sequence[int]],
@@ -39,11 +59,13 @@ def beam_search(
     n_best: int = 1,
     early: bool = True,
     never: Sequence[int] = (),
+    observe: Callable[[list[Candidate]], None] | None = None,
 ) -> list[list[Hypothesis]]:
     """The `n_best` continuations of each prompt, best first.
 
     `early` stops a search once `beams` texts are finished; otherwise it continues until no
-    unfinished hypothesis can still be among the best. Tokens in `never` are excluded.
+    unfinished hypothesis can still be among the best. Tokens in `never` are excluded. `observe` is
+    called after each step with the candidates of that step, best first.
 
     >>> from glassformer.models import Config, Decoder
     >>> config = Config(family="decoder", vocab_size=9, dim=8, n_layers=1, n_heads=2, max_len=16)
@@ -54,7 +76,9 @@ def beam_search(
     check_prompts(model, prompts, source, max_new_tokens)
     check_beams(beams, n_best)
     with torch.no_grad():
-        search = _Search(model, prompts, source, max_new_tokens, beams, stop, length_penalty, never)
+        search = _Search(
+            model, prompts, source, max_new_tokens, beams, stop, length_penalty, never, observe
+        )
         for n in range(max_new_tokens):
             search.step(n)
             if search.is_over(n_best, early):
@@ -81,9 +105,10 @@ class _Search:
         stop: Sequence[int],
         length_penalty: float,
         never: Sequence[int],
+        observe: Callable[[list[Candidate]], None] | None,
     ) -> None:
         self.beams, self.stop, self.max_new_tokens = beams, frozenset(stop), max_new_tokens
-        self.length_penalty, self.never = length_penalty, never
+        self.length_penalty, self.never, self.observe = length_penalty, never, observe
         # One row per beam; each prompt starts with one live beam and copies that cannot win.
         repeated = [prompt for prompt in prompts for _ in range(beams)]
         sources = None if source is None else [s for s in source for _ in range(beams)]
@@ -104,17 +129,23 @@ class _Search:
             most, dim=-1
         )  # on the GPU, so that few values leave it
         parents, tokens = torch.zeros_like(self.scores, dtype=torch.long), []
+        candidates: list[Candidate] = []
         for b, (row, places) in enumerate(zip(best.tolist(), where.tolist(), strict=True)):
             live = []
             for rank, (score, place) in enumerate(zip(row, places, strict=True)):
                 beam, token = divmod(place, V)
                 if score == -torch.inf:
                     break
+                fate, kept_as = "pruned", None
                 if token in self.stop:
                     if rank < self.beams:
                         self._finish(b, score, self.texts[b][beam], n + 1)
+                        fate = "finished"
                 elif len(live) < self.beams:
+                    fate, kept_as = "kept", len(live)
                     live.append((score, beam, token))
+                if self.observe is not None:
+                    candidates.append(Candidate(b, beam, token, score, fate, kept_as))
             live += [(-torch.inf, 0, 0)] * (self.beams - len(live))
             parents[b] = torch.tensor([beam for _, beam, _ in live])
             self.scores[b] = torch.tensor([score for score, _, _ in live], dtype=torch.float64)
@@ -122,6 +153,8 @@ class _Search:
             tokens += [token for _, _, token in live]
         offsets = torch.arange(len(parents))[:, None] * self.beams
         self.session.append(torch.tensor(tokens), parents=(parents + offsets).flatten())
+        if self.observe is not None:
+            self.observe(candidates)
 
     def is_over(self, n_best: int, early: bool) -> bool:
         """End each search whose best texts are final, and say whether all have ended."""

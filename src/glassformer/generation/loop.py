@@ -31,11 +31,17 @@ GREEDY = Sampling(temperature=0)
 
 @dataclass(frozen=True, eq=False)
 class DecodingStep:
-    """One token for each sequence, its log-probability, and which sequences have ended."""
+    """One token for each sequence, its log-probability, and which sequences have ended.
+
+    `logits` are the model's own; `adjusted` are those from which the token was chosen, after the
+    exclusions and the sampling settings.
+    """
 
     tokens: Int[Tensor, " B"]
     log_probabilities: Float[Tensor, " B"]
     done: Bool[Tensor, " B"]
+    logits: Float[Tensor, "B V"]
+    adjusted: Float[Tensor, "B V"]
 
 
 def generate_tokens(
@@ -128,12 +134,14 @@ def _steps(
     seen, counts = session.fresh, session.is_real  # padding is not penalized
     done = torch.zeros(len(seen), dtype=torch.bool, device=device)
     for _ in range(max_new_tokens):
-        logits = exclude_tokens(session.logits()[:, -1], never)
-        chosen = choose(adjust(logits, sampling, seen, mask=counts), sampling, generator)
+        own = session.logits()[:, -1]  # (B, L, V) → (B, V)
+        logits = exclude_tokens(own, never)
+        adjusted = adjust(logits, sampling, seen, mask=counts)
+        chosen = choose(adjusted, sampling, generator)
         done = done | torch.isin(chosen, stops)
         log_probabilities = logits.float().log_softmax(-1).gather(1, chosen[:, None])[:, 0]
         session.append(chosen)  # before the yield: a trace wants the last token, too
-        yield DecodingStep(chosen, log_probabilities, done)
+        yield DecodingStep(chosen, log_probabilities, done, own, adjusted)
         if bool(done.all()):
             return
         seen = torch.cat([seen, chosen[:, None]], dim=1)

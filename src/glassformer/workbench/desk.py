@@ -5,7 +5,7 @@ from typing import Any
 
 from glassformer.workbench.jobs import Progress
 from glassformer.workbench.memory import Memory
-from glassformer.workbench.rooms import atlas, heads, look, shapes, steps
+from glassformer.workbench.rooms import atlas, heads, look, shapes, steps, writing
 from glassformer.workbench.wire import JOBS
 
 _ROOMS: dict[str, Callable[[Any, Memory, Progress], Any]] = {
@@ -23,6 +23,8 @@ _ROOMS: dict[str, Callable[[Any, Memory, Progress], Any]] = {
     "steps": steps.describe_steps,
     "feed_forward": steps.pack_feed_forward,
     "shapes": shapes.describe_shapes,
+    "write": writing.write_text,
+    "looks": writing.list_looks,
 }
 _MEMORY = Memory()
 

@@ -6,7 +6,7 @@ under /api/, what is asked and what is answered. Imports pydantic alone: the ser
 
 from typing import NamedTuple
 
-from glassformer.workbench.wire import atlas, heads, runs, shapes, steps
+from glassformer.workbench.wire import atlas, heads, runs, shapes, steps, writing
 from glassformer.workbench.wire.requests import Answer, Request
 
 
@@ -32,4 +32,6 @@ JOBS: dict[str, JobForm] = {
     "steps": JobForm(steps.StepsRequest, steps.StepsAnswer),
     "feed_forward": JobForm(steps.FeedForwardRequest, steps.FeedForwardAnswer),
     "shapes": JobForm(shapes.ShapesRequest, shapes.ShapesAnswer),
+    "write": JobForm(writing.WriteRequest, writing.WriteAnswer),
+    "looks": JobForm(writing.LooksRequest, writing.LooksAnswer),
 }
