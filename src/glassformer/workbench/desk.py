@@ -5,7 +5,7 @@ from typing import Any
 
 from glassformer.workbench.jobs import Progress
 from glassformer.workbench.memory import Memory
-from glassformer.workbench.rooms import atlas, heads, look, shapes, steps, writing
+from glassformer.workbench.rooms import atlas, heads, look, shapes, steps, training, writing
 from glassformer.workbench.wire import JOBS
 
 _ROOMS: dict[str, Callable[[Any, Memory, Progress], Any]] = {
@@ -25,6 +25,8 @@ _ROOMS: dict[str, Callable[[Any, Memory, Progress], Any]] = {
     "shapes": shapes.describe_shapes,
     "write": writing.write_text,
     "looks": writing.list_looks,
+    "training": training.describe_training,
+    "film": training.show_film,
 }
 _MEMORY = Memory()
 

@@ -6,6 +6,7 @@ It is a cache and no more: whatever is forgotten is made again from the request 
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -44,6 +45,11 @@ class Memory:
     def locate(self, paths: dict[str, str]) -> None:
         """Where the models and traces are that the server has named, other than the included."""
         self._paths |= paths
+
+    def path(self, name: str) -> Path | None:
+        """Where the server has found what it calls so; None for an included model."""
+        found = self._paths.get(name)
+        return None if found is None else Path(found)
 
     def model(self, name: str) -> Model:
         path = self._paths.get(name, name)

@@ -6,7 +6,7 @@ under /api/, what is asked and what is answered. Imports pydantic alone: the ser
 
 from typing import NamedTuple
 
-from glassformer.workbench.wire import atlas, heads, runs, shapes, steps, writing
+from glassformer.workbench.wire import atlas, heads, runs, shapes, steps, training, writing
 from glassformer.workbench.wire.requests import Answer, Request
 
 
@@ -34,4 +34,6 @@ JOBS: dict[str, JobForm] = {
     "shapes": JobForm(shapes.ShapesRequest, shapes.ShapesAnswer),
     "write": JobForm(writing.WriteRequest, writing.WriteAnswer),
     "looks": JobForm(writing.LooksRequest, writing.LooksAnswer),
+    "training": JobForm(training.TrainingRequest, training.TrainingAnswer),
+    "film": JobForm(training.FilmRequest, training.FilmAnswer),
 }
