@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import asdict
 from datetime import date
 from typing import TYPE_CHECKING, Annotated
 
@@ -49,14 +50,19 @@ def add(app: typer.Typer, language: Language) -> None:
             return
         kept = open_progress(progress, language)
         if following:
-            name = _find_next(kept, name)
+            from glassformer.school.learn.listing import find_next
+
+            name = find_next(kept, name)
             if name is None:
                 terminal().print(say("learn.all"))
                 return
         if name is not None:
             _show(name, kept, language)
         elif as_json:
-            typer.echo(json.dumps(_as_list(kept, language), ensure_ascii=False))
+            from glassformer.school.learn.listing import list_chapters
+
+            rows = [asdict(each) for each in list_chapters(kept, language)]
+            typer.echo(json.dumps(rows, ensure_ascii=False))
         else:
             _list(kept, terminal(), language)
 
@@ -117,38 +123,10 @@ def _print_paged(drawing: RenderableType, console: Console) -> None:
         console.print(drawing)
 
 
-def _find_next(progress: "ProgressStore", name: str | None) -> str | None:
-    """The chapter after this one, or the first that was not read yet."""
-    from glassformer.school.learn import chapter_names
-
-    names = chapter_names()
-    if name in names:
-        return next(iter(names[names.index(name) + 1 :]), None)
-    return next((each for each in names if each not in progress.read), None)
-
-
-def _as_list(progress: "ProgressStore", language: Language) -> list[dict[str, object]]:
-    from glassformer.school.learn import read_chapters, read_questions
-    from glassformer.school.learn.blocks import plain_text
-
-    found = []
-    for chapter in read_chapters(language):
-        asked = [question.name for question in read_questions() if question.topic == chapter.name]
-        found.append(
-            {
-                "number": chapter.number,
-                "name": chapter.name,
-                "title": plain_text(chapter.title),
-                "read": progress.read.get(chapter.name),
-                "questions": len(asked),
-                "answered": sum(name in progress.cards for name in asked),
-            }
-        )
-    return found
-
-
 def _list(progress: "ProgressStore", console: Console, language: Language) -> None:
-    say, chapters = language.say, _as_list(progress, language)
+    from glassformer.school.learn.listing import list_chapters
+
+    say, chapters = language.say, list_chapters(progress, language)
     gap = 1 if console.width < _NARROW else 2
     table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="dim")
     table.add_column("", justify="right", no_wrap=True)
@@ -158,15 +136,15 @@ def _list(progress: "ProgressStore", console: Console, language: Language) -> No
     table.add_column(say("learn.column.questions"), justify="right", max_width=10)
     for chapter in chapters:
         table.add_row(
-            str(chapter["number"]),
-            str(chapter["name"]),
-            Paragraph(str(chapter["title"])),
-            "✓" if chapter["read"] else "·",
-            f"{chapter['answered']} / {chapter['questions']}",
+            str(chapter.number),
+            chapter.name,
+            Paragraph(chapter.title),
+            "✓" if chapter.read else "·",
+            f"{chapter.answered} / {chapter.questions}",
         )
     console.print(table)
     console.print()
-    n_read = sum(chapter["read"] is not None for chapter in chapters)
+    n_read = sum(chapter.read is not None for chapter in chapters)
     console.print(Paragraph(say("learn.so.far", n=n_read, total=len(chapters)), style="dim"))
 
 

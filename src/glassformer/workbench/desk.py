@@ -6,6 +6,13 @@ from typing import Any
 from glassformer.workbench.jobs import Progress
 from glassformer.workbench.memory import Memory
 from glassformer.workbench.rooms import atlas, heads, look, shapes, steps, training, writing
+from glassformer.workbench.rooms.learn import (
+    chapters,
+    course_map,
+    exercises,
+    experiments,
+    questions,
+)
 from glassformer.workbench.wire import JOBS
 
 _ROOMS: dict[str, Callable[[Any, Memory, Progress], Any]] = {
@@ -27,6 +34,19 @@ _ROOMS: dict[str, Callable[[Any, Memory, Progress], Any]] = {
     "looks": writing.list_looks,
     "training": training.describe_training,
     "film": training.show_film,
+    "learn/course": course_map.describe_course,
+    "learn/chapter": chapters.describe_chapter,
+    "learn/read": chapters.mark_read,
+    "learn/experiment": experiments.describe_experiment,
+    "learn/measure": experiments.measure_experiment,
+    "learn/exercise": exercises.describe_exercise,
+    "learn/save": exercises.save_exercise,
+    "learn/check": exercises.check_exercise,
+    "learn/hint": exercises.give_hint,
+    "learn/reset": exercises.reset_exercise,
+    "learn/questions": questions.list_round,
+    "learn/answer": questions.tell_answer,
+    "learn/grade": questions.grade_question,
 }
 _MEMORY = Memory()
 

@@ -1,6 +1,5 @@
 """Reports, lists and screens for the terminal, as things that rich can print."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from glassformer.languages import Language
 from glassformer.render.paragraph import Paragraph
 from glassformer.render.terminal.columns import Beside
 from glassformer.school.practice.exercise import Exercise
+from glassformer.school.practice.prose import read_prose
 from glassformer.school.practice.report import GradingReport
 from glassformer.school.practice.report_texts import checklist, describe_report, kind_label
 from glassformer.school.practice.session import Screen
@@ -239,25 +239,16 @@ def draw_list(
 
 
 def draw_prose(text: str) -> RenderableType:
-    """Markdown of the plainest kind: paragraphs, lists, lines of code; `code` in its colour."""
+    """Paragraphs, lists, lines of code; `code` in its colour."""
     parts: list[RenderableType] = []
-    for block in re.split(r"\n\n+", text.strip()):
+    for kind, lines in read_prose(text):
         if parts:
             parts.append("")
-        if block.startswith("    "):
-            parts.append(Text(block, style="cyan", no_wrap=True))
-        elif block.startswith(("- ", "* ")):
-            parts += [Paragraph(line) for line in block.splitlines()]
+        if kind == "code":
+            parts.append(Text("\n".join(lines), style="cyan", no_wrap=True))
         else:
-            parts.append(Paragraph(_join_lines(block)))
+            parts += [Paragraph(line) for line in lines]
     return Group(*parts)
-
-
-def _join_lines(block: str) -> str:
-    """Lines as one; Chinese needs no blank between them."""
-    return re.sub(r"(?<=[\u3000-\u9fff\uff00-\uffef])\n|\n(?=[\u4e00-\u9fff])", "", block).replace(
-        "\n", " "
-    )
 
 
 def _indent(part: RenderableType) -> RenderableType:

@@ -10,12 +10,13 @@ from shlex import quote
 from rich.cells import cell_len
 
 from glassformer.errors import ConfigError
-from glassformer.languages import Language, flag
+from glassformer.languages import CODES, Language, flag
 from glassformer.render.paragraph import wrap_text
 from glassformer.school.practice.exercise import Exercise
 from glassformer.storage import special_kind, write_atomically
 
 _WIDTH = 88  # of the comment at the top of a file
+_MOST_READ = 1 << 20  # bytes of a file
 DEFAULT = Path("glassformer-practice")
 
 
@@ -68,6 +69,36 @@ class Workspace:
             lines += [*_wrap_paragraph(paragraph), ""]
         comment = "\n".join(f"# {line}".rstrip() for line in lines[:-1])
         return f"{comment}\n\n{exercise.stub}"
+
+    def read(self, exercise: Exercise) -> str | None:
+        """What the learner's file says; None where there is no file that can be read as text."""
+        file = self.file(exercise)
+        try:
+            if special_kind(file) is not None or file.stat().st_size > _MOST_READ:
+                return None
+            return file.read_text("utf-8-sig")
+        except (OSError, UnicodeDecodeError):
+            return None
+
+    def save(self, exercise: Exercise, text: str, *, was: str | None) -> Path | None:
+        """Write the learner's text; `was` is what its writer believes is in the file.
+
+        Where the file says something else, it was changed elsewhere: that version moves to old/,
+        and its path is returned.
+        """
+        file, kept = self.file(exercise), None
+        found = self.read(exercise)
+        if os.path.lexists(file) and (found is None or found not in (was, text)):
+            kept = self._move_to_old(file)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, text)
+        return kept
+
+    def has_try(self, exercise: Exercise) -> bool:
+        """Whether the learner has changed what the exercise started from, in either language."""
+        text = self.read(exercise)
+        initial = [Workspace(self.folder, Language(code)).initial_text(exercise) for code in CODES]
+        return text is not None and text not in initial
 
     def reset(self, exercise: Exercise) -> Path | None:
         """Write an exercise again; moves the learner's version to old/ and returns its path."""

@@ -6,7 +6,7 @@ under /api/, what is asked and what is answered. Imports pydantic alone: the ser
 
 from typing import NamedTuple
 
-from glassformer.workbench.wire import atlas, heads, runs, shapes, steps, training, writing
+from glassformer.workbench.wire import atlas, heads, learn, runs, shapes, steps, training, writing
 from glassformer.workbench.wire.requests import Answer, Request
 
 
@@ -36,4 +36,17 @@ JOBS: dict[str, JobForm] = {
     "looks": JobForm(writing.LooksRequest, writing.LooksAnswer),
     "training": JobForm(training.TrainingRequest, training.TrainingAnswer),
     "film": JobForm(training.FilmRequest, training.FilmAnswer),
+    "learn/course": JobForm(learn.CourseRequest, learn.CourseAnswer),
+    "learn/chapter": JobForm(learn.PartRequest, learn.ChapterAnswer),
+    "learn/read": JobForm(learn.PartRequest, learn.ReadAnswer),
+    "learn/experiment": JobForm(learn.PartRequest, learn.ExperimentAnswer),
+    "learn/measure": JobForm(learn.ExperimentRunRequest, learn.ExperimentRunAnswer),
+    "learn/exercise": JobForm(learn.PartRequest, learn.ExerciseAnswer),
+    "learn/save": JobForm(learn.ExerciseSaveRequest, learn.ExerciseSaveAnswer),
+    "learn/check": JobForm(learn.ExerciseSaveRequest, learn.ExerciseCheckAnswer),
+    "learn/hint": JobForm(learn.PartRequest, learn.HintAnswer),
+    "learn/reset": JobForm(learn.PartRequest, learn.ResetAnswer),
+    "learn/questions": JobForm(learn.QuestionsRequest, learn.QuestionsAnswer),
+    "learn/answer": JobForm(learn.QuestionAnswerRequest, learn.QuestionAnswerAnswer),
+    "learn/grade": JobForm(learn.QuestionGradeRequest, learn.QuestionGradeAnswer),
 }

@@ -1,0 +1,67 @@
+"""Experiments: what one claims, and a run of it with its chart and its verdict."""
+
+from typing import Any
+
+import torch
+
+from glassformer.languages import CODES, Language
+from glassformer.school.lab import SECONDS, ExperimentTexts, find_experiment
+from glassformer.school.lab.runner import ExperimentReport, run_experiment
+from glassformer.workbench.jobs import Progress
+from glassformer.workbench.memory import Memory
+from glassformer.workbench.wire.learn import ExperimentRunRequest, PartRequest
+
+_OUTCOMES = {"holds": "lab.holds", "partly": "lab.partly", "fails": "lab.fails"}
+_MODELS = ["writer"]  # the included model that writes
+
+
+def describe_experiment(asked: PartRequest, _memory: Memory, _progress: Progress) -> dict[str, Any]:
+    """An experiment before it runs."""
+    experiment = find_experiment(asked.name)
+    texts = ExperimentTexts(experiment.name, Language(asked.lang))
+    return {
+        "name": experiment.name,
+        "title": texts.title,
+        "claim": texts.claim,
+        "prediction": texts.prediction,
+        "seconds": dict(SECONDS[experiment.name]),
+        "models": _MODELS if experiment.takes_model else [],
+    }
+
+
+def measure_experiment(
+    asked: ExperimentRunRequest, _memory: Memory, progress: Progress
+) -> dict[str, Any]:
+    """Run it here; the result is told in every language."""
+    report = run_experiment(
+        asked.name,
+        size=asked.size,
+        seed=asked.seed,
+        model=asked.model,
+        progress=lambda share: progress(float(share)),
+    )
+    return {
+        "outcome": report.verdict.outcome,
+        "size": report.size,
+        "seed": report.seed,
+        "said": {code: _tell(report, Language(code)) for code in CODES},
+        "look_at": [list(place) for place in report.experiment.places],
+    }
+
+
+def _tell(report: ExperimentReport, language: Language) -> dict[str, Any]:
+    told = report.as_dict(language)
+    took = language.say(
+        "lab.took",
+        size=report.size,
+        seed=report.seed,
+        seconds=f"{report.seconds:.1f}",
+        torch=torch.__version__,
+    )
+    return {
+        "outcome": language.say(_OUTCOMES[report.verdict.outcome]),
+        "checks": [{name: c[name] for name in ("holds", "sentence")} for c in told["checks"]],
+        "chart": told["chart"],
+        "explanation": told["explanation"],
+        "took": took,
+    }
