@@ -76,6 +76,25 @@ def trace_text(
     return trace
 
 
+def trace_again(
+    model: Model,
+    trace: Trace,
+    *,
+    changes: Changes | None = None,
+    progress: ProgressCallback = lambda _: None,
+) -> Trace:
+    """The run of a trace once more, with its residual stream; nothing is written anew."""
+    texts, on = trace.run.texts, model.embedding.weight.device
+    tokens = [texts[name].tokens.to(on) for name in ("source", "tokens") if name in texts]
+    recorded = watch(model, outputs=True, residual=True)
+    if changes is not None:
+        recorded = change(model, changes, outputs=True, residual=True)
+    with recorded as again, torch.no_grad(), _count_layers(model, progress):
+        model(*tokens)
+    again.run.texts["tokens"].following = texts["tokens"].following
+    return again
+
+
 @contextmanager
 def count_layers(model: Model, progress: ProgressCallback) -> Iterator[None]:
     """Report the share of the layers that have run, layer by layer."""

@@ -5,18 +5,21 @@ It is a cache and no more: whatever is forgotten is made again from the request 
 
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from glassformer.analysis.traced_text import trace_text
-from glassformer.errors import ConfigError
+from glassformer.analysis.traced_text import trace_again, trace_text
+from glassformer.errors import CheckpointError, ConfigError, TraceError
+from glassformer.generation.continuation import tokenizer_of
+from glassformer.models import Decoder, Encoder, EncoderDecoder
 from glassformer.models.checkpoints import Model, load
 from glassformer.tracing import Trace
 from glassformer.tracing.interventions import Changes
 from glassformer.tracing.interventions.expression import read_changes
+from glassformer.workbench.foreign_models import ForeignModel, load_foreign
 from glassformer.workbench.jobs import Progress
 from glassformer.workbench.wire.requests import ReadingRequest
 
@@ -26,12 +29,42 @@ _MOST_RUNS = 8
 
 @dataclass(eq=False, frozen=True)
 class Reading:
-    """A text on a model, and the trace of it with the residual stream."""
+    """A text on a model, and the trace of it; or a saved trace, whose model is not here."""
 
     asked: ReadingRequest
-    model: Model
+    source: Model | ForeignModel | None
     trace: Trace
     changes: Changes | None
+
+    @property
+    def model(self) -> Model:
+        """The model, which must be one of ours."""
+        return _require_ours(self.source, self.asked.model)
+
+    @property
+    def gap(self) -> int:
+        """The token of a gap that the model fills; −1 where it fills none."""
+        if isinstance(self.source, Encoder) and self.source.special.mask is not None:
+            return self.source.special.mask
+        return self.source.gap if isinstance(self.source, ForeignModel) else -1
+
+    @property
+    def continues(self) -> bool:
+        """Whether the model predicts what follows the text."""
+        if isinstance(self.source, ForeignModel):
+            return self.source.continues
+        return isinstance(self.source, Decoder)
+
+    @property
+    def n_start(self) -> int:
+        """How many tokens a translation begins with that nobody reads."""
+        return len(self.source.special.start) or 1 if isinstance(self.source, EncoderDecoder) else 1
+
+    def decode(self, tokens: list[int]) -> str:
+        """What the model has written."""
+        if isinstance(self.source, ForeignModel):
+            return self.source.tokenizer.decode(tokens, skip_special_tokens=True)
+        return tokenizer_of(self.model).decode(tokens)
 
 
 class Memory:
@@ -39,7 +72,7 @@ class Memory:
 
     def __init__(self) -> None:
         self._paths: dict[str, str] = {}
-        self._models: OrderedDict[str, Model] = OrderedDict()
+        self._models: OrderedDict[str, Model | ForeignModel] = OrderedDict()
         self._readings: OrderedDict[ReadingRequest, Reading] = OrderedDict()
 
     def locate(self, paths: dict[str, str]) -> None:
@@ -52,32 +85,97 @@ class Memory:
         return None if found is None else Path(found)
 
     def model(self, name: str) -> Model:
-        path = self._paths.get(name, name)
-        return _recall(self._models, name, lambda: _load(path), _MOST_MODELS)
+        """A model of ours."""
+        if self._find_trace(name) is not None:
+            return _require_ours(None, name)
+        return _require_ours(self._source(name), name)
 
     def reading(self, asked: ReadingRequest, progress: Progress) -> Reading:
-        """The run of a request, whatever else the request asks for."""
+        """The run of a request with its residual stream, whatever else the request asks for."""
+        return self._recall_reading(asked, progress, residual=True)
+
+    def glance(self, asked: ReadingRequest, progress: Progress) -> Reading:
+        """The run of a request, where its attention is all that is shown.
+
+        A translator's residual stream is recorded when somebody asks for it: a third of the time
+        until the first picture.
+        """
+        return self._recall_reading(asked, progress, residual=False)
+
+    def _recall_reading(
+        self, asked: ReadingRequest, progress: Progress, *, residual: bool
+    ) -> Reading:
         key = ReadingRequest(**{name: getattr(asked, name) for name in ReadingRequest.model_fields})
-        return _recall(self._readings, key, lambda: self._read(key, progress), _MOST_RUNS)
+        kept = self._readings.get(key)
+        if (
+            residual
+            and kept is not None
+            and isinstance(kept.source, EncoderDecoder)
+            and not kept.trace.run.streams
+        ):
+            again = trace_again(kept.source, kept.trace, changes=kept.changes, progress=progress)
+            self._readings[key] = replace(kept, trace=again)
+        return _recall(self._readings, key, lambda: self._read(key, progress, residual), _MOST_RUNS)
 
-    def _read(self, asked: ReadingRequest, progress: Progress) -> Reading:
-        model = self.model(asked.model)
+    def _read(self, asked: ReadingRequest, progress: Progress, residual: bool) -> Reading:
+        saved = self._find_trace(asked.model)
+        if saved is not None:
+            if asked.change is not None:
+                raise ConfigError(f"{asked.model} is a saved trace, and its model is not here.")
+            return Reading(asked, None, _open_trace(saved), None)
+        source = self._source(asked.model)
         changes = None if asked.change is None else read_changes(asked.change)
-        trace = trace_text(
-            model,
-            asked.text,
-            asked.target,
-            asked.to,
-            residual=True,
-            changes=changes,
-            progress=progress,
-        )
-        return Reading(asked, model, trace, changes)
+        if isinstance(source, ForeignModel):
+            trace = source.trace(asked.text, asked.target, changes=changes)
+        else:
+            trace = trace_text(
+                source,
+                asked.text,
+                asked.target,
+                asked.to,
+                residual=residual or not isinstance(source, EncoderDecoder),
+                changes=changes,
+                progress=progress,
+            )
+        if not len(trace):
+            raise TraceError(f"Nothing could be recorded: {'; '.join(trace.run.refusals.values())}")
+        return Reading(asked, source, trace, changes)
+
+    def _source(self, name: str) -> Model | ForeignModel:
+        path = self._paths.get(name, name)
+        return _recall(self._models, name, lambda: _load(path, name), _MOST_MODELS)
+
+    def _find_trace(self, name: str) -> Path | None:
+        path = Path(self._paths[name]) if name in self._paths else None
+        return path if path is not None and path.suffix != ".gguf" and path.is_file() else None
 
 
-def _load(name: str) -> Model:
+def _require_ours(source: Any, name: str) -> Model:
+    if isinstance(source, Model):
+        return source
+    if source is None:
+        raise ConfigError(f"This needs the model itself; {name} is a saved trace.")
+    raise ConfigError(
+        f"This is shown of glassformer's own models alone; {name} runs in transformers."
+    )
+
+
+def _open_trace(path: Path) -> Trace:
+    found = Trace.load(path)
+    runs = [run for run in found.runs if run.sites]
+    if not runs:
+        raise TraceError(f"{path.name} holds no attention to look at.")
+    return Trace(runs, found.model)
+
+
+def _load(path: str, name: str) -> Model | ForeignModel:
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    found = load(name, dtype=torch.float32 if device == "cpu" else None, device=device)
+    try:
+        found = load(path, dtype=torch.float32 if device == "cpu" else None, device=device)
+    except CheckpointError as error:
+        if not Path(path, "config.json").is_file() or "model_type must be" not in str(error):
+            raise
+        return load_foreign(Path(path), error)
     if not isinstance(found, Model):
         raise ConfigError(
             f"The workbench shows Transformers; {name!r} is an LSTM without attention."

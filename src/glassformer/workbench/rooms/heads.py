@@ -19,7 +19,7 @@ _LEVELS = 255
 
 def draw_maps(asked: MapsRequest, memory: Memory, progress: Progress) -> dict[str, Any]:
     """A small map of every head; memory is linear in the length of the text."""
-    trace = memory.reading(asked, progress).trace
+    trace = memory.glance(asked, progress).trace
     numbers = range(len(trace)) if asked.sites is None else asked.sites
     sites = {number: select_site(trace, number) for number in numbers}
     found = []
@@ -58,7 +58,7 @@ def _as_bytes(levels: Tensor) -> bytes:
 
 def name_roles(asked: RolesRequest, memory: Memory, progress: Progress) -> dict[str, Any]:
     """The role of every head, as `glassformer look` names it."""
-    trace = memory.reading(asked, progress).trace
+    trace = memory.glance(asked, progress).trace
     found = []
     for number, site in enumerate(trace):
         both = zip(find_roles(trace, site, 0), site.sharpness().tolist(), strict=True)

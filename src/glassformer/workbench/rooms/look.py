@@ -2,12 +2,10 @@
 
 from typing import Any
 
+from glassformer.analysis.lens import label_tokens
 from glassformer.errors import TraceError
-from glassformer.generation.continuation import tokenizer_of
-from glassformer.models import Encoder, EncoderDecoder
 from glassformer.render.page.document import describe_trace
 from glassformer.render.page.sites import Tensors, pack_operands
-from glassformer.text.pieces import labels
 from glassformer.tracing import Site, Trace
 from glassformer.workbench.jobs import Progress
 from glassformer.workbench.memory import Memory, Reading
@@ -18,7 +16,7 @@ _GUESSES = 10
 
 def describe_run(asked: RunRequest, memory: Memory, progress: Progress) -> dict[str, Any]:
     """All that is shown of a run before a site is opened."""
-    reading = memory.reading(asked, progress)
+    reading = memory.glance(asked, progress)
     tensors = Tensors()
     page = describe_trace(reading.trace, tensors)
     return {
@@ -31,7 +29,7 @@ def describe_run(asked: RunRequest, memory: Memory, progress: Progress) -> dict[
 
 def pack_site(asked: SiteRequest, memory: Memory, progress: Progress) -> dict[str, Any]:
     """The operands of one site."""
-    return pack_operands(select_site(memory.reading(asked, progress).trace, asked.site))
+    return pack_operands(select_site(memory.glance(asked, progress).trace, asked.site))
 
 
 def select_site(trace: Trace, number: int) -> Site:
@@ -42,34 +40,38 @@ def select_site(trace: Trace, number: int) -> Site:
 
 
 def _describe_outcome(reading: Reading) -> dict[str, Any]:
-    """What the model makes of the text."""
-    model, trace = reading.model, reading.trace
-    if isinstance(model, EncoderDecoder):
-        tokens = trace.run.texts["tokens"].tokens[0].tolist()
-        start = list(model.special.start) or [model.special.begin or 0]
-        text = tokenizer_of(model).decode(tokens[len(start) :])
-        return {"kind": "translation", "text": text, "guesses": []}
-    stream = trace.residual()
-    if stream.readout is None or not stream.readout.operations:
-        return {"kind": "none", "text": None, "guesses": []}
+    """What the model makes of the text; nothing, where a saved trace is shown."""
+    trace, outcome = reading.trace, {"kind": "none", "text": None, "guesses": []}
+    if reading.source is None:
+        return outcome
     tokens = trace.run.texts["tokens"].tokens[0]
-    if isinstance(model, Encoder):
-        rows = (tokens == model.special.mask).nonzero().flatten().tolist()
-        kind = "gaps" if rows else "none"
+    if "source" in trace.run.texts:
+        written = tokens.tolist()[reading.n_start :]
+        return outcome | {"kind": "translation", "text": reading.decode(written)}
+    readout = trace.residual().readout if trace.run.streams else None
+    if readout is None or not readout.operations:
+        return outcome
+    if reading.continues:
+        kind, rows = "continuation", [len(tokens) - 1]
     else:
-        rows, kind = [len(tokens) - 1], "continuation"
-    return {"kind": kind, "text": None, "guesses": [_list_guesses(reading, row) for row in rows]}
+        kind, rows = "gaps", (tokens == reading.gap).nonzero().flatten().tolist()
+    if not rows:
+        return outcome
+    return outcome | {"kind": kind, "guesses": [_list_guesses(reading, row) for row in rows]}
 
 
 def _list_guesses(reading: Reading, row: int) -> list[dict[str, Any]]:
     """The most probable tokens at a position."""
     stream = reading.trace.residual()
-    probabilities = stream.require_readout()(stream.end[:, [row]])[0, 0].float().softmax(-1)
+    readout = stream.require_readout()
+    probabilities = readout(stream.end[:, [row]])[0, 0].float().softmax(-1)
     best = probabilities.topk(min(_GUESSES, len(probabilities)))
-    tokenizer = tokenizer_of(reading.model)
+    tokens = best.indices.tolist()
     return [
-        {"piece": labels(tokenizer, [token])[0], "token": token, "probability": share}
-        for token, share in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        {"piece": piece, "token": token, "probability": share}
+        for piece, token, share in zip(
+            label_tokens(readout, tokens), tokens, best.values.tolist(), strict=True
+        )
     ]
 
 
