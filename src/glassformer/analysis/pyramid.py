@@ -62,6 +62,7 @@ class Pyramid:
         self.mean_tops = {
             level: like.new_zeros(2, _blocks(L, level)) for level in range(1, self.middle)
         }
+        self._coarse_tops: dict[tuple[int, int], Tensor] = {}
 
     @property
     def n_surveyed(self) -> int:
@@ -140,6 +141,29 @@ class Pyramid:
             visible[piece.cols] = True if seen is None else seen[0]
         return scores, visible
 
+    def strongest(
+        self, level: int, row: int, col: int, *, has_first: bool = True
+    ) -> tuple[int, int]:
+        """The query and the key of the largest weight in one block of a level."""
+        rows, cols = (
+            slice(n << level, min((n + 1) << level, most))
+            for n, most in ((row, self.L), (col, self.S))
+        )
+        self.survey(rows)
+        best, found = -1.0, (rows.start, cols.start)
+        with torch.no_grad():
+            for piece in self.tiles.pieces(rows, cols):
+                cells = self._weigh(piece, self.tiles.exponentials(piece))
+                if piece.cols.start == 0 and not has_first:
+                    _leave_out_first(cells)
+                weights = cells.maximum.masked_fill(cells.seen == 0, -1.0)
+                place = int(weights.argmax())
+                if float(weights.flatten()[place]) > best:
+                    best = float(weights.flatten()[place])
+                    down, right = divmod(place, weights.shape[1])
+                    found = (piece.rows.start + down, piece.cols.start + right)
+        return found
+
     def row_tops(self, level: int, pool: Pool, has_first: bool) -> Float[Tensor, " R"]:
         """The largest value of each line of a level, 0 where it is not surveyed yet."""
         which = int(has_first)
@@ -147,10 +171,15 @@ class Pyramid:
             return pool_rows(self.peaks[which], level)
         if level < self.middle:
             return self.mean_tops[level][which]
+        if (level, which) in self._coarse_tops:
+            return self._coarse_tops[level, which]
         cells = self.blocks.pool(level - self.middle)
         if has_first:
             cells = cells.with_column(self._pool_firsts(level, slice(0, self.L)))
-        return cells.mean.amax(-1)
+        tops = cells.mean.amax(-1)
+        if all(self.is_surveyed):
+            self._coarse_tops[level, which] = tops
+        return tops
 
     def top(self, level: int, pool: Pool, has_first: bool) -> float:
         """The value of the brightest colour where all lines share a scale.

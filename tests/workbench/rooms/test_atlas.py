@@ -101,6 +101,7 @@ def test_the_survey_goes_on_from_where_it_stopped(
         assert parts[-1].start == start < parts[-1].stop
         start = parts[-1].stop
     assert heard and parts[-1].share == 1.0
+    assert parts[0].tops == [] and len(parts[-1].tops) == ask(memory, "open").top_level + 1
     assert len(parts) > 3 and parts[0].share < 1
     level = ask(memory, "open").top_level
     whole = ask(memory, "tile", level=level, row=0, col=0)
@@ -132,8 +133,17 @@ def test_a_cell_has_exact_numbers_and_both_places(memory: Memory, site: Site) ->
     labels = ask(memory, "labels", axis="key", start=key, stop=key + 1).labels
     place = found.key_text
     assert place.labels[key - place.start] == labels[0] and len(place.labels) == 49
+    assert ask(memory, "cell", query=query).key == int(row.argmax())
     hidden = ask(memory, "cell", query=3, key=4)
     assert (hidden.weight, hidden.score, hidden.is_visible, hidden.rank) == (0.0, None, False, None)
+
+
+def test_of_a_block_the_strongest_cell_is_read(memory: Memory, site: Site) -> None:
+    for has_first in (True, False):
+        found = ask(memory, "cell", query=150, key=0, level=2, has_first=has_first)
+        block = site.weights(2, rows=slice(600, 604), cols=slice(0 if has_first else 1, 4))
+        assert found.weight == pytest.approx(float(block.max()), rel=1e-5)
+        assert (600 <= found.query < 604) and found.key < 4 and (has_first or found.key > 0)
 
 
 def test_labels_are_sent_by_range(memory: Memory, site: Site) -> None:

@@ -8,6 +8,7 @@ type Room = { name: string; title: string; load: () => Promise<{ default: RoomCo
 
 export const ROOMS: Room[] = [
   { name: 'look', title: 'bench.room.look', load: () => import('./rooms/look/Look.svelte') },
+  { name: 'atlas', title: 'bench.room.atlas', load: () => import('./rooms/atlas/Atlas.svelte') },
 ];
 
 export const roomOf = (name: string): Room => ROOMS.find((each) => each.name === name) ?? ROOMS[0];

@@ -108,7 +108,7 @@ function paintCells(context: CanvasRenderingContext2D, scene: Scene): void {
 }
 
 /** What nobody may attend to: hatched, so that it is not taken for a small weight. */
-function hatched(context: CanvasRenderingContext2D, look: Look): CanvasPattern | string {
+export function hatched(context: CanvasRenderingContext2D, look: Look): CanvasPattern | string {
   const tile = document.createElement('canvas');
   tile.width = tile.height = HATCH;
   const pen = tile.getContext('2d')!;
@@ -204,7 +204,7 @@ export function named([from, to]: [number, number], size: number, first: number[
   return kept;
 }
 
-function fitted(context: CanvasRenderingContext2D, text: string, most: number): string {
+export function fitted(context: CanvasRenderingContext2D, text: string, most: number): string {
   if (context.measureText(text).width <= most) return text;
   const signs = Array.from(text);
   while (signs.length > 1 && context.measureText(`${signs.join('')}…`).width > most) signs.pop();

@@ -84,18 +84,20 @@ def survey_head(asked: SurveyRequest, memory: Memory, progress: Progress) -> dic
     found = pyramid.lines(
         level, lines, columns, asked.pool, has_first=asked.has_first, progress=progress
     )
-    packed = _pack(found, pyramid, level, asked)
-    return {"start": start, "stop": stop, "share": pyramid.share, "tile": packed}
+    levels = range(level + 1) if stop == pyramid.L else ()
+    return {
+        "start": start,
+        "stop": stop,
+        "share": pyramid.share,
+        "tops": [pyramid.top(each, asked.pool, asked.has_first) for each in levels],
+        "tile": _pack(found, pyramid, level, asked),
+    }
 
 
 def cut_tile(asked: TileRequest, memory: Memory, progress: Progress) -> dict[str, Any]:
     """One tile of one level."""
     pyramid = _recall_head(asked, memory, progress).pyramid
-    if asked.level > pyramid.top_level:
-        raise TraceError(
-            f"The levels are 0 … {pyramid.top_level}; got level={asked.level}. One tile of the "
-            "last one shows everything."
-        )
+    _check_level(asked.level, pyramid)
     found = pyramid.tile(
         asked.level,
         asked.row,
@@ -110,15 +112,20 @@ def cut_tile(asked: TileRequest, memory: Memory, progress: Progress) -> dict[str
 def read_cell(asked: CellRequest, memory: Memory, progress: Progress) -> dict[str, Any]:
     """One cell: its numbers, its places in the text, and what else the query attends to."""
     _, pyramid, labels, _ = _recall_head(asked, memory, progress)
-    query, key = asked.query, asked.key
+    _check_level(asked.level, pyramid)
+    query, key = asked.query << asked.level, (asked.key or 0) << asked.level
     if query >= pyramid.L or key >= pyramid.S:
         raise TraceError(
             f"The matrix has {pyramid.L:,} queries and {pyramid.S:,} keys; "
             f"got query={query:,}, key={key:,}."
         )
+    if asked.level > 0 and asked.key is not None:
+        block = asked.query, asked.key
+        query, key = pyramid.strongest(asked.level, *block, has_first=asked.has_first)
     scores, visible = pyramid.row(query)
     weights = (scores - scores.logsumexp(-1)).exp().masked_fill(~visible, 0.0)
     best = weights.topk(min(_STRONGEST, pyramid.S))
+    key = int(best.indices[0]) if asked.key is None else key
     strongest = [
         {"key": k, "label": labels["key"][k], "weight": weight}
         for k, weight in zip(best.indices.tolist(), best.values.tolist(), strict=True)
@@ -126,6 +133,8 @@ def read_cell(asked: CellRequest, memory: Memory, progress: Progress) -> dict[st
     ]
     is_visible = bool(visible[key])
     return {
+        "query": query,
+        "key": key,
         "weight": _finite(float(weights[key])),
         "score": _finite(float(scores[key])) if is_visible else None,
         "is_visible": is_visible,
@@ -186,6 +195,14 @@ def _recall_head(asked: HeadRequest, memory: Memory, progress: Progress) -> _Hea
             _HEADS.popitem(last=False)
     _HEADS.move_to_end(key)
     return _HEADS[key]
+
+
+def _check_level(level: int, pyramid: Pyramid) -> None:
+    if level > pyramid.top_level:
+        raise TraceError(
+            f"The levels are 0 … {pyramid.top_level}; got level={level}. One tile of the last one "
+            "shows everything."
+        )
 
 
 def _pack(

@@ -8,6 +8,7 @@ from glassformer.workbench.wire.requests import Answer, ReadingRequest, Whole
 
 MOST_LABELS = 4096  # in one answer: a text may have a million
 Axis = Literal["query", "key"]
+Level = Annotated[int, Field(ge=0, le=40)]
 
 
 class HeadRequest(ReadingRequest):
@@ -33,7 +34,7 @@ class SurveyRequest(HeadRequest):
 class TileRequest(HeadRequest):
     """A tile: 256 × 256 blocks of 2^level × 2^level cells."""
 
-    level: Annotated[int, Field(ge=0, le=40)]
+    level: Level
     row: Whole
     col: Whole
     pool: Literal["max", "mean"] = "max"
@@ -41,10 +42,16 @@ class TileRequest(HeadRequest):
 
 
 class CellRequest(HeadRequest):
-    """One cell, and the text around its query and its key."""
+    """One cell, and the text around its query and its key.
+
+    Without a key, it is the strongest of the query. With a level, query and key count its blocks,
+    and the cell is the strongest in the block.
+    """
 
     query: Whole
-    key: Whole
+    key: Whole | None = None
+    level: Level = 0
+    has_first: bool = True
 
 
 class LabelsRequest(HeadRequest):
@@ -80,7 +87,8 @@ class SurveyAnswer(Answer):
 
     start: int
     stop: int
-    share: float  # of the visible cells, from 0 to 1
+    share: float  # of the work, from 0 to 1
+    tops: list[float]  # of every level, once all is surveyed: its brightest colour
     tile: "TileAnswer"
 
 
@@ -96,7 +104,7 @@ class TileAnswer(Answer):
     form: Literal["float32", "bfloat16"]
     values: str
     row_tops: str  # float32: the largest value of each whole line at this level
-    top: float  # of the rows surveyed so far: the brightest colour where all lines share a scale
+    top: float  # the brightest colour where all lines share a scale, by the rows surveyed so far
 
 
 class PlaceText(Answer):
@@ -117,6 +125,8 @@ class StrongKey(Answer):
 class CellAnswer(Answer):
     """One cell: exact numbers, and both places in their text."""
 
+    query: int
+    key: int
     weight: float | None  # None: not a number
     score: float | None  # None where the query may not see the key
     is_visible: bool
