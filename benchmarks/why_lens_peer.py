@@ -77,7 +77,7 @@ def compare_lengths(model: Any, lengths: list[int], patches: int, device: torch.
         bridge = import_bridge().boot_transformers(
             folder,
             hf_model=model,
-            tokenizer=_save_tokenizer(folder),
+            tokenizer=save_tokenizer(folder),
             device=str(device),
             dtype=next(model.parameters()).dtype,
         )
@@ -191,7 +191,7 @@ def _clean(is_gpu: bool) -> None:
         torch.cuda.synchronize()
 
 
-def _save_tokenizer(folder: str) -> Any:
+def save_tokenizer(folder: str) -> Any:
     """A bridge asks for one and reads it again from its folder, though nothing is tokenized."""
     from tokenizers import Tokenizer, models
     from transformers import AutoTokenizer, PreTrainedTokenizerFast

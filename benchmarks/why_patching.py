@@ -1,10 +1,12 @@
 """Patching heads at positions of 512 tokens: time and memory of ours and of TransformerLens.
 
 python benchmarks/why_patching.py SmolLM2-135M-Instruct.Q4_1.gguf     in the peers' environment
+python benchmarks/why_patching.py                                     the same shape, random weights
 
 Each tool runs in a process of its own, on one core and on the same weights, and they take turns. A
-round patches several heads at several positions in each of five layers, and rounds move the layers,
-so that together they are spread evenly; only the layers above a patch cost ours anything.
+sweep patches every head at every position. A round is a sample of it: several heads at one position
+in each of five layers; rounds move the layers and draw the positions, so that together they are
+spread evenly. Only layers above a patch, and positions from it on, cost ours anything.
 
 Memory is the largest resident size while the clean text is recorded and patches run, less the size
 after it has read eight tokens (Linux: VmHWM, reset by /proc/self/clear_refs, less VmRSS). There are
@@ -36,16 +38,19 @@ OURS, LENS, LENS_Z = "ours", "TransformerLens", "TransformerLens, z alone"
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("gguf", type=Path)
+    parser.add_argument("gguf", type=Path, nargs="?", help="default: random weights")
     parser.add_argument("--length", type=int, default=512)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--cells", type=int, default=4, help="patches in each of five layers")
+    parser.add_argument("--cells", type=int, default=4, help="heads in each of five layers")
     args = parser.parse_args()
     os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "TQDM_DISABLE": "1"}
     from glassformer.models.checkpoints import load, save
 
     with tempfile.TemporaryDirectory() as folder:
-        save(load(args.gguf), folder, layout="huggingface", overwrite=True)
+        if args.gguf is None:
+            save_random(folder)
+        else:
+            save(load(args.gguf), folder, layout="huggingface", overwrite=True)
         tools = {name: Tool(name, folder, args.length) for name in (OURS, LENS, LENS_Z)}
         rounds = [draw_cells(i, args) for i in range(args.rounds)]
         spent: dict[str, list[float]] = {name: [] for name in tools}
@@ -75,10 +80,29 @@ def draw_cells(i: int, args: argparse.Namespace) -> list[Cell]:
     draw = random.Random(i)
     first = (0, 2, 5, 1, 3, 4)[i % 6]
     return [
-        (layer, draw.randrange(9), draw.randrange(args.length))
+        (layer, head, position)
         for layer in range(first, 30, 6)
-        for _ in range(args.cells)
+        for position in [draw.randrange(args.length)]
+        for head in draw.sample(range(9), args.cells)
     ]
+
+
+def save_random(folder: str) -> None:
+    """A model of SmolLM2-135M's shape."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=49_152,
+        hidden_size=576,
+        intermediate_size=1536,
+        num_hidden_layers=30,
+        num_attention_heads=9,
+        num_key_value_heads=3,
+        max_position_embeddings=2048,
+        tie_word_embeddings=True,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
 
 
 class Tool:
@@ -139,7 +163,7 @@ def prepare_ours(folder: str, *, is_whole: bool) -> tuple[Any, Recording]:
     from transformers import AutoModelForCausalLM
 
     import glassformer as gf
-    from glassformer.tracing.variants import run_variants
+    from glassformer.tracing.variants import Variants
 
     model: Any = AutoModelForCausalLM.from_pretrained(folder).eval()
 
@@ -149,13 +173,14 @@ def prepare_ours(folder: str, *, is_whole: bool) -> tuple[Any, Recording]:
         with gf.watch(model, residual=True) as after:
             model(corrupted, logits_to_keep=1)
         readout = after.residual().require_readout()
+        variants = Variants(after).__enter__()  # until the process ends
 
         def patch(cells: list[Cell]) -> Tensor:
             found = []
             for layer, group in groupby(cells, key=lambda cell: cell[0]):
                 place = f"decoder.{layer}.self"
                 patches = [gf.Patch(place, before, head=h, positions=[p]) for _, h, p in group]
-                found.append(readout(run_variants(after, patches)[:, -1:])[:, 0])
+                found.append(readout(variants.run(patches)[:, -1:])[:, 0])
             return torch.cat(found)
 
         return patch
@@ -164,11 +189,17 @@ def prepare_ours(folder: str, *, is_whole: bool) -> tuple[Any, Recording]:
 
 
 def prepare_lens(folder: str, *, is_whole: bool) -> tuple[Any, Recording]:
-    from transformer_lens.model_bridge import (  # pyright: ignore[reportMissingImports]
-        TransformerBridge,
-    )
+    from transformers import AutoModelForCausalLM
 
-    bridge = TransformerBridge.boot_transformers(folder, device="cpu").eval()
+    from why_lens_peer import import_bridge, save_tokenizer
+
+    bridge = import_bridge().boot_transformers(
+        folder,
+        hf_model=AutoModelForCausalLM.from_pretrained(folder),
+        tokenizer=save_tokenizer(folder),
+        device="cpu",
+    )
+    bridge.eval()
 
     def record(clean: Tensor, corrupted: Tensor) -> Patcher:
         wanted = None if is_whole else (lambda name: name.endswith("hook_z"))

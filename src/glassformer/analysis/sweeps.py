@@ -131,7 +131,8 @@ def _run_cells(
     is_finished = False
     try:
         for _, group in groupby(todo, key=lambda cell: cell.group):
-            for some in _split(list(group), batch):
+            # Side by side run those of one position: tokens before it are not read again.
+            for some in _split(sorted(group, key=lambda cell: cell.column), batch):
                 changes = [cell.change for cell in some]
                 if paths is None:
                     ends = variants.run([each for each in changes if isinstance(each, Patch)])

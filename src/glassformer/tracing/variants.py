@@ -22,6 +22,7 @@ from glassformer.tracing.interventions.probes import Probe
 from glassformer.tracing.interventions.stream_editor import KnownBlocks, Shortcuts, StreamReached
 from glassformer.tracing.interventions.values import Changes, Intervention, Swap
 from glassformer.tracing.operand_store import OperandStore
+from glassformer.tracing.prefix import Prefix, first_changed, is_continued
 from glassformer.tracing.reruns import find_call, find_known_blocks
 from glassformer.tracing.selection import Selection
 from glassformer.tracing.trace import Trace
@@ -52,6 +53,8 @@ class Variants:
         self.n_layers = max(part.layer for part in self.stream.parts) + 1
         self.model, self.args, self.options = find_call(trace)
         self.known = find_known_blocks(trace.run, {}, self.model)
+        self.prefix = Prefix.of(trace.run, self.model, self.args, self.options, self.n_layers)
+        self._n_shorter = 0  # runs that need not read all tokens
         self.editor, self.shortcuts = Editor(_NOTHING), Shortcuts()
         self._attached = ExitStack()
 
@@ -80,7 +83,12 @@ class Variants:
             for i, given in enumerate(variants)
             for edit in Changes.of(given)
         ]
-        return self.run_together(each, len(variants))
+        start = self._find_start(each)
+        if not start:
+            return self.run_together(each, len(variants))
+        end = self.run_together(each, len(variants), start=start)
+        same = self.stream.end[:, :start].to(end).expand(len(variants), -1, -1)
+        return torch.cat((same, end), dim=1)
 
     def read(
         self,
@@ -105,22 +113,30 @@ class Variants:
         *,
         last: int | None = None,
         starts: Float[Tensor, "N L C"] | None = None,
+        start: int = 0,
         is_differentiated: bool = False,
     ) -> Float[Tensor, "N L C"]:
-        """The end of the stream, or of a block, in one pass of n sequences with all these edits."""
+        """The end of the stream, or of a block, in one pass of n sequences with all these edits.
+
+        Without edits every block runs.
+        With `start`, only the positions from there on are read, and returned.
+        """
         if wrong := [e for e in edits if isinstance(e, Swap) and e.positions != "same"]:
             raise InterventionError(
                 f"{wrong[0]} concerns every sequence of a batch. Use gf.rerun for it."
             )
         editor, shortcuts = self.editor, self.shortcuts
         editor.begin(Changes.of_variants(edits))
-        shortcuts.known = self._find_known(n)
+        shortcuts.known = self._find_known(n, start) if edits else {}
         shortcuts.last = wanted = (self.stack, self.n_layers - 1 if last is None else last)
         if starts is not None:
             below = self.stack, editor.lowest[self.stack] - 1
             shortcuts.known[below] = shortcuts.known[below]._replace(state=starts)
-        args = [_repeat(value, n) for value in self.args]
+        args: Sequence[Any] = [_repeat(value, n) for value in self.args]
         options = {name: _repeat(value, n) for name, value in self.options.items()}
+        if start:
+            assert self.prefix is not None
+            args, options = self.prefix.call(start, n)
         try:
             with torch.set_grad_enabled(is_differentiated):
                 self.model(*args, **options)
@@ -133,14 +149,35 @@ class Variants:
             self.recorder.trace.recorded.clear()
         raise InterventionError(f"The model did not run through {'.'.join(map(str, wanted))}.")
 
-    def _find_known(self, n: int) -> KnownBlocks:
+    def _find_start(self, edits: Sequence[Intervention]) -> int:
+        """The first position that has to be read: those before it are as they were."""
+        start = 0 if self.prefix is None else first_changed(edits, self.stream.start.shape[1])
+        if not start:
+            return 0
+        self._n_shorter += 1
+        if self._n_shorter == 1:  # a proof costs half a pass, which one run would not bring back
+            return 0
+        if self._n_shorter == 2:
+            half = self.stream.start.shape[1] // 2
+            try:
+                end = self.run_together([], 1, start=half)
+                is_right = is_continued(end, self.stream.end[:, half:].to(end))
+            except Exception:  # whatever it was, it cannot be continued
+                is_right = False
+            if not is_right:
+                self.prefix, start = None, 0
+        return start
+
+    def _find_known(self, n: int, start: int) -> KnownBlocks:
         """The blocks below the first change, for n sequences."""
         known: KnownBlocks = {}
         for stack in self.trace.run.streams:
             stop = self.editor.lowest.get(stack)
             for (name, layer), block in self.known.items():
                 if name == stack and (stop is None or layer < stop):
-                    known[name, layer] = block._replace(state=block.state.expand(n, -1, -1))
+                    known[name, layer] = block._replace(
+                        state=block.state[:, start:].expand(n, -1, -1)
+                    )
             if stop is not None:
                 break  # whatever reads this stack has to run as well
         return known
