@@ -89,7 +89,7 @@ def trace_again(
     recorded = watch(model, outputs=True, residual=True)
     if changes is not None:
         recorded = change(model, changes, outputs=True, residual=True)
-    with recorded as again, torch.no_grad(), _count_layers(model, progress):
+    with recorded as again, torch.no_grad(), count_layers(model, progress):
         model(*tokens)
     again.run.texts["tokens"].following = texts["tokens"].following
     return again
