@@ -4,6 +4,7 @@ import base64
 import inspect
 import json
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -107,6 +108,23 @@ def test_the_feed_forward_is_recomputed_from_its_matrices(
         hidden = act(hidden)
     assert_close(hidden, unpack(network["hidden"]), 1e-12)
     assert_close(down @ hidden + biases["down"], unpack(network["added"]), 1e-4)
+
+
+def test_a_saved_trace_begins_at_the_dot_products(tmp_path: Path) -> None:
+    reading, site = read("writer", "decoder.2.self")
+    reading.trace.save(tmp_path / "cat.trace")
+    memory = Memory()
+    memory.locate({"cat": str(tmp_path / "cat.trace")})
+    asked = StepsRequest(model="cat", text="", site="decoder.2.self", head=3, query=5)
+    found = describe_steps(asked, memory, lambda _: None)
+    StepsAnswer.model_validate(found)
+    assert found["steps"][0]["id"] == "dots" and found["steps"][-1]["id"] == "sum"
+    assert "x" not in found
+    assert_close(unpack(found["k"]) @ unpack(found["q"]), site.row(3, 5).dots, 1e-12)
+    with pytest.raises(TraceError, match="is not known"):
+        pack_feed_forward(
+            FeedForwardRequest(model="cat", text="", site="decoder.2.self"), memory, lambda _: None
+        )
 
 
 def test_self_attention_before_cross_attention_names_what_is_next() -> None:

@@ -8,6 +8,8 @@ type Room = { name: string; title: string; load: () => Promise<{ default: RoomCo
 
 export const ROOMS: Room[] = [
   { name: 'look', title: 'bench.room.look', load: () => import('./rooms/look/Look.svelte') },
+  { name: 'steps', title: 'bench.room.steps', load: () => import('./rooms/steps/Steps.svelte') },
+  { name: 'shapes', title: 'bench.room.shapes', load: () => import('./rooms/shapes/Shapes.svelte') },
   { name: 'atlas', title: 'bench.room.atlas', load: () => import('./rooms/atlas/Atlas.svelte') },
 ];
 

@@ -53,7 +53,7 @@ def pack_feed_forward(
     reading = memory.reading(asked, progress)
     site = reading.trace[asked.site]
     stack, layer, _ = site.name.split(".", 2)
-    found = getattr(reading.model, stack, None)
+    found = getattr(reading.source, stack, None)
     if not isinstance(found, Stack):
         raise TraceError(f"The feed-forward network after {site.name} is not known.")
     module = found.blocks[int(layer)].feed_forward
@@ -73,8 +73,8 @@ def pack_feed_forward(
 def _read_block(reading: Reading, asked: StepsRequest) -> BlockRow | None:
     """The block around the row; None where only its operands were recorded."""
     stack = asked.site.split(".")[0]
-    if not isinstance(getattr(reading.model, stack, None), Stack):
-        return None
+    if not isinstance(getattr(reading.source, stack, None), Stack):
+        return None  # a saved trace, or a model of another library
     return read_block_row(
         reading.model, reading.trace, asked.site, head=asked.head, query=asked.query
     )

@@ -1,0 +1,55 @@
+// Which text names a part or an operation, a letter, a size.
+
+export const NAMES: Record<string, string> = {
+  encoder: 'bench.shapes.name.encoder',
+  decoder: 'bench.shapes.name.decoder',
+  embedding: 'bench.shapes.name.embedding',
+  final: 'bench.shapes.name.final',
+  head: 'bench.shapes.name.head',
+  classifier: 'bench.shapes.name.classifier',
+  block: 'bench.shapes.name.block',
+  self: 'bench.shapes.name.self',
+  cross: 'bench.shapes.name.cross',
+  feed_forward: 'bench.shapes.name.feedforward',
+  lookup: 'bench.shapes.name.lookup',
+  waves: 'bench.shapes.name.waves',
+  angles: 'bench.shapes.name.angles',
+  linear: 'bench.shapes.name.linear',
+  split: 'bench.shapes.name.split',
+  rotate: 'bench.shapes.name.rotate',
+  scores: 'bench.shapes.name.scores',
+  softcap: 'bench.shapes.name.softcap',
+  bias: 'bench.shapes.name.bias',
+  mask: 'bench.shapes.name.mask',
+  attend: 'bench.shapes.name.attend',
+  merge: 'bench.shapes.name.merge',
+  residual: 'bench.shapes.name.residual',
+  halve: 'bench.shapes.name.halve',
+  multiply: 'bench.shapes.name.multiply',
+  pick: 'bench.shapes.name.pick',
+  add: 'bench.shapes.name.add',
+};
+
+export const LETTERS: Record<string, string> = {
+  B: 'bench.shapes.letter.b',
+  L: 'bench.shapes.letter.l',
+  S: 'bench.shapes.letter.s',
+  C: 'bench.shapes.letter.c',
+  H: 'bench.shapes.letter.h',
+  K: 'bench.shapes.letter.k',
+  D: 'bench.shapes.letter.d',
+  F: 'bench.shapes.letter.f',
+  V: 'bench.shapes.letter.v',
+  max_len: 'bench.shapes.letter.maxlen',
+};
+
+export const SIZES = {
+  batch: 'bench.shapes.size.batch',
+  length: 'bench.shapes.size.length',
+  context: 'bench.shapes.size.context',
+  dim: 'bench.shapes.size.dim',
+  heads: 'bench.shapes.size.heads',
+  kv_heads: 'bench.shapes.size.kvheads',
+  layers: 'bench.shapes.size.layers',
+  hidden_dim: 'bench.shapes.size.hiddendim',
+} as const;

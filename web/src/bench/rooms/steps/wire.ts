@@ -1,0 +1,73 @@
+// What the jobs `steps` and `feed_forward` answer.
+
+export type Packed = { shape: number[]; float32?: string | null; float64?: string | null };
+export type NamedShape = { name: string; letters: string[]; numbers: number[] };
+export type StepInfo = {
+  id: string;
+  formula: string;
+  shapes: NamedShape[];
+  source: { file: string; line: number; code: string };
+  difference: number | null;
+  is_changed: boolean;
+};
+export type NormNumbers = {
+  is_centred: boolean;
+  eps: number;
+  gain: Packed | null;
+  bias: Packed | null;
+};
+export type MatrixNumbers = { weight: Packed; bias: Packed | null; columns: number };
+export type FeedForwardNumbers = {
+  norm: NormNumbers | null;
+  after_norm: NormNumbers | null;
+  activation: 'relu' | 'gelu' | 'gelu_tanh' | 'silu';
+  read: Packed;
+  up: Packed;
+  gate: Packed | null;
+  hidden: Packed;
+  added: Packed;
+  end: Packed;
+  has_matrices: boolean;
+};
+export type StepsAnswer = {
+  site: string;
+  kind: 'self' | 'cross';
+  head: number;
+  key_head: number;
+  query: number;
+  query_label: string;
+  next_label: string | null;
+  key_labels: string[];
+  keys: number[];
+  n_keys: number;
+  others: { n: number; lse: number | null; out: Packed } | null;
+  steps: StepInfo[];
+  scale: number;
+  softcap: number | null;
+  head_dim: number;
+  allowed: boolean[];
+  bias: Packed | null;
+  column_lse: (number | null)[] | null;
+  q: Packed;
+  k: Packed;
+  v: Packed;
+  x?: Packed | null;
+  norm?: NormNumbers | null;
+  after_norm?: NormNumbers | null;
+  inputs?: Packed | null;
+  w_q?: MatrixNumbers | null;
+  w_k?: MatrixNumbers | null;
+  w_v?: MatrixNumbers | null;
+  w_o?: MatrixNumbers | null;
+  projected?: Packed | null;
+  q_norm?: NormNumbers | null;
+  k_norm?: NormNumbers | null;
+  rotation?: { cos: Packed; sin: Packed; layout: 'half' | 'interleaved' } | null;
+  outs?: Packed | null;
+  rest?: Packed | null;
+  added?: Packed | null;
+  end?: Packed | null;
+  feed_forward?: FeedForwardNumbers | null;
+  next_site?: string | null;
+};
+export type FeedForwardAnswer = { up: MatrixNumbers; down: MatrixNumbers };
