@@ -5,7 +5,16 @@ from typing import Any
 
 from glassformer.workbench.jobs import Progress
 from glassformer.workbench.memory import Memory
-from glassformer.workbench.rooms import atlas, heads, look, shapes, steps, training, writing
+from glassformer.workbench.rooms import (
+    atlas,
+    exports,
+    heads,
+    look,
+    shapes,
+    steps,
+    training,
+    writing,
+)
 from glassformer.workbench.rooms.learn import (
     chapters,
     course_map,
@@ -21,6 +30,7 @@ _ROOMS: dict[str, Callable[[Any, Memory, Progress], Any]] = {
     "maps": heads.draw_maps,
     "roles": heads.name_roles,
     "effects": heads.measure_effects,
+    "export": exports.export_view,
     "atlas/open": atlas.open_head,
     "atlas/survey": atlas.survey_head,
     "atlas/tile": atlas.cut_tile,

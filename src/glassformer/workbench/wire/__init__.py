@@ -6,7 +6,17 @@ under /api/, what is asked and what is answered. Imports pydantic alone: the ser
 
 from typing import NamedTuple
 
-from glassformer.workbench.wire import atlas, heads, learn, runs, shapes, steps, training, writing
+from glassformer.workbench.wire import (
+    atlas,
+    exports,
+    heads,
+    learn,
+    runs,
+    shapes,
+    steps,
+    training,
+    writing,
+)
 from glassformer.workbench.wire.requests import Answer, Request
 
 
@@ -23,6 +33,7 @@ JOBS: dict[str, JobForm] = {
     "maps": JobForm(heads.MapsRequest, heads.MapsAnswer),
     "roles": JobForm(heads.RolesRequest, heads.RolesAnswer),
     "effects": JobForm(heads.EffectsRequest, heads.EffectsAnswer),
+    "export": JobForm(exports.ExportRequest, exports.ExportAnswer),
     "atlas/open": JobForm(atlas.OpenRequest, atlas.OpenAnswer),
     "atlas/survey": JobForm(atlas.SurveyRequest, atlas.SurveyAnswer),
     "atlas/tile": JobForm(atlas.TileRequest, atlas.TileAnswer),
