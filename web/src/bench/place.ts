@@ -70,5 +70,8 @@ export function read(fragment: string, rooms: readonly string[]): Place {
 // Another of these is a step that Back undoes; other cells and options replace the address.
 const STEPS = ['room', 'model', 'sentence', 'to', 'target', 'change', 'site', 'head'] as const;
 
+const STEP_OPTIONS = ['learn.open'] as const; // so is another part of the course
+
 export const isStep = (from: Place, to: Place): boolean =>
-  STEPS.some((name) => from[name] !== to[name]);
+  STEPS.some((name) => from[name] !== to[name]) ||
+  STEP_OPTIONS.some((name) => from.options[name] !== to.options[name]);

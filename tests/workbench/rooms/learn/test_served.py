@@ -1,0 +1,83 @@
+"""Learner code behind the server: it ends, the server goes on, the token stays out of reach."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from glassformer.school.practice import find_exercise
+from workbench.served import TOKEN, Server, serving
+
+SCORES = find_exercise("dot_product_scores")
+ENDLESS = "def scores(q, k):\n    while True:\n        print('x' * 9999, end='')\n"
+SPYING = """
+import os, sys
+def scores(q, k):
+    print(sorted(os.environ.items()), sys.argv)
+    for place in ("self", os.getppid(), 1):
+        for file in ("environ", "cmdline"):
+            try:
+                print(open(f"/proc/{place}/{file}").read())
+            except OSError as error:
+                print(error)
+    return q
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    home, before = tmp_path_factory.mktemp("served"), Path.cwd()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_DATA_HOME", str(home / "data"))
+        patch.chdir(home)
+        with serving("glassformer.workbench.desk", size=1) as found:
+            yield found
+    assert Path.cwd() == before
+
+
+def check(server: Server, source: str) -> dict:
+    status, found = server.ask("/api/learn/check", {"name": SCORES.name, "source": source})
+    assert status == 200, found
+    return found
+
+
+def test_the_server_goes_on_while_and_after_bad_code_runs(server: Server) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        bad = pool.submit(check, server, ENDLESS)
+        while not bad.done():
+            assert server.ask("/api/status")[0] == 200
+        assert not bad.result()["is_passed"] and len(bad.result()["printed"]) < 1 << 20
+    assert check(server, SCORES.solution)["is_passed"]
+    assert server.pool.replaced == 0
+
+
+def test_learner_code_does_not_see_the_token(server: Server) -> None:
+    found = check(server, SPYING)
+    assert not found["is_passed"] and found["printed"] and TOKEN not in found["printed"]
+
+
+def test_running_code_needs_the_token(server: Server) -> None:
+    asked = {"name": SCORES.name, "source": SCORES.solution}
+    status, _ = server.ask("/api/learn/check", asked, **{"X-Glassformer-Token": "guess"})
+    assert status == 401
+
+
+@pytest.mark.parametrize(
+    ("job", "asked"),
+    [
+        ("chapter", {"name": "../../etc/passwd"}),
+        ("exercise", {"name": "../../../etc/passwd"}),
+        ("measure", {"name": "os"}),
+        ("measure", {"name": "heads", "model": "/etc"}),
+        ("measure", {"name": "scale", "seed": -1}),
+        ("save", {"name": SCORES.name, "source": "\ud800"}),
+        ("grade", {"name": "scale-why", "grade": "perfect"}),
+        ("course", {"lang": "../en"}),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_with_a_sentence(
+    server: Server, job: str, asked: dict
+) -> None:
+    status, found = server.ask(f"/api/learn/{job}", asked)
+    assert status == 422 and found["error"]

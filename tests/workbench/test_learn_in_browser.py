@@ -1,0 +1,243 @@
+"""Learn in a browser, in both languages: read, measure, solve, answer, reload."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from glassformer.languages import CODES, Language
+from glassformer.render.numbers import format_numbers, format_weights
+from glassformer.school.lab import ExperimentTexts
+from glassformer.school.learn import read_chapter
+from glassformer.school.learn.blocks import plain_text
+from glassformer.school.learn.pictures import draw
+from glassformer.school.practice import find_exercise
+from workbench.served import TOKEN, Server, serving
+
+pytestmark = pytest.mark.browser
+SCORES = find_exercise("dot_product_scores")
+WRONG = (
+    "def scores(q, k):\n    turned = k.permute(*reversed(range(k.dim())))\n    return q @ turned\n"
+)
+LONG = 60_000  # milliseconds
+
+
+@pytest.fixture(scope="module", params=CODES)
+def code(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def learner(code: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Path]]:
+    """A server whose workers work in an empty folder, for an empty record."""
+    home, before = tmp_path_factory.mktemp(code), Path.cwd()
+    patch = pytest.MonkeyPatch()
+    patch.setenv("XDG_DATA_HOME", str(home / "data"))
+    os.chdir(home)
+    try:
+        with serving("glassformer.workbench.desk", size=2) as server:
+            yield server, home
+    finally:
+        os.chdir(before)
+        patch.undo()
+
+
+@pytest.fixture(scope="module")
+def page(chromium: Any, code: str, learner: tuple[Server, Path]) -> Iterator[Any]:
+    """One page for all tests; whatever it complains of, and whom else it asks, fails them."""
+    server, _ = learner
+    page = chromium.new_page(viewport={"width": 1280, "height": 720})
+    wrong: list[str] = []
+    page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    ours = (f"http://{server.host}/", f"blob:http://{server.host}/")
+    page.on(
+        "request",
+        lambda asked: None if asked.url.startswith(ours) else wrong.append(asked.url),
+    )
+    page.goto(f"http://{server.host}/#token={TOKEN}&room=learn&lang={code}")
+    page.wait_for_selector(".chapters", timeout=LONG)
+    yield page
+    page.close()
+    assert wrong == []
+
+
+def go(page: Any, part: str) -> None:
+    page.evaluate(
+        """part => { const parts = new URLSearchParams(location.hash.slice(1));
+        parts.delete('learn.open'); if (part) parts.set('learn.open', part);
+        location.hash = parts.toString(); }""",
+        part,
+    )
+
+
+def test_the_map_begins_with_the_first_chapter_and_back_returns(page: Any, code: str) -> None:
+    assert page.locator(".chapters > li").count() == 16
+    page.click(".start .main")
+    title = plain_text(read_chapter("why", Language(code)).title)
+    page.wait_for_selector("article h1", timeout=LONG)
+    assert title in page.inner_text("article h1")
+    page.go_back()
+    page.wait_for_selector(".chapters")
+
+
+def test_the_five_steps_are_the_library_s_and_can_be_changed(page: Any, code: str) -> None:
+    go(page, "chapter:weights")
+    page.wait_for_selector("figure input[type=number]", timeout=LONG)
+    row = draw("cat", Language(code)).row
+    cells = page.locator("figure tbody tr td.weight")
+    assert cells.all_inner_texts() == format_weights(row.weights.tolist())
+    assert page.inner_text("figure .sum") == f"[{', '.join(format_numbers(row.out.tolist()))}]"
+    page.locator("figure input[type=number]").first.fill("30.8")
+    halves = page.locator("figure tbody tr td.weight").all_inner_texts()
+    assert halves[0] == halves[1] != format_weights(row.weights.tolist())[1]
+    page.click("figure .note button")
+    assert cells.all_inner_texts() == format_weights(row.weights.tolist())
+    assert page.locator("math").count() > 3
+
+
+def test_a_chapter_is_read_at_its_end_and_stays_so(page: Any, code: str) -> None:
+    page.locator("article footer").scroll_into_view_if_needed()
+    page.wait_for_selector("article footer p.quiet")
+    page.reload()
+    page.wait_for_selector("article h1", timeout=LONG)
+    go(page, "")
+    page.wait_for_selector(".chapters > li.started")
+    said = Language(code).say("bench.learn.state.started")
+    assert said in page.inner_text(".chapters > li:nth-child(2)")
+
+
+def test_an_experiment_runs_in_its_chapter_and_on_its_own(page: Any, code: str) -> None:
+    go(page, "lab:scale")
+    page.wait_for_selector(".experiment form", timeout=LONG)
+    page.click(".experiment form .main")
+    page.wait_for_selector(".panels", timeout=LONG)
+    texts = ExperimentTexts("scale", Language(code))
+    assert Language(code).say("lab.holds") in page.inner_text(".verdict")
+    assert page.locator(".panels h3").all_inner_texts() == [
+        texts(name) for name in ("variance", "largest", "gradient")
+    ]
+    picture = page.locator(".panels svg.picture").first
+    picture.focus()
+    picture.press("ArrowRight")
+    assert texts("scaled") in page.locator(".readout").first.inner_text()
+    other = "zh" if code == "en" else "en"
+    page.select_option("header .switches select >> nth=1", other)
+    title = ExperimentTexts("scale", Language(other))("variance")
+    page.wait_for_function("t => document.querySelector('.panels h3').textContent === t", arg=title)
+    page.select_option("header .switches select >> nth=1", code)
+    go(page, "chapter:scale")
+    page.wait_for_selector("article .experiment form .main", timeout=LONG)
+    page.locator("article .experiment form .main").first.click()
+    page.wait_for_selector("article .panels", timeout=LONG)
+
+
+def test_a_long_run_can_be_cancelled(page: Any) -> None:
+    go(page, "lab:warmup")
+    page.wait_for_selector(".experiment form select", timeout=LONG)
+    page.select_option(".experiment form select", "full")
+    page.click(".experiment form .main")
+    page.wait_for_selector(".experiment progress")
+    page.click(".experiment form .plain")
+    page.wait_for_selector(".experiment progress", state="detached")
+    assert page.locator(".panels").count() == 0
+
+
+def test_a_wrong_exercise_has_its_mistake_at_its_line(
+    page: Any, code: str, learner: tuple[Server, Path]
+) -> None:
+    go(page, f"exercise:{SCORES.name}")
+    page.wait_for_selector("#code", timeout=LONG)
+    assert "def scores" in page.input_value("#code")
+    page.fill("#code", WRONG)
+    page.click(".work .main")
+    page.wait_for_selector(".mistake", timeout=LONG)
+    fault = next(each for each in SCORES.faults() if each.name == "all_turned")
+    assert page.inner_text(".mistake").strip() == fault.sentence(code)
+    assert page.inner_text(".numbers .marked") == "2"
+    file = learner[1] / "glassformer-practice" / SCORES.file_name
+    assert file.read_text("utf-8") == WRONG
+    page.click(".task .buttons button")
+    page.wait_for_selector(".hint")
+    page.reload()
+    page.wait_for_selector("#code", timeout=LONG)
+    assert page.input_value("#code") == WRONG and page.locator(".hint").count() == 1
+
+
+def test_the_editor_indents_and_can_be_left(page: Any) -> None:
+    page.fill("#code", "def f():")
+    page.press("#code", "End")
+    page.press("#code", "Enter")
+    page.keyboard.type("x")
+    page.press("#code", "Enter")
+    page.press("#code", "Tab")
+    assert page.input_value("#code") == "def f():\n    x\n        "
+    page.press("#code", "Shift+Tab")
+    assert page.input_value("#code") == "def f():\n    x\n    "
+    page.press("#code", "Escape")
+    page.press("#code", "Tab")
+    assert page.evaluate("document.activeElement.id") != "code"
+
+
+def test_what_is_typed_outlives_a_reload_at_once(page: Any) -> None:
+    page.fill("#code", "# <img src=x onerror=alert(1)>\n")
+    page.reload()
+    page.wait_for_selector("#code", timeout=LONG)
+    assert page.input_value("#code") == "# <img src=x onerror=alert(1)>\n"
+    assert page.locator("main img").count() == 0
+
+
+def test_a_right_exercise_passes_and_is_on_the_map(page: Any, code: str) -> None:
+    page.fill("#code", SCORES.solution)
+    page.press("#code", "Control+Enter")
+    page.wait_for_selector(".card.isPassed", timeout=LONG)
+    assert page.locator(".numbers .marked").count() == 0
+    go(page, "")
+    page.wait_for_selector(".chip.isPassed")
+    page.reload()
+    page.wait_for_selector(".chip.isPassed", timeout=LONG)
+    title = SCORES.brief(code).title
+    assert title in page.inner_text(".chip.isPassed")
+
+
+def test_questions_are_answered_by_keys_and_scheduled(page: Any, code: str) -> None:
+    go(page, "questions:scale")
+    page.wait_for_selector(".ask", timeout=LONG)
+    page.click(".round .main")
+    page.wait_for_selector(".grades")
+    page.keyboard.press("3")
+    page.wait_for_selector("#typed")
+    page.fill("#typed", "many")
+    page.press("#typed", "Enter")
+    page.wait_for_selector(".round .fault")
+    page.fill("#typed", "256")
+    page.press("#typed", "Enter")
+    page.wait_for_selector(".isRight")
+    assert page.inner_text(".isRight") == Language(code).say("bench.learn.right")
+    page.click(".round .card > .main")
+    page.wait_for_selector(".isRight", state="detached")
+    page.reload()
+    page.wait_for_selector(".ask", timeout=LONG)
+    at = Language(code).say("bench.learn.questions.at", n=1, total=3)
+    assert at in page.inner_text(".round")
+
+
+def test_a_place_of_a_chapter_opens_another_room(page: Any) -> None:
+    go(page, "chapter:masks")
+    page.wait_for_selector("article footer", timeout=LONG)
+    page.locator("article .list").last.locator(".entry").click()
+    page.wait_for_selector("#site", timeout=LONG)
+    assert (page.input_value("#site"), page.input_value("#head")) == ("decoder.2.self", "2")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_nothing_is_wider_than_a_phone(page: Any, theme: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.evaluate("location.hash = 'room=learn'")
+    for part in ("", "chapter:weights", "lab:scale", f"exercise:{SCORES.name}", "questions:why"):
+        page.evaluate(f"location.hash = 'room=learn&theme={theme}&learn.open={part}'")
+        page.wait_for_selector("main h1, main .chapters", timeout=LONG)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, part
+    page.set_viewport_size({"width": 1280, "height": 720})

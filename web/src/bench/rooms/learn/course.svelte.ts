@@ -1,0 +1,65 @@
+// The course as the learner has left it, and where in it one is: a part, in the option learn.open.
+
+import { getContext, setContext } from 'svelte';
+import type { Bench } from '../../bench.svelte';
+import type { Asking } from '../../server';
+import type { ChapterEntry, CourseAnswer, ExerciseEntry, ExperimentEntry } from './wire';
+
+export const KINDS = ['chapter', 'lab', 'exercise', 'questions'] as const;
+export type Part = { kind: (typeof KINDS)[number] | 'map'; name: string };
+
+/** A part by its text in the address: chapter:masks. */
+export function readPart(text: string): Part {
+  const [kind, name = ''] = text.split(':', 2);
+  const found = KINDS.find((each) => each === kind);
+  return found === undefined || (name === '' && found !== 'questions')
+    ? { kind: 'map', name: '' }
+    : { kind: found, name };
+}
+
+export const writePart = ({ kind, name }: Part): string => (name === '' ? kind : `${kind}:${name}`);
+
+export class Course {
+  answer = $state.raw<CourseAnswer | null>(null);
+  fault = $state<string | null>(null);
+
+  constructor(readonly bench: Bench) {}
+
+  get part(): Part {
+    return readPart(this.bench.option('learn.open', 'map'));
+  }
+
+  go(kind: Part['kind'], name = ''): void {
+    this.bench.set({ 'learn.open': kind === 'map' ? null : writePart({ kind, name }) });
+  }
+
+  ask<T>(job: string, asked: object = {}, asking: Asking = {}): Promise<T> {
+    return this.bench.server.ask<T>(`learn/${job}`, asked, asking);
+  }
+
+  /** The same, in the language of the page. */
+  tell<T>(job: string, asked: object = {}, asking: Asking = {}): Promise<T> {
+    return this.ask<T>(job, { ...asked, lang: this.bench.speech.code }, asking);
+  }
+
+  /** The map anew: something was read, passed or answered. */
+  async load(): Promise<void> {
+    try {
+      this.answer = await this.tell<CourseAnswer>('course');
+      this.fault = null;
+    } catch (error) {
+      this.fault = (error as Error).message;
+    }
+  }
+
+  chapter = (name: string): ChapterEntry | undefined =>
+    this.answer?.chapters.find((each) => each.name === name);
+  exercise = (name: string): ExerciseEntry | undefined =>
+    this.answer?.exercises.find((each) => each.name === name);
+  experiment = (name: string): ExperimentEntry | undefined =>
+    this.answer?.experiments.find((each) => each.name === name);
+}
+
+const KEY = Symbol('course');
+export const offerCourse = (course: Course): Course => setContext(KEY, course);
+export const theCourse = (): Course => getContext<Course>(KEY);

@@ -1,0 +1,84 @@
+import { describe, expect, it } from 'vitest';
+import { readPart, writePart } from '../src/bench/rooms/learn/course.svelte';
+import { limits, scale } from '../src/bench/rooms/learn/axis';
+import { attendRow, writeNumbers, writeWeights } from '../src/bench/rooms/learn/numbers';
+import { breakLine, colourPython, indent, type Edit } from '../src/bench/rooms/learn/typing';
+
+const edited = (text: string, { from, to, text: typed }: Edit) =>
+  text.slice(0, from) + typed + text.slice(to);
+
+describe('the editor', () => {
+  it('indents to the next step, or the lines of a selection', () => {
+    expect(edited('ab', indent('ab', 2, 2, false))).toBe('ab  ');
+    expect(edited('ab', indent('ab', 0, 0, false))).toBe('    ab');
+    const two = 'if x:\ny\n\nz';
+    const edit = indent(two, 6, two.length, false);
+    expect(edited(two, edit)).toBe('if x:\n    y\n\n    z');
+    expect(edit.select).toEqual([10, 18]);
+  });
+  it('takes indentation back', () => {
+    expect(edited('      a', indent('      a', 7, 7, true))).toBe('  a');
+    expect(edited('a', indent('a', 1, 1, true))).toBe('a');
+  });
+  it('begins a line as the one before, deeper after a colon', () => {
+    expect(edited('  a', breakLine('  a', 3, 3))).toBe('  a\n  ');
+    expect(edited('def f(x):  # why', breakLine('def f(x):  # why', 16, 16))).toBe(
+      'def f(x):  # why\n    ',
+    );
+  });
+  it('colours Python and loses no sign of it', () => {
+    const text = 'def f(x):\n    """a\n    b"""\n    return x + 1.5  # <b>\n    s = "open\n';
+    const pieces = colourPython(text);
+    expect(pieces.map(([, piece]) => piece).join('')).toBe(text);
+    expect(pieces).toContainEqual(['keyword', 'return']);
+    expect(pieces).toContainEqual(['string', '"""a\n    b"""']);
+    expect(pieces).toContainEqual(['number', '1.5']);
+    expect(pieces).toContainEqual(['comment', '# <b>']);
+  });
+});
+
+describe('an axis', () => {
+  it('has the limits of its numbers', () => {
+    const free = { log: false, least: null, most: null };
+    expect(limits(free, [3, 1])).toEqual([1, 3]);
+    expect(limits({ ...free, least: 0 }, [0.5, 0.5])).toEqual([0, 0.5]);
+    expect(limits({ ...free, log: true }, [0, 4])).toEqual([2, 8]);
+  });
+  it('places numbers and ticks', () => {
+    const plain = scale(0, 1, false);
+    expect(plain.at(0.25)).toBe(0.25);
+    expect(plain.ticks).toEqual([0, 0.5, 1]);
+    const log = scale(1, 1000, true);
+    expect(log.at(10)).toBeCloseTo(1 / 3);
+    expect(log.ticks).toEqual([1, 10, 100, 1000]);
+    expect(scale(2, 5, true).ticks).toEqual([2, 5]);
+  });
+});
+
+describe('one row of attention', () => {
+  it('is that of the course', () => {
+    const values = [
+      [0.1, 0],
+      [1, 0.2],
+      [0.2, 1],
+    ];
+    const row = attendRow([12.5, 30.8, 25.1], 1 / 8, values);
+    expect(writeWeights(row.weights)).toEqual(['0.06', '0.63', '0.31']);
+    expect(writeNumbers(row.out)).toEqual(['0.70', '0.43']);
+    expect(row.weights.reduce((sum, each) => sum + each, 0)).toBeCloseTo(1, 12);
+  });
+  it('is written as the course writes numbers', () => {
+    expect(writeNumbers([12.5, 30.8, -Infinity])).toEqual(['12.5', '30.8', '−∞']);
+    expect(writeNumbers([1, -2])).toEqual(['1', '−2']);
+    expect(writeWeights([0.00001, 0.99999, 0])).toEqual(['<0.001', '1.000', '0']);
+  });
+});
+
+describe('a part of the course', () => {
+  it('is read from the address, and the map where it names nothing', () => {
+    for (const text of ['chapter:masks', 'questions', 'questions:why', 'lab:low-precision'])
+      expect(writePart(readPart(text))).toBe(text);
+    for (const text of ['', 'chapter', 'nowhere:x', 'map'])
+      expect(readPart(text)).toEqual({ kind: 'map', name: '' });
+  });
+});
