@@ -240,7 +240,8 @@ def test_the_way_back_is_autograd_s(room: Room, row: RowArithmetic) -> None:
 
 def test_cross_attention_follows_where_a_block_has_it(chromium: Any, server: Server) -> None:
     page = chromium.new_page()
-    asked = f"model=translator&to=fr&room=steps&site=decoder.1.self&steps.at=residual&lang=en&sentence={TEXT}"
+    place = "room=steps&site=decoder.1.self&steps.at=residual&lang=en"
+    asked = f"model=translator&to=fr&{place}&sentence={TEXT}"
     room = Room(page, server, asked)
     page.get_by_role("button", name="decoder.1.cross", exact=True).click()
     expect(page.locator(".where")).to_contain_text("decoder.1.cross")
