@@ -60,13 +60,16 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 # The built page is part of the package, so that users need no node.
-web:
-	cd web && npm ci --silent && npm run --silent check && npm run --silent test && npm run --silent build
+web: $(READY)
+	cd web && npm ci --silent && PYTHON=../$(BIN)/python npm run --silent wire && npm run --silent check && npm run --silent test && npm run --silent build
 
-check-web:
+check-web: $(READY)
 	@command -v npm >/dev/null || { echo "make check-web needs node and npm; they are not here, so nothing was compared."; exit 0; }; \
 	set -e; place=$$(mktemp -d); trap 'rm -rf "$$place"' EXIT; cd web; \
-	npm ci --silent; npm run --silent check; npm run --silent test; OUT_DIR=$$place npm run --silent build; \
+	npm ci --silent; npm run --silent check; npm run --silent test; \
+	PYTHON=../$(BIN)/python OUT="$$place/wire.ts" npm run --silent wire; \
+	cmp "$$place/wire.ts" src/bench/wire.ts || { echo "The types are not those of the server's schema. Run: make web"; exit 1; }; \
+	OUT_DIR=$$place npm run --silent build; \
 	diff -r "$$place/page" ../src/glassformer/render/page/static && \
 	diff -r "$$place/bench" ../src/glassformer/workbench/static || { echo "The built pages are not those that web/ gives. Run: make web"; exit 1; }
 

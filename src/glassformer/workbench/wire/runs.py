@@ -1,7 +1,8 @@
 """A run and its sites: what the rooms show first, and the operands of a site."""
 
-from typing import Any, Literal
+from typing import Literal
 
+from glassformer.workbench.wire.pages import PageParts, Rows, TensorParts
 from glassformer.workbench.wire.requests import Answer, ReadingRequest, Whole
 
 
@@ -59,8 +60,8 @@ class Insight(Answer):
 class RunAnswer(Answer):
     """All that is shown of a run before a site is opened."""
 
-    page: dict[str, Any]  # as render/page packs it
-    tensors: list[dict[str, Any]]
+    page: PageParts
+    tensors: list[TensorParts]  # of masks and biases, each once
     outcome: Outcome
     insight: Insight | None
 
@@ -68,6 +69,6 @@ class RunAnswer(Answer):
 class SiteAnswer(Answer):
     """The operands of one site."""
 
-    q: dict[str, str]
-    k: dict[str, str]
-    v: dict[str, str]
+    q: Rows
+    k: Rows
+    v: Rows
