@@ -17,9 +17,9 @@ async def ask(pool: Pool, name: str, arguments: dict[str, Any], **options: Any) 
     return json.loads(await pool.ask(name, arguments, **options))
 
 
-def in_pool(body: Callable[[Pool], Awaitable[None]], **options: Any) -> None:
+def in_pool(body: Callable[[Pool], Awaitable[None]], *, module: str = JOBS, **options: Any) -> None:
     async def run() -> None:
-        pool = Pool(JOBS, **options)
+        pool = Pool(module, **options)
         await pool.open()
         try:
             await asyncio.wait_for(body(pool), 60)
@@ -135,3 +135,14 @@ def test_closing_ends_what_waits() -> None:
             await task
 
     run_apart(run)
+
+
+def test_workers_that_cannot_start_are_not_started_for_ever(capfd: pytest.CaptureFixture) -> None:
+    async def body(pool: Pool) -> None:
+        for _ in range(2):  # the second asks for one more start
+            with pytest.raises(Fault, match="ends as soon as it starts"):
+                await pool.ask("echo", {})
+        assert pool.replaced == 4
+
+    in_pool(body, module="workbench.no_such_jobs", size=1)
+    assert "no_such_jobs" in capfd.readouterr().err

@@ -22,6 +22,11 @@ from glassformer.workbench.jobs import Job, Message, work
 
 Progress = Callable[[float], None]
 _GRACE = 2.0  # seconds in which a job that is given up must stop
+_MOST_STARTS = 3  # in a row that fail
+_DOES_NOT_START = (
+    "The process that would compute this ends as soon as it starts. The terminal in which the "
+    "server runs says why."
+)
 
 
 class Refused(Exception):
@@ -58,6 +63,7 @@ class _Worker:
     queue: deque[_Waiting] = field(default_factory=deque)
     current: _Waiting | None = None
     is_ready: bool = False
+    n_failed: int = 0  # starts in a row that came to nothing
 
 
 class Pool:
@@ -115,6 +121,9 @@ class Pool:
         job = Job(next(self._numbers), name, arguments)
         waiting = _Waiting(job, self._loop.create_future(), progress)
         worker.queue.append(waiting)
+        if worker.n_failed >= _MOST_STARTS:
+            worker.n_failed -= 1  # whatever was in its way may be gone
+            self._start(worker)
         self._begin(worker)
         try:
             return await asyncio.wait_for(asyncio.shield(waiting.result), self.longest)
@@ -169,7 +178,7 @@ class Pool:
         if connection is not worker.connection:
             return  # of a process that was replaced
         if message.kind == "ready":
-            worker.is_ready = True
+            worker.is_ready, worker.n_failed = True, 0
             self._begin(worker)
             return
         waiting = worker.current
@@ -194,11 +203,18 @@ class Pool:
         if connection is not worker.connection or self._is_closed:
             return
         self.replaced += 1
+        worker.n_failed += not worker.is_ready
         waiting, worker.current, worker.is_ready = worker.current, None, False
         if waiting is not None and not waiting.result.done():
             waiting.result.set_exception(WorkerDied("The worker that computed this has ended."))
         worker.process.join(0)
-        self._start(worker)
+        if worker.n_failed < _MOST_STARTS:
+            self._start(worker)
+            return
+        while worker.queue:  # starting it again and again would help nobody
+            waiting = worker.queue.popleft()
+            if not waiting.result.done():
+                waiting.result.set_exception(Fault(_DOES_NOT_START))
 
     def _begin(self, worker: _Worker) -> None:
         """Give a worker that has nothing to do the next job."""
