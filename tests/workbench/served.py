@@ -5,12 +5,14 @@ import json
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import uvicorn
 
 from glassformer.workbench.app import create_app
+from glassformer.workbench.library import Library
 from glassformer.workbench.pool import Pool
 
 TOKEN = "a-token-of-the-test"
@@ -57,13 +59,13 @@ class Server:
 
 
 @contextmanager
-def serving(jobs: str, **options: Any) -> Iterator[Server]:
-    """A server whose workers do these jobs."""
+def serving(jobs: str, *paths: Path, **options: Any) -> Iterator[Server]:
+    """A server whose workers do these jobs, started with these models, traces or runs."""
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     pool = Pool(jobs, **options)
     hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
-    app = create_app(pool, token=TOKEN, hosts=hosts, version="test")
+    app = create_app(pool, token=TOKEN, hosts=hosts, version="test", library=Library(paths))
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1))
     thread = Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()

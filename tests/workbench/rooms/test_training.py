@@ -140,7 +140,7 @@ def test_a_stopped_run_says_so_and_has_no_film_without_snapshots(tmp_path: Path)
 
 
 def test_what_is_no_run_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"run is no training run\. Start the workbench with"):
+    with pytest.raises(ConfigError, match=r"run is not a training run\. Start the workbench with"):
         ask("training", tmp_path)
-    with pytest.raises(ConfigError, match="writer is no training run"):
+    with pytest.raises(ConfigError, match="writer is not a training run"):
         handle("film", {"model": "writer"}, lambda _: None)

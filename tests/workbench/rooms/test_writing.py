@@ -102,6 +102,7 @@ def test_beams_write_what_translate_writes_and_show_their_tree(translator: Any) 
     tree = found["tree"]
     way = [node for node in tree if node["is_best"]]
     assert [node["token"] for node in way] == [step["token"] for step in found["steps"]]
+    assert way[-1]["text"] == best.text
     assert way[-1]["fate"] == "finished" and way[-1]["score"] == pytest.approx(best.score)
     # Each node adds the log-probability of its token to that of its parent.
     for node, step in zip(way, found["steps"], strict=True):
@@ -116,6 +117,15 @@ def test_beams_write_what_translate_writes_and_show_their_tree(translator: Any) 
         if node["fate"] == "pruned":
             assert node["log_probability"] <= node["least_kept"]
         assert node["parent"] is None or node["parent"] < number
+
+
+def test_a_node_that_completes_a_character_shows_it() -> None:
+    asked = {**TRANSLATOR, "text": "The cat sat on the mat.", "to": "zh"}
+    found = ask("write", **asked, beams=4)
+    assert found["text"] == "猫坐在地毯上。"
+    pieces = [node["piece"] for node in found["tree"] if node["is_best"]]
+    assert "毯" in pieces and "…" not in pieces  # 毯 is two tokens
+    assert [step["piece"] for step in found["steps"]].count("…") == 1
 
 
 def test_looks_are_the_rows_that_predicted_each_token(translator: Any) -> None:

@@ -17,6 +17,17 @@ export const ROOMS: Room[] = [
   { name: 'shapes', title: 'bench.room.shapes', load: () => import('./rooms/shapes/Shapes.svelte') },
   { name: 'atlas', title: 'bench.room.atlas', load: () => import('./rooms/atlas/Atlas.svelte') },
   {
+    name: 'writing',
+    title: 'bench.room.writing',
+    load: () => import('./rooms/writing/Writing.svelte'),
+  },
+  {
+    name: 'training',
+    title: 'bench.room.training',
+    needsRun: false,
+    load: () => import('./rooms/training/Training.svelte'),
+  },
+  {
     name: 'learn',
     title: 'bench.room.learn',
     load: () => import('./rooms/learn/Learn.svelte'),

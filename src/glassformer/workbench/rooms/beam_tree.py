@@ -5,7 +5,9 @@ from typing import Any
 
 from glassformer.generation import Candidate, Hypothesis
 from glassformer.text import Tokenizer
-from glassformer.text.pieces import labels
+from glassformer.text.pieces import CONTINUED, labels
+
+_MOST_PIECES = 4  # of a character in UTF-8
 
 
 def grow_tree(
@@ -38,7 +40,8 @@ def grow_tree(
                 {
                     "parent": parent,
                     "token": each.token,
-                    "piece": labels(tokenizer, [each.token])[0],
+                    "piece": "",
+                    "text": "",
                     "depth": depth,
                     "log_probability": each.log_probability,
                     "score": each.log_probability / (depth + 1),
@@ -54,8 +57,17 @@ def grow_tree(
             if node not in continued:
                 nodes[node]["least_kept"] = (least_kept or least_ended or [None])[0]
         live = kept
+    for number, node in enumerate(nodes):
+        tokens = [nodes[each]["token"] for each in _walk_up(nodes, number)]
+        node["piece"], node["text"] = _label_last(tokenizer, tokens), tokenizer.decode(tokens)
     _mark_best(nodes, best)
     return nodes
+
+
+def _label_last(tokenizer: Tokenizer, tokens: list[int]) -> str:
+    """The last token as a label; one that completes a character shows that character."""
+    near = labels(tokenizer, tokens[-_MOST_PIECES:])
+    return next((label for label in reversed(near) if label != CONTINUED), near[-1])
 
 
 def _mark_best(nodes: list[dict[str, Any]], best: Hypothesis) -> None:

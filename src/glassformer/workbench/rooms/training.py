@@ -79,7 +79,7 @@ def _find_run(name: str, memory: Memory) -> Path:
     folder = memory.path(name)
     if folder is None or not ((folder / ESSENCE).is_file() or (folder / METRICS).is_file()):
         raise ConfigError(
-            f"{name} is no training run. Start the workbench with the folder of one: "
+            f"{name} is not a training run. Start the workbench with the folder of one: "
             "glassformer serve RUN."
         )
     return folder

@@ -52,6 +52,7 @@ class BeamNode(Answer):
     parent: int | None  # a number in the list; None: it begins the text
     token: int
     piece: str
+    text: str  # from the first new token to this one
     depth: int  # which new token it is, from 0
     log_probability: float  # of the whole text
     score: float  # log-probability over length, by which texts of different length compare
