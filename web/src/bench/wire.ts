@@ -30,6 +30,8 @@ export interface components {
             token: number;
             /** Piece */
             piece: string;
+            /** Text */
+            text: string;
             /** Depth */
             depth: number;
             /** Log Probability */
