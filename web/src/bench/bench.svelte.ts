@@ -116,10 +116,15 @@ export class Bench {
     return {
       model: model.name,
       text: sentence,
-      to: to ?? (target === null ? (model.languages[0] ?? null) : null),
+      to: to ?? (target === null ? this.usualLanguage(model) : null),
       target,
       change,
     };
+  }
+
+  /** The reader's own language, unless it is the one translated from. */
+  private usualLanguage({ languages }: ModelEntry): string | null {
+    return languages.find((code) => code === this.speech.code) ?? languages.at(-1) ?? null;
   }
 
   /** What a job answers about the present reading. */

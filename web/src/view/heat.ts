@@ -89,8 +89,8 @@ function paintCells(context: CanvasRenderingContext2D, scene: Scene): void {
   const rows = seen(scene.down, scene.height - scene.above, size, head.L);
   const columns = seen(scene.left, scene.width - scene.side, size, head.S);
   if (size >= 9) {
-    context.fillStyle = look.panel;
-    context.globalAlpha = 0.3;
+    context.fillStyle = look.quiet; // seen on paper and on ink
+    context.globalAlpha = 0.22;
     for (let q = rows[0]; q <= rows[1]; q++) context.fillRect(0, q * size - 0.5, right, 1);
     for (let k = columns[0]; k <= columns[1]; k++) context.fillRect(k * size - 0.5, 0, 1, bottom);
     context.globalAlpha = 1;

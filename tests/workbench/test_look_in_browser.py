@@ -1,0 +1,155 @@
+"""The first screen and Look: a sentence, its path, the library's numbers; Back, reload, a link."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import glassformer as gf
+from workbench.served import TOKEN, Server, serving
+
+expect = pytest.importorskip("playwright.sync_api").expect
+axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with serving("glassformer.workbench.desk", size=1) as found:
+        yield found
+
+
+@pytest.fixture
+def tab(chromium: Any, server: Server) -> Iterator[Any]:
+    """A tab whose faults, and requests to anybody else, fail the test."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 720}, locale="en-GB")
+    page, faults = context.new_page(), []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("console", lambda said: said.type == "error" and faults.append(said.text))
+    page.on(
+        "request",
+        lambda asked: (
+            asked.url.startswith((f"http://{server.host}/", "blob:", "data:"))
+            or faults.append(asked.url)
+        ),
+    )
+    yield page
+    assert not faults
+    context.close()
+
+
+def visit(tab: Any, server: Server, place: str = "") -> None:
+    tab.goto(f"http://{server.host}/#token={TOKEN}&{place}")
+    tab.locator("#result").wait_for()
+
+
+def weight(tab: Any) -> float:
+    return float(tab.locator("#result").get_attribute("data-value"))
+
+
+def settle(tab: Any) -> None:
+    expect(tab.locator("#view-panel")).to_have_attribute("aria-busy", "false")
+
+
+def test_the_first_screen_translates_and_says_what_it_looks_at(tab: Any, server: Server) -> None:
+    visit(tab, server)
+    model = gf.load("translator")
+    with gf.watch(model) as trace:
+        said = gf.translate(model, "The cat sat on the mat.", to="fr")
+    expect(tab.locator(".outcome strong")).to_have_text(said)
+    told = tab.locator(".insight").inner_text()
+    place = tab.locator(".insight button").inner_text()
+    name, _, head = place.partition(" · head ")
+    keys, queries = trace.labels("source"), trace.labels("tokens")
+    weights = trace[name].weights(head=int(head))
+    query, key = (int(tab.locator(f"#{which}").input_value()) for which in ("query", "key"))
+    for label in (queries[query], keys[key]):
+        assert label.removeprefix("␣") in told
+    assert f"{100 * float(weights[query, key]):.1f} %" in told
+    assert weight(tab) == pytest.approx(float(weights[query, key]), abs=1e-4)
+    assert "token=" not in tab.url  # it is for this browser, not for links
+
+
+def test_the_path_back_reload_and_a_link(tab: Any, server: Server) -> None:
+    visit(tab, server, "model=writer")
+    model = gf.load("writer")
+    tab.locator("#sentence").fill("She opened the door and she")
+    tab.keyboard.press("Enter")
+    tab.locator("ol >> text=She opened the door and she").wait_for()
+    settle(tab)
+    tab.locator("#site").select_option("decoder.2.self")
+    tab.locator("#head").select_option("3")
+    tab.locator("#query").select_option("5")
+    tab.locator("#key").select_option("2")
+    settle(tab)
+    with gf.watch(model) as trace:
+        gf.generate(model, "She opened the door and she", max_new_tokens=1, temperature=0)
+    expected = float(trace["decoder.2.self"].weights(head=3)[5, 2])
+    expect(tab.locator("#view-title")).to_contain_text("decoder.2.self")
+    assert weight(tab) == pytest.approx(expected, abs=1e-4)
+    expect(tab).to_have_url(re.compile("query=5"))
+    link = tab.url
+    tab.reload()
+    tab.locator("#result").wait_for()
+    settle(tab)
+    assert weight(tab) == pytest.approx(expected, abs=1e-4)
+    tab.locator("#head").select_option("0")
+    expect(tab.locator("#view-title")).to_contain_text("head 0")
+    tab.go_back()
+    expect(tab.locator("#view-title")).to_contain_text("head 3")
+    other = tab.context.new_page()  # a link, opened in another tab of this browser
+    other.goto(link)
+    other.locator("#result").wait_for()
+    settle(other)
+    assert weight(other) == pytest.approx(expected, abs=1e-4)
+
+
+def test_maps_of_all_heads_can_be_ordered_and_chosen(tab: Any, server: Server) -> None:
+    visit(tab, server, "model=writer")
+    model = gf.load("writer")
+    maps = tab.locator("[data-map]")
+    expect(maps).to_have_count(model.config.n_layers * model.config.n_heads)
+    tab.locator("#order").select_option("sharpness")
+    expect(tab.locator(".item .quiet").first).not_to_have_text("–")
+    shown = [float(text) for text in tab.locator(".item .quiet").all_inner_texts()]
+    assert shown == sorted(shown, reverse=True)
+    maps.first.click()
+    settle(tab)
+    name = maps.first.get_attribute("aria-label")
+    expect(tab.locator("#view-title")).to_contain_text(name.split()[0])
+    tab.locator("#order").select_option("effect")
+    expect(tab.locator(".item .quiet").first).not_to_have_text("–", timeout=30_000)
+    effects = [float(text) for text in tab.locator(".item .quiet").all_inner_texts()]
+    assert effects == sorted(effects, reverse=True) and effects[0] > 0
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_no_accessibility_violations(tab: Any, server: Server, theme: str, width: int) -> None:
+    tab.set_viewport_size({"width": width, "height": 800})
+    visit(tab, server, f"theme={theme}&lang=zh")
+    settle(tab)
+    tab.locator("[data-map]").first.wait_for()
+    found = axe().run(tab).response["violations"]
+    assert not [(each["id"], each["nodes"][0]["html"]) for each in found]
+    overflow = tab.evaluate("document.documentElement.scrollWidth - innerWidth")
+    assert overflow <= 0
+
+
+def test_mistakes_are_sentences_and_nothing_is_lost(tab: Any, server: Server) -> None:
+    visit(tab, server, "model=writer")
+    shown = weight(tab)
+    tab.evaluate("location.hash += '&change=ablate(decoder.99.self)'")
+    expect(tab.locator("[role=alert]")).to_contain_text("decoder.99")
+    assert weight(tab) == shown  # what was there stays
+    tab.evaluate("location.hash = 'model=writer'")
+    expect(tab.locator("[role=alert]")).to_have_count(0)
+
+
+def test_a_text_is_never_markup(tab: Any, server: Server) -> None:
+    visit(tab, server, "model=writer")
+    tab.locator("#sentence").fill("<img src=x onerror=alert(1)> <script>alert(2)</script>")
+    tab.keyboard.press("Enter")
+    tab.locator("ol >> text=<img src=x").wait_for()
+    assert tab.locator("#app img, #app script").count() == 0
