@@ -119,7 +119,7 @@ describe('numbers become colours', () => {
   test('shares of a linear and a logarithmic scale', () => {
     expect(shareOf(0.25, 0.5, 'linear')).toBe(0.5);
     expect(shareOf(2, 0.5, 'linear')).toBe(1);
-    expect(shareOf(0.005, 0.5, 'log')).toBeCloseTo(0.5);
+    expect(shareOf(0.05, 0.5, 'log')).toBeCloseTo(2 / 3);
     expect(shareOf(1e-9, 0.5, 'log')).toBe(0);
     expect(shareOf(0, 0.5, 'log')).toBe(0);
   });

@@ -29,7 +29,7 @@ from glassformer.workbench.wire.atlas import (
 )
 
 _MOST_HEADS = 4  # each keeps up to 50 MB, and what is linear in the length of its text
-_CELLS_AT_ONCE = 1 << 26  # of the survey: about a second, after which tiles have their turn
+_CELLS_AT_ONCE = 1 << 25  # of the survey: below a second, after which tiles have their turn
 _AROUND = 24  # tokens shown on each side of a place
 _STRONGEST = 5
 _MOST_CHARACTERS = 200  # of a label
@@ -180,7 +180,7 @@ def find_text(asked: FindRequest, memory: Memory, progress: Progress) -> dict[st
 
 def _recall_head(asked: HeadRequest, memory: Memory, progress: Progress) -> _Head:
     """The head that is asked for; what was looked at longest ago is forgotten."""
-    reading = memory.reading(asked, progress)
+    reading = memory.glance(asked, progress)
     sites = list(reading.trace)
     if asked.site >= len(sites):
         raise TraceError(f"The sites of this run are 0 … {len(sites) - 1}; got site={asked.site}.")

@@ -91,7 +91,7 @@ def _find_insight(trace: Trace, page: dict[str, Any]) -> dict[str, Any]:
         "head": head,
         "query": query,
         "key": key,
-        "weight": float(site.weights(head=head, rows=slice(query, query + 1))[0, key]),
+        "weight": site.arithmetic(head, query, key).weight,  # of long texts too: one row alone
         "query_label": names["queries"][query],
         "key_label": names["keys"][key],
         "next_label": names["next"][query] if "next" in names else None,

@@ -3,7 +3,7 @@
 import type { TileAnswer } from './wire';
 
 export const HIDDEN = -1; // instead of a weight: nothing may be attended to
-export const DECADES = 4; // below the brightest colour, on a logarithmic scale
+export const DECADES = 3; // below the brightest colour, on a logarithmic scale
 export type Scale = 'all' | 'row';
 export type Curve = 'linear' | 'log';
 
