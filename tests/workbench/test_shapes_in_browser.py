@@ -9,12 +9,15 @@ import pytest
 from glassformer.models.checkpoints import load_config
 from glassformer.models.description import describe
 from glassformer.models.shapes import shapes
+from glassformer.workbench.memory import Memory
+from glassformer.workbench.wire.requests import ReadingRequest
 from workbench.served import TOKEN, Server, serving
 
 expect = pytest.importorskip("playwright.sync_api").expect
 pytestmark = pytest.mark.browser
 
-ASKED = "model=writer&room=shapes&lang=en"
+TEXT = "The cat sat on the mat."
+ASKED = f"model=writer&room=shapes&lang=en&sentence={TEXT}"
 
 
 @pytest.fixture(scope="module")
@@ -49,17 +52,21 @@ def room(chromium: Any, server: Server) -> Iterator[Room]:
 def test_the_numbers_are_the_library_s_and_follow_the_length(room: Room) -> None:
     known = describe(load_config("writer"))
     expect(room.box("model")).to_have_attribute("data-parameters", str(known.parameters))
-    for length in (10, 300):
-        if length != 10:
-            room.page.locator("[data-size=length]").fill(str(length))
-            room.page.locator("[data-size=length]").press("Enter")
+    asked = ReadingRequest(model="writer", text=TEXT)
+    own = Memory().reading(asked, lambda _: None).trace.run.texts["tokens"].tokens.shape[1]
+    entry = room.page.locator("[data-size=length]")
+    expect(entry).to_have_value(str(own))
+    for length in (own, 300):
+        if length != own:
+            entry.fill(str(length))
+            entry.press("Enter")
         per_token = known.flops_per_token + length * known.attention_flops_per_key
-        expect(room.box("model")).to_have_attribute("data-flops", str(2 * length * per_token))
+        expect(room.box("model")).to_have_attribute("data-flops", str(length * per_token))
     room.page.wait_for_url(re.compile("shapes.length=300"))
     room.page.reload()
-    expect(room.page.locator("[data-size=length]")).to_have_value("300")
+    expect(entry).to_have_value("300")
     room.page.get_by_role("button", name="As in the model").click()
-    expect(room.page.locator("[data-size=length]")).to_have_value("10")
+    expect(entry).to_have_value(str(own))
 
 
 def test_boxes_unfold_by_enter_and_fold_by_escape(room: Room) -> None:
@@ -74,7 +81,8 @@ def test_boxes_unfold_by_enter_and_fold_by_escape(room: Room) -> None:
     expect(scores).to_contain_text("scores q · k")
     scores.click()
     expect(scores).to_contain_text("einsum: D is summed over")
-    step = next(s for s in shapes(load_config("writer")).steps if s.operation == "scores")
+    trace = shapes(load_config("writer"), batch=1, length=7)
+    step = next(s for s in trace.steps if s.operation == "scores")
     expect(scores).to_contain_text(str(list(step.outputs[0].numbers)))
     room.page.keyboard.press("Escape")
     expect(scores).not_to_contain_text("einsum")

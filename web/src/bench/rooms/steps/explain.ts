@@ -169,7 +169,7 @@ export function explainBack(given: Operands, chain: Chain, back: Gradients, step
       return plain(`${num(back.scores[place])}${slope} · ${num(answer.scale)}`, { d_scores: [place] });
     }
     case 'd_q':
-      return { ...product(['d(q·k)', 'k_j'], back.dots, columnOf(at('keys'), D, place)), line: 'Σ_j d(q·k)_j k_ji', lit: { d_dots: 'all' } };
+      return { ...product(['d(q·k)', 'k_j'], back.dots, columnOf(at('keys'), D, place)), line: 'Σ_j d(q·k)_j k_ji', lit: { keys: Array.from({ length: S }, (_, j) => j * D + place) } };
     case 'd_keys':
       return plain(`${num(back.dots[Math.floor(place / D)])} · ${num(chain.q[place % D])}`, { d_dots: [Math.floor(place / D)] });
   }
