@@ -77,3 +77,16 @@ def test_a_model_without_scores_says_so() -> None:
         model(**inputs(model, "text"))
     with pytest.raises(TraceError, match="the model gave no scores for tokens in this run"):
         gf.logit_lens(trace)
+
+
+def test_chosen_positions_are_read_as_all_of_them_are() -> None:
+    model, tokens = tiny("llama"), torch.arange(3, 9)[None]
+    with torch.no_grad(), gf.watch(model, residual=True) as trace:
+        model(tokens)
+    whole, some = gf.logit_lens(trace), gf.logit_lens(trace, positions=[4, -6])
+    assert some.positions == [whole.positions[4], whole.positions[0]]
+    assert torch.equal(some.tokens, whole.tokens[:, [4, 0]])
+    assert_close(some.probabilities, whole.probabilities[:, [4, 0]], 1e-6)
+    assert torch.equal(some.rank, whole.rank[:, [4, 0]])
+    with pytest.raises(TraceError, match="There are 6 positions; got position=6"):
+        gf.logit_lens(trace, positions=[6])

@@ -243,3 +243,13 @@ def test_on_a_gpu(name: str, dtype: torch.dtype) -> None:
     effects = gf.head_effects(trace)
     assert len(effects.heads) == sum(site.n_heads for site in trace)
     assert bool(effects.divergence.isfinite().all())
+
+
+def test_the_tree_can_be_had_without_a_verdict_and_reports_progress() -> None:
+    trace = record(letter_model("decoder", n_layers=2))
+    heard: list[float] = []
+    found = gf.why(trace, 7, against=11, top=3, judged=False, progress=heard.append)
+    judged = gf.why(trace, 7, against=11, top=3)
+    assert found.verdict is None and found.without_verdict == "no verdict was asked for"
+    assert found.reasons == judged.reasons and judged.verdict is not None
+    assert heard and heard == sorted(heard) and heard[0] == 0.0 and heard[-1] < 1

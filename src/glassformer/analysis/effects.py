@@ -1,5 +1,6 @@
 """What an intervention did: one text, with it and without it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -65,7 +66,13 @@ class Effect:
 
 
 def measure_effect(
-    before: Trace, after: Trace, *, position: int | None = -1, top: int = 5, sequence: int = 0
+    before: Trace,
+    after: Trace,
+    *,
+    position: int | None = -1,
+    top: int = 5,
+    sequence: int = 0,
+    progress: Callable[[float], None] | None = None,
 ) -> Effect:
     """Compare a changed run with the unchanged one; both record the residual stream.
 
@@ -109,7 +116,7 @@ def measure_effect(
         ],
         divergence=divergence,
         parts=_compare_parts(first, second, sequence, row),
-        heads=_compare_heads(before, after, sequence),
+        heads=_compare_heads(before, after, sequence, progress),
     )
 
 
@@ -141,8 +148,10 @@ def _list_block(stream: Stream, layer: int) -> list[Part]:
     return [part for part in stream.parts if part.layer == layer and part.kind != "change"]
 
 
-def _compare_heads(before: Trace, after: Trace, sequence: int) -> Comparison | None:
+def _compare_heads(
+    before: Trace, after: Trace, sequence: int, progress: Callable[[float], None] | None
+) -> Comparison | None:
     try:
-        return compare(before, after, sequence=sequence)
+        return compare(before, after, sequence=sequence, progress=progress)
     except TraceError:  # the changed sites are all of another size, or were not recorded
         return None

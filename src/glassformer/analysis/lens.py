@@ -72,8 +72,9 @@ def logit_lens(
     stack: str | None = None,
     sequence: int = 0,
     top: int = 5,
+    positions: Sequence[int] | None = None,
 ) -> Lens:
-    """What the model would say after every part of every block, at every position.
+    """What the model would say after every part of every block, at every position or some.
 
     The trace is recorded with residual=True. With a tuned or Jacobian `lens`, its borders and the
     end are read, each mapped by it. Of a classifier, classes take the place of tokens; it reads one
@@ -96,7 +97,9 @@ def logit_lens(
     _check_sequence(stream, sequence)
     if lens is not None:
         lens.check(stream, readout)
-    found = ((name, x[sequence]) for name, x in stream.states())
+    labels = name_positions(trace, stream, sequence)
+    chosen = list(range(len(labels))) if positions is None else _check_positions(positions, labels)
+    found = ((name, x[sequence, chosen]) for name, x in stream.states())
     names, states = zip(*(found if lens is None else _map_states(found, lens)), strict=True)
     rows = torch.arange(states[0].shape[0]).split(_MOST_ROWS)
     chunks = [_read_rows(readout, [x[r[0] : r[-1] + 1] for x in states], top) for r in rows]
@@ -105,24 +108,34 @@ def logit_lens(
     )
     return Lens(
         borders=list(names),
-        positions=name_positions(trace, stream, sequence),
+        positions=[labels[i] for i in chosen],
         tokens=tokens,
         probabilities=probabilities,
         entropy=entropy,
         divergence=divergence,
         rank=rank,
         labels=[[label_tokens(readout, cell) for cell in row] for row in tokens.tolist()],
-        pooled=_find_pooled_row(stream, readout, sequence),
+        pooled=_find_pooled_row(stream, readout, sequence, chosen),
         kind=None if lens is None else lens.kind,
         model=trace.model,
     )
 
 
-def _find_pooled_row(stream: Stream, readout: Readout, sequence: int) -> int | None:
+def _check_positions(positions: Sequence[int], labels: list[str]) -> list[int]:
+    n = len(labels)
+    for position in positions:
+        if not -n <= position < n:
+            raise TraceError(f"There are {n} positions; got position={position}.")
+    return [position % n for position in positions]
+
+
+def _find_pooled_row(
+    stream: Stream, readout: Readout, sequence: int, chosen: list[int]
+) -> int | None:
     pooled = readout.find_pooled(sequence)
-    if pooled is None or stream.rows is None:
-        return pooled
-    return stream.rows.index(pooled) if pooled in stream.rows else None
+    if pooled is not None and stream.rows is not None:
+        pooled = stream.rows.index(pooled) if pooled in stream.rows else None
+    return chosen.index(pooled) if pooled in chosen else None
 
 
 def _map_states(states: Iterable[tuple[str, Tensor]], lens: AffineLens) -> list[tuple[str, Tensor]]:

@@ -5,7 +5,7 @@ is shown as the rest. Direct contributions are not causes, so a verdict follows:
 alone are kept, or alone removed, the model runs, and the numbers say how much they carry.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import fsum
 from pathlib import Path
@@ -144,8 +144,10 @@ def why(
     how: Literal["mean", "zero"] = "mean",
     reference: Trace | None = None,
     draws: int = 10,
+    judged: bool = True,
     stack: str | None = None,
     sequence: int = 0,
+    progress: Callable[[float], None] | None = None,
 ) -> Why:
     """Why a model prefers one token to another: what wrote it, from which tokens, and a verdict.
 
@@ -159,7 +161,9 @@ def why(
     The verdict runs the model with the named parts of this stack kept alone, and with them removed,
     by mean or zero ablation at all positions but the first; it needs a trace of one sequence, and
     the model. Means are those of this text, which may know the answer, or of `reference`, a trace
-    of another. `draws` random sets of as many parts are removed and kept for comparison.
+    of another. `draws` random sets of as many parts are removed and kept for comparison. With
+    judged=False there is no verdict, and the model does not run. `progress` receives the share of
+    the tree that is done.
 
     >>> import torch
     >>> import glassformer as gf
@@ -193,22 +197,27 @@ def why(
         fsum(seen.constants.values()),
         "The difference of the logits",
     )
-    tree = _Tree(trace, sequence, branches)
+    tree = _Tree(trace, sequence, branches, progress or (lambda _: None))
     kinds = {part.name: part.kind for part in stream.parts}
     parts = {w: v for w, v in split.shares.items() if _is_named(w, kinds)}
     chosen = sorted(parts, key=lambda writer: -abs(parts[writer]))[:top]
-    reasons = tree.expand(split, chosen, depth)
+    reasons = tuple(
+        reason
+        for i, writer in enumerate(chosen)
+        for reason in tree.expand_part(split, writer, depth, i / len(chosen))
+    )
     named = dict.fromkeys(
         Writer(each.part, each.head)
         for reason in reasons
         for each in reason.walk()
         if each.kind in ("writer", "query", "key") and kinds.get(each.part) is not None
     )
-    verdict, reason = None, ""
+    verdict, reason = None, "" if judged else "no verdict was asked for"
     try:
-        verdict = judge(
-            trace, stream, list(named), asked, row, how, draws=draws, reference=reference
-        )
+        if judged:
+            verdict = judge(
+                trace, stream, list(named), asked, row, how, draws=draws, reference=reference
+            )
     except GlassformerError as error:
         reason = str(error).rstrip(".")
     labels = label_tokens(readout, seen.tokens)
@@ -266,10 +275,20 @@ def _largest(shares: dict[T, float], n: int) -> list[T]:
 class _Tree:
     """Expands numbers into what they are sums of."""
 
-    def __init__(self, trace: Trace, sequence: int, branches: int) -> None:
+    def __init__(
+        self, trace: Trace, sequence: int, branches: int, progress: Callable[[float], None]
+    ) -> None:
         self.trace, self.sequence, self.branches = trace, sequence, branches
+        self.progress, self.share = progress, 0.0
         self.reader: LookReader | None = None
         self.frozen: set[str] = set()
+
+    def expand_part(
+        self, split: Split, writer: Writer, depth: int, share: float
+    ) -> tuple[Reason, ...]:
+        """One of the named parts, after this share of all of them."""
+        self.share = share
+        return self.expand(split, [writer], depth)
 
     def expand(
         self, split: Split, writers: list[Writer], depth: int, kind: Kind = "writer"
@@ -304,6 +323,7 @@ class _Tree:
     def _expand_look(
         self, split: Split, part: Part, look: Share, seen: Float[Tensor, " E"], depth: int
     ) -> Reason:
+        self.progress(self.share)  # often: whoever waits may give up
         assert part.site is not None and look.source is not None and look.head is not None
         site, rows = self.trace[part.site], split.writers.rows
         row = split.index if rows is None else rows[split.index]

@@ -104,7 +104,7 @@ def count_layers(model: Model, progress: ProgressCallback) -> Iterator[None]:
     def count(*_: Any) -> None:
         nonlocal n_done
         n_done += 1
-        progress(n_done / len(blocks))
+        progress(min(1.0, n_done / len(blocks)))
 
     hooks = [block.register_forward_hook(count) for block in blocks]
     try:

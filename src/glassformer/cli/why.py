@@ -16,17 +16,6 @@ from glassformer.languages import Language
 
 if TYPE_CHECKING:
     from glassformer.analysis import Reason, Why
-    from glassformer.tracing import Trace
-
-
-# The means of a text that has nothing to do with the question stand in for what is removed.
-_NEUTRAL = (
-    "Before dawn the baker lights the oven, and by the time the street wakes up there is bread in "
-    "every window. Children run past on their way to school, a dog follows them as far as the "
-    "corner, and somebody upstairs practises the same four bars on a piano. It rains a little, "
-    "then it stops; nobody minds. In the afternoon letters arrive, most of them bills, and the "
-    "river carries leaves under the old bridge towards the sea."
-)
 
 
 def add(app: typer.Typer, language: Language) -> None:
@@ -78,6 +67,7 @@ def add(app: typer.Typer, language: Language) -> None:
         )
         # Imported here: help screens and usage errors must not load torch.
         from glassformer.analysis import why as explain
+        from glassformer.analysis.neutral_text import record_reference
         from glassformer.render.charts.why import tree_of_why
         from glassformer.render.terminal.why import draw_why
 
@@ -90,25 +80,13 @@ def add(app: typer.Typer, language: Language) -> None:
             top=top,
             depth=depth,
             branches=branches,
-            reference=_record_reference(trace, reference),
+            reference=record_reference(trace.holds, reference),
         )
         write_tree_files(partial(tree_of_why, found), files, language)
         if plain:
             typer.echo(to_json(_as_dict(found)))
         else:
             terminal().print(draw_why(found, language=language))
-
-
-def _record_reference(trace: "Trace", text: str | None) -> "Trace | None":
-    """The same model on another text; None where only the text itself can stand in."""
-    from glassformer.analysis.traced_text import trace_text
-    from glassformer.models import EncoderDecoder
-
-    if isinstance(trace.holds, EncoderDecoder) or (
-        text is None and "decoder" not in trace.names[0]
-    ):
-        return None
-    return trace_text(trace.holds, _NEUTRAL if text is None else text, residual=True)
 
 
 def _as_plain_reason(reason: "Reason") -> dict[str, Any]:

@@ -8,10 +8,12 @@ from glassformer.workbench.memory import Memory
 from glassformer.workbench.rooms import (
     atlas,
     exports,
+    flow,
     heads,
     look,
     shapes,
     steps,
+    touch,
     training,
     writing,
 )
@@ -25,6 +27,13 @@ from glassformer.workbench.rooms.learn import (
 from glassformer.workbench.wire import JOBS
 
 _ROOMS: dict[str, Callable[[Any, Memory, Progress], Any]] = {
+    "change": touch.compare_runs,
+    "rewrite": touch.rewrite_text,
+    "flow": flow.measure_flow,
+    "lens": flow.read_lens,
+    "attribute": flow.attribute_token,
+    "why": flow.explain_token,
+    "verdict": flow.judge_reasons,
     "run": look.describe_run,
     "site": look.pack_site,
     "maps": heads.draw_maps,

@@ -72,6 +72,14 @@ class ForeignModel:
                 self.model(**inputs)
         return trace
 
+    def write(self, text: str, n: int) -> str:
+        """What follows a text: n tokens, each the most probable."""
+        inputs = self.tokenizer(text, return_tensors="pt").to(self.model.device)
+        with torch.no_grad():
+            tokens = self.model.generate(**inputs, max_new_tokens=n, do_sample=False)
+        new = tokens[0, inputs["input_ids"].shape[1] :]
+        return self.tokenizer.decode(new, skip_special_tokens=True)
+
     def _record(self, changes: Changes | None) -> AbstractContextManager[Trace]:
         if changes is None:
             return watch(self.model, self.tokenizer, outputs=True, residual=True)

@@ -5,22 +5,23 @@ It is a cache and no more: whatever is forgotten is made again from the request 
 
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from glassformer.analysis.traced_text import trace_again, trace_text
+from glassformer.analysis.traced_text import count_layers, trace_again, trace_text
 from glassformer.errors import CheckpointError, ConfigError, TraceError
 from glassformer.generation.continuation import tokenizer_of
 from glassformer.models import Decoder, Encoder, EncoderDecoder
 from glassformer.models.checkpoints import Model, load
 from glassformer.tracing import Trace
 from glassformer.tracing.interventions import Changes
-from glassformer.tracing.interventions.expression import read_changes
 from glassformer.workbench.foreign_models import ForeignModel, load_foreign
 from glassformer.workbench.jobs import Progress
+from glassformer.workbench.references import read_references
 from glassformer.workbench.wire.requests import ReadingRequest
 
 _MOST_MODELS = 2
@@ -59,6 +60,12 @@ class Reading:
     def n_start(self) -> int:
         """How many tokens a translation begins with that nobody reads."""
         return len(self.source.special.start) or 1 if isinstance(self.source, EncoderDecoder) else 1
+
+    def counting(self, progress: Progress) -> AbstractContextManager[None]:
+        """While it is open, each layer of the model that runs is reported, if the model is ours."""
+        if not isinstance(self.source, Model):
+            return nullcontext()
+        return count_layers(self.source, progress)
 
     def decode(self, tokens: list[int]) -> str:
         """What the model has written."""
@@ -117,6 +124,27 @@ class Memory:
             self._readings[key] = replace(kept, trace=again)
         return _recall(self._readings, key, lambda: self._read(key, progress, residual), _MOST_RUNS)
 
+    def unchanged(self, asked: ReadingRequest, progress: Progress) -> Reading:
+        """The run of a request without its interventions."""
+        return self.reading(asked.model_copy(update={"change": None, "second": None}), progress)
+
+    def changes(self, asked: ReadingRequest, progress: Progress) -> Changes | None:
+        """The interventions of a request; None where there are none."""
+        if asked.change is None:
+            return None
+
+        def read_second() -> Trace:
+            if asked.second is None:
+                raise ConfigError(
+                    "$second and $direction need a second sentence, and none was given."
+                )
+            other = {"text": asked.second, "target": None, "change": None, "second": None}
+            return self.reading(asked.model_copy(update=other), progress).trace
+
+        return read_references(
+            asked.change, lambda: self.unchanged(asked, progress).trace, read_second
+        )
+
     def _read(self, asked: ReadingRequest, progress: Progress, residual: bool) -> Reading:
         saved = self._find_trace(asked.model)
         if saved is not None:
@@ -124,7 +152,7 @@ class Memory:
                 raise ConfigError(f"{asked.model} is a saved trace, and its model is not here.")
             return Reading(asked, None, _open_trace(saved), None)
         source = self._source(asked.model)
-        changes = None if asked.change is None else read_changes(asked.change)
+        changes = self.changes(asked, progress)
         if isinstance(source, ForeignModel):
             trace = source.trace(asked.text, asked.target, changes=changes)
         else:

@@ -111,7 +111,7 @@ export class Bench {
   get reading(): Reading | null {
     const { model, sentence } = this;
     if (model === undefined || (sentence.trim() === '' && model.kind !== 'trace')) return null;
-    const { target, change } = this.place;
+    const { target, change, second } = this.place;
     const to = model.languages.includes(this.place.to ?? '') ? this.place.to : null;
     return {
       model: model.name,
@@ -119,6 +119,7 @@ export class Bench {
       to: to ?? (target === null ? this.usualLanguage(model) : null),
       target,
       change,
+      second: change === null ? null : second,
     };
   }
 

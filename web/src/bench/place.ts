@@ -10,6 +10,7 @@ export type Place = {
   to: string | null; // the language of a translation
   target: string | null; // or the translation itself
   change: string | null; // interventions, as they print
+  second: string | null; // the sentence that they call $second
   site: string | null; // null: the one that tells most; so for the others of the path
   head: number | null;
   query: number | null;
@@ -26,6 +27,7 @@ export const NOWHERE: Place = {
   to: null,
   target: null,
   change: null,
+  second: null,
   site: null,
   head: null,
   query: null,
@@ -35,7 +37,7 @@ export const NOWHERE: Place = {
   options: {},
 };
 
-const TEXTS = ['model', 'sentence', 'to', 'target', 'change', 'site', 'lang'] as const;
+const TEXTS = ['model', 'sentence', 'to', 'target', 'change', 'second', 'site', 'lang'] as const;
 const NUMBERS = ['head', 'query', 'key'] as const;
 
 /** A fragment that says where one is; what is as usual is left out. */
@@ -68,7 +70,7 @@ export function read(fragment: string, rooms: readonly string[]): Place {
 }
 
 // Another of these is a step that Back undoes; other cells and options replace the address.
-const STEPS = ['room', 'model', 'sentence', 'to', 'target', 'change', 'site', 'head'] as const;
+const STEPS = ['room', 'model', 'sentence', 'to', 'target', 'change', 'second', 'site', 'head'] as const;
 
 const STEP_OPTIONS = ['learn.open'] as const; // so is another part of the course
 

@@ -15,6 +15,8 @@ export const ROOMS: Room[] = [
   { name: 'look', title: 'bench.room.look', load: () => import('./rooms/look/Look.svelte') },
   { name: 'steps', title: 'bench.room.steps', load: () => import('./rooms/steps/Steps.svelte') },
   { name: 'shapes', title: 'bench.room.shapes', load: () => import('./rooms/shapes/Shapes.svelte') },
+  { name: 'touch', title: 'bench.room.touch', load: () => import('./rooms/touch/Touch.svelte') },
+  { name: 'flow', title: 'bench.room.flow', load: () => import('./rooms/flow/Flow.svelte') },
   { name: 'atlas', title: 'bench.room.atlas', load: () => import('./rooms/atlas/Atlas.svelte') },
   {
     name: 'writing',

@@ -11,6 +11,7 @@ export type Reading = {
   to: string | null;
   target: string | null;
   change: string | null;
+  second: string | null;
 };
 
 export type Guess = { piece: string; token: number; probability: number };

@@ -20,6 +20,60 @@ export interface components {
             offset: number | number[] | null;
         };
         /**
+         * AttributeAnswer
+         * @description All contributions, the largest first; with the remainder they are the logit.
+         */
+        AttributeAnswer: {
+            /** Token */
+            token: string;
+            /** Against */
+            against: string | null;
+            /** Position */
+            position: string;
+            /** Logit */
+            logit: number;
+            /** Shares */
+            shares: components["schemas"]["Contribution"][];
+            /** Remainder */
+            remainder: number;
+            /** Frozen */
+            frozen: {
+                [key: string]: string;
+            };
+        };
+        /**
+         * AttributeRequest
+         * @description What each part or head adds to the logit of a token.
+         */
+        AttributeRequest: {
+            /** Model */
+            model: string;
+            /** Text */
+            text: string;
+            /** Target */
+            target?: string | null;
+            /** To */
+            to?: string | null;
+            /** Change */
+            change?: string | null;
+            /** Second */
+            second?: string | null;
+            /** Site */
+            site: string;
+            /** Query */
+            query: number;
+            /** Token */
+            token?: number | string | null;
+            /** Against */
+            against?: number | string | null;
+            /**
+             * By
+             * @default part
+             * @enum {string}
+             */
+            by: "part" | "head";
+        };
+        /**
          * BeamNode
          * @description A hypothesis: the text along its parents, and its own token at the end.
          */
@@ -69,6 +123,32 @@ export interface components {
             shape: number[];
             /** Bits */
             bits: string;
+        };
+        /**
+         * Border
+         * @description A state of the stream: its name and its norm.
+         */
+        Border: {
+            /** Name */
+            name: string;
+            /** Norm */
+            norm: number;
+        };
+        /**
+         * BorderLens
+         * @description What one border says.
+         */
+        BorderLens: {
+            /** Name */
+            name: string;
+            /** Top */
+            top: components["schemas"]["Said"][];
+            /** Entropy */
+            entropy: number;
+            /** Divergence */
+            divergence: number;
+            /** Rank */
+            rank: number;
         };
         /** BothMasks */
         BothMasks: {
@@ -169,6 +249,8 @@ export interface components {
             to?: string | null;
             /** Change */
             change?: string | null;
+            /** Second */
+            second?: string | null;
             /** Site */
             site: number;
             /** Head */
@@ -192,6 +274,73 @@ export interface components {
              * @default true
              */
             has_first: boolean;
+        };
+        /**
+         * CellShift
+         * @description One key of the chosen query: its weight without the interventions and with them.
+         */
+        CellShift: {
+            /** Key */
+            key: number;
+            /** Label */
+            label: string;
+            /** Before */
+            before: number;
+            /** After */
+            after: number;
+        };
+        /**
+         * ChangeAnswer
+         * @description Both runs, side by side.
+         */
+        ChangeAnswer: {
+            /** Change */
+            change: string;
+            site: components["schemas"]["SiteFacts"];
+            /** Query */
+            query: number;
+            head: components["schemas"]["HeadShift"] | null;
+            /** Positions */
+            positions: string[];
+            /** Position */
+            position: number;
+            /** Tokens */
+            tokens: components["schemas"]["TokenShift"][];
+            /** Divergence */
+            divergence: number[];
+            /** Moved */
+            moved: components["schemas"]["HeadDistance"][];
+        };
+        /**
+         * ChangeRequest
+         * @description What the interventions do to a head, a row of it, and the predictions.
+         */
+        ChangeRequest: {
+            /** Model */
+            model: string;
+            /** Text */
+            text: string;
+            /** Target */
+            target?: string | null;
+            /** To */
+            to?: string | null;
+            /** Change */
+            change?: string | null;
+            /** Second */
+            second?: string | null;
+            /** Site */
+            site: string;
+            /** Head */
+            head: number;
+            /** Query */
+            query: number;
+            /**
+             * Key
+             * @default 0
+             */
+            key: number;
+            /** Position */
+            position?: number | null;
         };
         /**
          * ChapterAnswer
@@ -293,6 +442,20 @@ export interface components {
             head: number;
         };
         /**
+         * Contribution
+         * @description What one part adds, by itself; a head has a number.
+         */
+        Contribution: {
+            /** Name */
+            name: string;
+            /** Value */
+            value: number;
+            /** Part */
+            part: string;
+            /** Head */
+            head: number | null;
+        };
+        /**
          * CostAnswer
          * @description What a box costs; bytes are those of bfloat16.
          */
@@ -380,6 +543,8 @@ export interface components {
             to?: string | null;
             /** Change */
             change?: string | null;
+            /** Second */
+            second?: string | null;
         };
         /**
          * ErrorAnswer
@@ -653,6 +818,8 @@ export interface components {
             to?: string | null;
             /** Change */
             change?: string | null;
+            /** Second */
+            second?: string | null;
             /**
              * Format
              * @enum {string}
@@ -723,6 +890,8 @@ export interface components {
             to?: string | null;
             /** Change */
             change?: string | null;
+            /** Second */
+            second?: string | null;
             /** Site */
             site: string;
         };
@@ -811,6 +980,8 @@ export interface components {
             to?: string | null;
             /** Change */
             change?: string | null;
+            /** Second */
+            second?: string | null;
             /** Site */
             site: number;
             /** Head */
@@ -834,6 +1005,46 @@ export interface components {
             start: number;
         };
         /**
+         * FlowAnswer
+         * @description The stream from its start to its end: after each border flows in the next part.
+         */
+        FlowAnswer: {
+            /** Stack */
+            stack: string;
+            /** Position */
+            position: number;
+            /** Label */
+            label: string;
+            /** Borders */
+            borders: components["schemas"]["Border"][];
+            /** Inflows */
+            inflows: components["schemas"]["Inflow"][];
+            /** Has Readout */
+            has_readout: boolean;
+        };
+        /**
+         * FlowRequest
+         * @description The residual stream of one token.
+         */
+        FlowRequest: {
+            /** Model */
+            model: string;
+            /** Text */
+            text: string;
+            /** Target */
+            target?: string | null;
+            /** To */
+            to?: string | null;
+            /** Change */
+            change?: string | null;
+            /** Second */
+            second?: string | null;
+            /** Site */
+            site: string;
+            /** Query */
+            query: number;
+        };
+        /**
          * Frame
          * @description The chosen heads at one step.
          */
@@ -854,6 +1065,18 @@ export interface components {
             token: number;
             /** Probability */
             probability: number;
+        };
+        /**
+         * HeadDistance
+         * @description How far the attention of a head has moved: the mean total variation distance of its rows.
+         */
+        HeadDistance: {
+            /** Site */
+            site: string;
+            /** Head */
+            head: number;
+            /** Distance */
+            distance: number;
         };
         /**
          * HeadEffect
@@ -898,6 +1121,26 @@ export interface components {
             sharpness: number | null;
         };
         /**
+         * HeadShift
+         * @description The weights of a head in both runs; of a long text, the part around the chosen cell.
+         */
+        HeadShift: {
+            /** Rows */
+            rows: string[];
+            /** Keys */
+            keys: string[];
+            /** First Row */
+            first_row: number;
+            /** First Key */
+            first_key: number;
+            /** Before */
+            before: number[][];
+            /** After */
+            after: number[][];
+            /** Strongest */
+            strongest: components["schemas"]["CellShift"][];
+        };
+        /**
          * HintAnswer
          * @description The hints that were read by now.
          */
@@ -906,6 +1149,27 @@ export interface components {
             hints: components["schemas"]["Passage"][][];
             /** N Hints */
             n_hints: number;
+        };
+        /**
+         * Inflow
+         * @description What one part adds at the token.
+         */
+        Inflow: {
+            /** Name */
+            name: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "self" | "cross" | "mlp" | "mixer" | "change" | "layers";
+            /** Layer */
+            layer: number;
+            /** Site */
+            site: string | null;
+            /** Norm */
+            norm: number;
+            /** Share */
+            share: number;
         };
         /**
          * Insight
@@ -928,6 +1192,36 @@ export interface components {
             key_label: string;
             /** Next Label */
             next_label: string | null;
+        };
+        /**
+         * Judged
+         * @description The difference of the logits when parts are removed and the model runs.
+         */
+        Judged: {
+            /** Whole */
+            whole: number;
+            /** Kept */
+            kept: number;
+            /** Removed */
+            removed: number;
+            /** None */
+            none: number;
+            /** Carried */
+            carried: number;
+            /** Needed */
+            needed: number;
+            /** N Parts */
+            n_parts: number;
+            /** Random Kept */
+            random_kept: number[];
+            /** Random Removed */
+            random_removed: number[];
+            /** Is Telling */
+            is_telling: boolean;
+            /** Is Enough */
+            is_enough: boolean;
+            /** Is Needed */
+            is_needed: boolean;
         };
         /**
          * LabelsAnswer
@@ -954,6 +1248,8 @@ export interface components {
             to?: string | null;
             /** Change */
             change?: string | null;
+            /** Second */
+            second?: string | null;
             /** Site */
             site: number;
             /** Head */
@@ -972,6 +1268,38 @@ export interface components {
             start: number;
             /** Stop */
             stop: number;
+        };
+        /**
+         * LensAnswer
+         * @description What each border says, in order; `settled` is the first from which on the answer stays.
+         */
+        LensAnswer: {
+            /** Borders */
+            borders: components["schemas"]["BorderLens"][];
+            /** Settled */
+            settled: number;
+        };
+        /**
+         * LensRequest
+         * @description What the stream of the token would say at every border.
+         */
+        LensRequest: {
+            /** Model */
+            model: string;
+            /** Text */
+            text: string;
+            /** Target */
+            target?: string | null;
+            /** To */
+            to?: string | null;
+            /** Change */
+            change?: string | null;
+            /** Second */
+            second?: string | null;
+            /** Site */
+            site: string;
+            /** Query */
+            query: number;
         };
         /**
          * LookedAt
@@ -1021,6 +1349,8 @@ export interface components {
             to?: string | null;
             /** Change */
             change?: string | null;
+            /** Second */
+            second?: string | null;
             /** Tokens */
             tokens: number[];
             /** Site */
@@ -1056,6 +1386,8 @@ export interface components {
             to?: string | null;
             /** Change */
             change?: string | null;
+            /** Second */
+            second?: string | null;
             /**
              * Size
              * @default 24
@@ -1225,6 +1557,8 @@ export interface components {
             to?: string | null;
             /** Change */
             change?: string | null;
+            /** Second */
+            second?: string | null;
             /** Site */
             site: number;
             /** Head */
@@ -1609,6 +1943,34 @@ export interface components {
             kept: string | null;
         };
         /**
+         * RewriteAnswer
+         * @description A translation or a continuation; None where the model writes neither.
+         */
+        RewriteAnswer: {
+            /** Before */
+            before: string | null;
+            /** After */
+            after: string | null;
+        };
+        /**
+         * RewriteRequest
+         * @description What the model writes with the interventions and without them.
+         */
+        RewriteRequest: {
+            /** Model */
+            model: string;
+            /** Text */
+            text: string;
+            /** Target */
+            target?: string | null;
+            /** To */
+            to?: string | null;
+            /** Change */
+            change?: string | null;
+            /** Second */
+            second?: string | null;
+        };
+        /**
          * RolesAnswer
          * @description One entry for each head, site by site.
          */
@@ -1631,6 +1993,8 @@ export interface components {
             to?: string | null;
             /** Change */
             change?: string | null;
+            /** Second */
+            second?: string | null;
         };
         /**
          * RotationNumbers
@@ -1699,6 +2063,20 @@ export interface components {
             to?: string | null;
             /** Change */
             change?: string | null;
+            /** Second */
+            second?: string | null;
+        };
+        /**
+         * Said
+         * @description A token and its probability.
+         */
+        Said: {
+            /** Token */
+            token: string;
+            /** Id */
+            id: number;
+            /** Probability */
+            probability: number;
         };
         /**
          * Sample
@@ -1763,6 +2141,8 @@ export interface components {
             to?: string | null;
             /** Change */
             change?: string | null;
+            /** Second */
+            second?: string | null;
             /** Preset */
             preset?: string | null;
             /** Batch */
@@ -1790,6 +2170,22 @@ export interface components {
             q: components["schemas"]["Rows"];
             k: components["schemas"]["Rows"];
             v: components["schemas"]["Rows"];
+        };
+        /**
+         * SiteFacts
+         * @description A site as it is without interventions: what its switches start from.
+         */
+        SiteFacts: {
+            /** Scale */
+            scale: number;
+            /** Mask */
+            mask: string | null;
+            /** Has Bias */
+            has_bias: boolean;
+            /** Positions */
+            positions: string | null;
+            /** Is Cross */
+            is_cross: boolean;
         };
         /**
          * SiteHeads
@@ -1869,6 +2265,8 @@ export interface components {
             to?: string | null;
             /** Change */
             change?: string | null;
+            /** Second */
+            second?: string | null;
             /** Site */
             site: number;
         };
@@ -2032,6 +2430,8 @@ export interface components {
             to?: string | null;
             /** Change */
             change?: string | null;
+            /** Second */
+            second?: string | null;
             /** Site */
             site: string;
             /** Head */
@@ -2081,6 +2481,8 @@ export interface components {
             to?: string | null;
             /** Change */
             change?: string | null;
+            /** Second */
+            second?: string | null;
             /** Site */
             site: number;
             /** Head */
@@ -2146,6 +2548,8 @@ export interface components {
             to?: string | null;
             /** Change */
             change?: string | null;
+            /** Second */
+            second?: string | null;
             /** Site */
             site: number;
             /** Head */
@@ -2172,6 +2576,18 @@ export interface components {
              * @default true
              */
             has_first: boolean;
+        };
+        /**
+         * TokenShift
+         * @description A token that may be written, and its probability in both runs.
+         */
+        TokenShift: {
+            /** Token */
+            token: string;
+            /** Before */
+            before: number;
+            /** After */
+            after: number;
         };
         /**
          * TrainingAnswer
@@ -2211,6 +2627,80 @@ export interface components {
             model: string;
             metrics?: components["schemas"]["Mark"] | null;
             samples?: components["schemas"]["Mark"] | null;
+        };
+        /**
+         * VerdictAnswer
+         * @description What the runs without the named parts have shown, in words and numbers.
+         */
+        VerdictAnswer: {
+            /** Sentence */
+            sentence: {
+                [key: string]: string;
+            };
+            numbers: components["schemas"]["Judged"] | null;
+        };
+        /**
+         * WhyAnswer
+         * @description The chain of reasons as a tree, in every language.
+         */
+        WhyAnswer: {
+            /** Token */
+            token: string;
+            /** Against */
+            against: string;
+            /** Position */
+            position: string;
+            /** Logit */
+            logit: number;
+            /** Trees */
+            trees: {
+                [key: string]: {
+                    [key: string]: unknown;
+                };
+            };
+            /** Named */
+            named: string[];
+        };
+        /**
+         * WhyRequest
+         * @description Why the model prefers one token to another.
+         */
+        WhyRequest: {
+            /** Model */
+            model: string;
+            /** Text */
+            text: string;
+            /** Target */
+            target?: string | null;
+            /** To */
+            to?: string | null;
+            /** Change */
+            change?: string | null;
+            /** Second */
+            second?: string | null;
+            /** Site */
+            site: string;
+            /** Query */
+            query: number;
+            /** Token */
+            token?: number | string | null;
+            /** Against */
+            against?: number | string | null;
+            /**
+             * Top
+             * @default 8
+             */
+            top: number;
+            /**
+             * Depth
+             * @default 3
+             */
+            depth: number;
+            /**
+             * Branches
+             * @default 3
+             */
+            branches: number;
         };
         /** Window */
         Window: {
@@ -2266,6 +2756,8 @@ export interface components {
             to?: string | null;
             /** Change */
             change?: string | null;
+            /** Second */
+            second?: string | null;
             /**
              * Kept
              * @default []
@@ -2327,20 +2819,28 @@ export interface components {
     pathItems: never;
 }
 export type ALiBi = components['schemas']['ALiBi'];
+export type AttributeAnswer = components['schemas']['AttributeAnswer'];
+export type AttributeRequest = components['schemas']['AttributeRequest'];
 export type BeamNode = components['schemas']['BeamNode'];
 export type BiasSum = components['schemas']['BiasSum'];
 export type Bits = components['schemas']['Bits'];
+export type Border = components['schemas']['Border'];
+export type BorderLens = components['schemas']['BorderLens'];
 export type BothMasks = components['schemas']['BothMasks'];
 export type BoxAnswer = components['schemas']['BoxAnswer'];
 export type Causal = components['schemas']['Causal'];
 export type CellAnswer = components['schemas']['CellAnswer'];
 export type CellRequest = components['schemas']['CellRequest'];
+export type CellShift = components['schemas']['CellShift'];
+export type ChangeAnswer = components['schemas']['ChangeAnswer'];
+export type ChangeRequest = components['schemas']['ChangeRequest'];
 export type ChapterAnswer = components['schemas']['ChapterAnswer'];
 export type ChapterEntry = components['schemas']['ChapterEntry'];
 export type CheckSaid = components['schemas']['CheckSaid'];
 export type CheckedCase = components['schemas']['CheckedCase'];
 export type Choice = components['schemas']['Choice'];
 export type ChosenHead = components['schemas']['ChosenHead'];
+export type Contribution = components['schemas']['Contribution'];
 export type CostAnswer = components['schemas']['CostAnswer'];
 export type CourseAnswer = components['schemas']['CourseAnswer'];
 export type CourseRequest = components['schemas']['CourseRequest'];
@@ -2372,15 +2872,23 @@ export type FilmMap = components['schemas']['FilmMap'];
 export type FilmRequest = components['schemas']['FilmRequest'];
 export type FindAnswer = components['schemas']['FindAnswer'];
 export type FindRequest = components['schemas']['FindRequest'];
+export type FlowAnswer = components['schemas']['FlowAnswer'];
+export type FlowRequest = components['schemas']['FlowRequest'];
 export type Frame = components['schemas']['Frame'];
 export type Guess = components['schemas']['Guess'];
+export type HeadDistance = components['schemas']['HeadDistance'];
 export type HeadEffect = components['schemas']['HeadEffect'];
 export type HeadMap = components['schemas']['HeadMap'];
 export type HeadRole = components['schemas']['HeadRole'];
+export type HeadShift = components['schemas']['HeadShift'];
 export type HintAnswer = components['schemas']['HintAnswer'];
+export type Inflow = components['schemas']['Inflow'];
 export type Insight = components['schemas']['Insight'];
+export type Judged = components['schemas']['Judged'];
 export type LabelsAnswer = components['schemas']['LabelsAnswer'];
 export type LabelsRequest = components['schemas']['LabelsRequest'];
+export type LensAnswer = components['schemas']['LensAnswer'];
+export type LensRequest = components['schemas']['LensRequest'];
 export type LookedAt = components['schemas']['LookedAt'];
 export type LooksAnswer = components['schemas']['LooksAnswer'];
 export type LooksAt = components['schemas']['LooksAt'];
@@ -2424,6 +2932,8 @@ export type ReadAnswer = components['schemas']['ReadAnswer'];
 export type RelativeBuckets = components['schemas']['RelativeBuckets'];
 export type ReportSaid = components['schemas']['ReportSaid'];
 export type ResetAnswer = components['schemas']['ResetAnswer'];
+export type RewriteAnswer = components['schemas']['RewriteAnswer'];
+export type RewriteRequest = components['schemas']['RewriteRequest'];
 export type RolesAnswer = components['schemas']['RolesAnswer'];
 export type RolesRequest = components['schemas']['RolesRequest'];
 export type RotationNumbers = components['schemas']['RotationNumbers'];
@@ -2431,11 +2941,13 @@ export type Rows = components['schemas']['Rows'];
 export type RunAnswer = components['schemas']['RunAnswer'];
 export type RunParts = components['schemas']['RunParts'];
 export type RunRequest = components['schemas']['RunRequest'];
+export type Said = components['schemas']['Said'];
 export type Sample = components['schemas']['Sample'];
 export type SamplesRead = components['schemas']['SamplesRead'];
 export type ShapesAnswer = components['schemas']['ShapesAnswer'];
 export type ShapesRequest = components['schemas']['ShapesRequest'];
 export type SiteAnswer = components['schemas']['SiteAnswer'];
+export type SiteFacts = components['schemas']['SiteFacts'];
 export type SiteHeads = components['schemas']['SiteHeads'];
 export type SiteMaps = components['schemas']['SiteMaps'];
 export type SiteParts = components['schemas']['SiteParts'];
@@ -2452,8 +2964,12 @@ export type SurveyAnswer = components['schemas']['SurveyAnswer'];
 export type SurveyRequest = components['schemas']['SurveyRequest'];
 export type TileAnswer = components['schemas']['TileAnswer'];
 export type TileRequest = components['schemas']['TileRequest'];
+export type TokenShift = components['schemas']['TokenShift'];
 export type TrainingAnswer = components['schemas']['TrainingAnswer'];
 export type TrainingRequest = components['schemas']['TrainingRequest'];
+export type VerdictAnswer = components['schemas']['VerdictAnswer'];
+export type WhyAnswer = components['schemas']['WhyAnswer'];
+export type WhyRequest = components['schemas']['WhyRequest'];
 export type Window = components['schemas']['Window'];
 export type WriteAnswer = components['schemas']['WriteAnswer'];
 export type WriteRequest = components['schemas']['WriteRequest'];

@@ -9,11 +9,13 @@ from typing import NamedTuple
 from glassformer.workbench.wire import (
     atlas,
     exports,
+    flow,
     heads,
     learn,
     runs,
     shapes,
     steps,
+    touch,
     training,
     writing,
 )
@@ -28,6 +30,13 @@ class JobForm(NamedTuple):
 
 
 JOBS: dict[str, JobForm] = {
+    "change": JobForm(touch.ChangeRequest, touch.ChangeAnswer),
+    "rewrite": JobForm(touch.RewriteRequest, touch.RewriteAnswer),
+    "flow": JobForm(flow.FlowRequest, flow.FlowAnswer),
+    "lens": JobForm(flow.LensRequest, flow.LensAnswer),
+    "attribute": JobForm(flow.AttributeRequest, flow.AttributeAnswer),
+    "why": JobForm(flow.WhyRequest, flow.WhyAnswer),
+    "verdict": JobForm(flow.WhyRequest, flow.VerdictAnswer),
     "run": JobForm(runs.RunRequest, runs.RunAnswer),
     "site": JobForm(runs.SiteRequest, runs.SiteAnswer),
     "maps": JobForm(heads.MapsRequest, heads.MapsAnswer),

@@ -30,6 +30,7 @@ class ReadingRequest(Request):
     target: Text | None = None  # of a translator: what it is to have written
     to: Annotated[str, Field(max_length=20)] | None = None  # or the language it writes
     change: Text | None = None  # interventions, as `glassformer change` reads them
+    second: Text | None = None  # the sentence whose run they call $second
 
 
 class ErrorAnswer(Answer):

@@ -1,0 +1,1 @@
+function e(e){if(e.most!==null)return e.most;let t=0;for(let n of e.values)for(let e of n)t=Math.max(t,Math.abs(e??0));return t}var t=(e,t)=>e===null||t===0?0:Math.min(1,Math.abs(e)/t);function n(e){let t=e.filter(e=>e!==null),n=Math.min(0,...t),r=Math.max(0,...t)-n||1;return e=>({left:(Math.min(0,e)-n)/r,width:Math.abs(e)/r})}export{e as n,t as r,n as t};
