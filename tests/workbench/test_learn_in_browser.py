@@ -116,7 +116,7 @@ def test_an_experiment_runs_in_its_chapter_and_on_its_own(page: Any, code: str) 
     page.wait_for_selector(".panels", timeout=LONG)
     texts = ExperimentTexts("scale", Language(code))
     assert Language(code).say("lab.holds") in page.inner_text(".verdict")
-    assert page.locator(".panels h3").all_inner_texts() == [
+    assert page.locator(".panels .title").all_inner_texts() == [
         texts(name) for name in ("variance", "largest", "gradient")
     ]
     picture = page.locator(".panels svg.picture").first
@@ -126,7 +126,9 @@ def test_an_experiment_runs_in_its_chapter_and_on_its_own(page: Any, code: str) 
     other = "zh" if code == "en" else "en"
     page.select_option("header .switches select >> nth=1", other)
     title = ExperimentTexts("scale", Language(other))("variance")
-    page.wait_for_function("t => document.querySelector('.panels h3').textContent === t", arg=title)
+    page.wait_for_function(
+        "t => document.querySelector('.panels .title').textContent === t", arg=title
+    )
     page.select_option("header .switches select >> nth=1", code)
     go(page, "chapter:scale")
     page.wait_for_selector("article .experiment form .main", timeout=LONG)
@@ -230,6 +232,20 @@ def test_a_place_of_a_chapter_opens_another_room(page: Any) -> None:
     page.locator("article .list").last.locator(".entry").click()
     page.wait_for_selector("#site", timeout=LONG)
     assert (page.input_value("#site"), page.input_value("#head")) == ("decoder.2.self", "2")
+
+
+@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
+def test_axe_finds_nothing(page: Any, theme: str, width: int, code: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    page.set_viewport_size({"width": width, "height": 800})
+    for part in ("", "chapter:scale", "lab:masks", f"exercise:{SCORES.name}", "questions:why"):
+        page.evaluate(f"location.hash = 'room=learn&lang={code}&theme={theme}&learn.open={part}'")
+        page.wait_for_selector("main h1, main .chapters", timeout=LONG)
+        if part.startswith("lab"):
+            page.click(".experiment form .main")
+            page.wait_for_selector(".panels", timeout=LONG)
+        found = axe.run(page).response["violations"]
+        assert [(part, each["id"], each["nodes"][0]["html"]) for each in found] == []
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
