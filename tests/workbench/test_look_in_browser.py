@@ -153,3 +153,17 @@ def test_a_text_is_never_markup(tab: Any, server: Server) -> None:
     tab.keyboard.press("Enter")
     tab.locator("ol >> text=<img src=x").wait_for()
     assert tab.locator("#app img, #app script").count() == 0
+
+
+def test_a_view_is_exported_as_a_file_and_as_python_lines(tab: Any, server: Server) -> None:
+    visit(tab, server, "model=writer&site=decoder.2.self&head=3&query=2&key=1")
+    settle(tab)
+    tab.locator("header button", has_text="Export").click()
+    with tab.expect_download() as saved:
+        tab.locator("[data-format=csv]").click()
+    assert saved.value.suggested_filename == "decoder.2.self-3.csv"
+    tab.locator("[data-format=python]").click()
+    lines = tab.locator("dialog pre").inner_text()
+    found: dict[str, Any] = {}
+    exec(compile(lines, "exported", "exec"), found)  # as a reader would paste it
+    assert weight(tab) == pytest.approx(found["weight"], abs=1e-4)
