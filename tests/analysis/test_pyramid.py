@@ -80,9 +80,8 @@ def _small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
     """Short texts keep all cells; here they keep few blocks, so that fine levels are computed."""
     if request.param == "from cells":
         monkeypatch.setattr(pyramid, "_MOST_BLOCKS", 100)
-        monkeypatch.setattr(pyramid, "_BAND_CELLS", 1000)
-        monkeypatch.setattr(pyramid, "_MOST_KEPT", 3000)
-        monkeypatch.setattr(pyramid, "_CHUNK", 64)
+        work = pyramid._Work(band=1000, chunk=64, kept=3000)
+        monkeypatch.setattr(pyramid, "_ON_CPU", work)
 
 
 @pytest.mark.usefixtures("_small")

@@ -23,10 +23,19 @@ ProgressCallback = Callable[[float], None]
 
 TILE = 256  # blocks along the side of a tile
 _MOST_BLOCKS = 1 << 22  # kept of the middle level
-_BAND_CELLS = 1 << 22  # computed together
-_MOST_KEPT = 1 << 24  # scores of a band that are kept; more are computed twice
-_CHUNK = 4096  # columns computed together
 _SATURATED = 0.02  # of all rows: those that may reach the brightest colour
+
+
+class _Work(NamedTuple):
+    """How much is computed together: what fits a cache, or what keeps a GPU busy."""
+
+    band: int  # cells of a band of rows
+    chunk: int  # columns
+    kept: int  # scores of a band that are kept; more are computed twice
+
+
+_ON_CPU = _Work(band=1 << 22, chunk=1 << 12, kept=1 << 24)
+_ON_GPU = _Work(band=1 << 27, chunk=1 << 16, kept=1 << 28)
 
 
 class PooledTile(NamedTuple):
@@ -47,9 +56,10 @@ class Pyramid:
         while _blocks(L, self.middle) * _blocks(S, self.middle) > _MOST_BLOCKS:
             self.middle += 1
         step = 1 << self.middle
-        band = min(max(_BAND_CELLS // max(S, 1), 16), 1024)
+        self.work = _ON_GPU if site.q.is_cuda else _ON_CPU
+        band = min(max(self.work.band // max(S, 1), 16), 1024)
         self.tiles = HeadTiles(
-            site, head, sequence, band=-(-band // step) * step, chunk=max(_CHUNK, step)
+            site, head, sequence, band=-(-band // step) * step, chunk=max(self.work.chunk, step)
         )
         like = torch.empty(0, dtype=working_dtype(site.q.dtype), device=site.q.device)
         self.n_bands = -(-L // self.tiles.band)
@@ -201,7 +211,9 @@ class Pyramid:
     def _survey_band(self, rows: slice, progress: ProgressCallback) -> None:
         pieces = list(self.tiles.pieces(rows, slice(0, self.S)))
         n = rows.stop - rows.start
-        is_kept = sum(n * (piece.cols.stop - piece.cols.start) for piece in pieces) <= _MOST_KEPT
+        is_kept = (
+            sum(n * (piece.cols.stop - piece.cols.start) for piece in pieces) <= self.work.kept
+        )
         kept: list[Exponentials] = []
         lse = torch.full_like(self.lse[rows], -torch.inf)
         for i, piece in enumerate(pieces):

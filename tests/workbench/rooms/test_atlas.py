@@ -93,7 +93,8 @@ def test_the_survey_goes_on_from_where_it_stopped(
     memory: Memory, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(atlas, "_CELLS_AT_ONCE", 100 * site.shape[3])
-    monkeypatch.setattr(pyramid, "_BAND_CELLS", 50 * site.shape[3])
+    work = pyramid._ON_CPU._replace(band=50 * site.shape[3])
+    monkeypatch.setattr(pyramid, "_ON_CPU", work)
     monkeypatch.setattr(atlas, "_HEADS", type(atlas._HEADS)())
     parts, heard, start = [], [], 0
     while start < site.shape[2]:
