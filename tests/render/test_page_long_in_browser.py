@@ -9,12 +9,12 @@ from render.conftest import settled
 from render.page_traces import decoder
 
 pytestmark = pytest.mark.browser
-# The last pixel of the brightest colour, as a place on the canvas.
-BRIGHTEST = """() => {
+# The last pixel of the strongest colour, as a place on the canvas.
+STRONGEST = """() => {
   const canvas = document.querySelector('canvas');
   const all = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
   for (let i = all.length - 4; i >= 0; i -= 4) {
-    if (all[i] === 253 && all[i + 1] === 231 && all[i + 2] === 37) {
+    if (all[i] === 3 && all[i + 1] === 48 && all[i + 2] === 49) {
       return [(i / 4) % canvas.width, Math.floor(i / 4 / canvas.width)];
     }
   }
@@ -41,7 +41,7 @@ def grouped(heads: int = 32, shared: int = 4) -> Trace:
 def test_one_strong_cell_is_seen_among_a_million(open_page) -> None:
     tab = open_page(one_strong_cell(), fragment="#query=0&key=0")
     assert "Each block of 3 × 3 cells" in tab.locator("#legend-meaning").inner_text()
-    x, y = tab.evaluate(BRIGHTEST)
+    x, y = tab.evaluate(STRONGEST)
     box = tab.locator("canvas").bounding_box()
     tab.mouse.click(box["x"] + x, box["y"] + y)
     query, key = map(int, tab.locator(".cell .place").all_inner_texts())
@@ -63,7 +63,7 @@ def test_the_scale_is_chosen_and_the_legend_says_which(open_page) -> None:
     assert ticks.last.inner_text() == "100 %"
     tab.select_option("#scale", "largest")
     settled(tab)
-    assert meaning.inner_text().startswith("The brightest colour is the largest weight")
+    assert meaning.inner_text().startswith("The strongest colour is the largest weight")
     tab.locator("#first").check()
     settled(tab)
     assert "first key is left out" in meaning.inner_text()
