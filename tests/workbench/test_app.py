@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from glassformer.workbench.wire.requests import ReadingRequest
 from workbench.served import TOKEN, Server, serving
 
 RUN = {"model": "writer", "text": "The cat sat."}
@@ -22,7 +23,8 @@ def server() -> Iterator[Server]:
 
 def test_a_request_of_our_own_page_is_answered(server: Server) -> None:
     status, found = server.ask("/api/run", {**RUN, "to": "fr"})
-    assert status == 200 and found == {"run": {**RUN, "to": "fr", "target": None, "change": None}}
+    others = {name: None for name in ReadingRequest.model_fields if name not in RUN}
+    assert status == 200 and found == {"run": {**others, **RUN, "to": "fr"}}
     status, found = server.ask("/api/status")
     assert (status, found["version"]) == (200, "test")
 
