@@ -1,5 +1,6 @@
 // A run as the server describes it, and the engine that computes its heads in the browser.
 
+import type { Schemas } from './schemas';
 import { Engine } from '../engine/engine';
 import type { PageParts, TensorParts } from '../trace/wire';
 import type { Server } from './server';
@@ -14,22 +15,9 @@ export type Reading = {
   second: string | null;
 };
 
-export type Guess = { piece: string; token: number; probability: number };
-export type Outcome = {
-  kind: 'translation' | 'continuation' | 'gaps' | 'none';
-  text: string | null;
-  guesses: Guess[][];
-};
-export type Insight = {
-  site: string;
-  head: number;
-  query: number;
-  key: number;
-  weight: number;
-  query_label: string;
-  key_label: string;
-  next_label: string | null;
-};
+export type Guess = Schemas['Guess'];
+export type Outcome = Schemas['Outcome'];
+export type Insight = Schemas['Insight'];
 export type Described = Pick<PageParts, 'kind' | 'version' | 'name' | 'model' | 'opening' | 'runs'>;
 export type RunAnswer = {
   page: Described;
@@ -37,13 +25,7 @@ export type RunAnswer = {
   outcome: Outcome;
   insight: Insight | null;
 };
-export type ModelEntry = {
-  name: string;
-  kind: string;
-  family: string | null;
-  languages: string[];
-  example?: string | null;
-};
+export type ModelEntry = Schemas['ModelEntry'];
 
 /** A run that has been described; operands are fetched site by site. */
 export class Run {

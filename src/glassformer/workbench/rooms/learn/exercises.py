@@ -142,7 +142,7 @@ def _record(exercise: Exercise, language: Language, event: Event) -> PracticeSes
 def _grade(
     exercise: Exercise, source: str, workspace: Workspace, progress: Progress
 ) -> GradingReport:
-    """Grade in a thread, so that this one hears that nobody waits any more."""
+    """Grade in a thread, so that this one can notice a cancellation."""
     if not _graders:
         _graders.append(Grader())
     grader = _graders[0]
@@ -151,7 +151,7 @@ def _grade(
     def run() -> None:
         try:
             found.append(grader.grade_source(exercise, source, workspace.file(exercise)))
-        except BaseException as error:  # told to the thread that waits
+        except BaseException as error:  # re-raised in the waiting thread
             found.append(error)
 
     thread = Thread(target=run, daemon=True)

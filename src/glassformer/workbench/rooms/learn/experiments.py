@@ -32,7 +32,7 @@ def describe_experiment(asked: PartRequest, _memory: Memory, _progress: Progress
 def measure_experiment(
     asked: ExperimentRunRequest, _memory: Memory, progress: Progress
 ) -> dict[str, Any]:
-    """Run it here; the result is told in every language."""
+    """Run an experiment in this worker; the report is written in every language."""
     report = run_experiment(
         asked.name,
         size=asked.size,

@@ -1,15 +1,11 @@
 // All heads of a run: their maps, roles and effects as the server measures them, and their order.
 
-export type HeadMap = { head: number; top: number; cells: string };
-export type SiteMaps = { site: number; rows: number; cols: number; heads: HeadMap[] };
-export type HeadRole = {
-  site: number;
-  head: number;
-  role: string | null;
-  score: number | null;
-  sharpness: number | null;
-};
-export type HeadEffect = { site: number; head: number; divergence: number; loss: number | null };
+import type { Schemas } from '../../schemas';
+
+export type HeadMap = Schemas['HeadMap'];
+export type SiteMaps = Schemas['SiteMaps'];
+export type HeadRole = Schemas['HeadRole'];
+export type HeadEffect = Schemas['HeadEffect'];
 
 export const ORDERS = ['layer', 'role', 'sharpness', 'effect'] as const;
 export type Order = (typeof ORDERS)[number];

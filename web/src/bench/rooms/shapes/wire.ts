@@ -1,5 +1,6 @@
 // What the job `shapes` answers.
 
+import type { Schemas } from '../../schemas';
 import type { NamedShape } from '../steps/wire';
 
 export type Cost = { parameters: number; flops: number; bytes: number };
@@ -31,12 +32,4 @@ export type Sizes = {
   layers: number;
   hidden_dim: number;
 };
-export type ShapesAnswer = {
-  name: string;
-  family: string;
-  letters: Record<string, number>;
-  sizes: Sizes;
-  presets: string[];
-  cache_bytes_per_token: number;
-  model: Box;
-};
+export type ShapesAnswer = Schemas['ShapesAnswer'];

@@ -1,6 +1,8 @@
 // What the jobs `write` and `looks` answer, name for name as workbench/wire/writing.py.
 
-export type Choice = { token: number; piece: string; before: number; after: number | null };
+import type { Schemas } from '../../schemas';
+
+export type Choice = Schemas['Choice'];
 
 export type Step = {
   token: number;
@@ -16,18 +18,7 @@ export type Step = {
 
 export type Fate = 'extended' | 'dead' | 'pruned' | 'finished' | 'open';
 
-export type BeamNode = {
-  parent: number | null;
-  token: number;
-  piece: string;
-  text: string;
-  depth: number;
-  log_probability: number;
-  score: number;
-  fate: Fate;
-  least_kept: number | null;
-  is_best: boolean;
-};
+export type BeamNode = Schemas['BeamNode'];
 
 export type Written = {
   source: string[];
@@ -40,5 +31,5 @@ export type Written = {
   score: number | null;
 };
 
-export type LookedAt = { key: number; weight: number };
+export type LookedAt = Schemas['LookedAt'];
 export type Looks = { of: 'source' | 'tokens'; heads: number; rows: LookedAt[][] };
