@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from glassformer.workbench.pool import Fault, Mistake, Pool, Refused, WorkerDied
+from glassformer.workbench.pool import Fault, FirstJob, Mistake, Pool, Refused, WorkerDied
 
 JOBS = "workbench.sample_jobs"
 
@@ -55,6 +55,26 @@ def test_one_key_is_one_worker() -> None:
         assert both == set(pool.process_ids) and len(both) == 2
 
     in_pool(body, size=2)
+
+
+def test_the_worker_of_the_first_job_starts_alone() -> None:
+    async def body(pool: Pool) -> None:
+        at_first = [worker.is_begun for worker in pool._workers]
+        assert sorted(at_first) == [False, True]
+        keys = {key: await ask(pool, "who", {}, key=key) for key in "abcdefgh"}
+        assert set(keys.values()) == set(pool.process_ids)  # the other one when it is needed
+        assert keys["a"] == pool.process_ids[at_first.index(True)]
+
+    in_pool(body, size=2, first=FirstJob("deaf", {"seconds": 0.1}, key="a"))
+
+
+def test_the_others_start_when_the_first_job_is_done() -> None:
+    async def body(pool: Pool) -> None:
+        await ask(pool, "echo", {}, key="a")  # waits for the first job
+        await asyncio.sleep(0)
+        assert all(worker.is_begun for worker in pool._workers)
+
+    in_pool(body, size=3, first=FirstJob("echo", {}, key="a"))
 
 
 def test_progress_is_passed_on() -> None:

@@ -141,7 +141,7 @@ test('strongest keys', () => {
 test('the page shows the sharpness that Python measured', () => {
   sites.forEach(({ name, sharpness: shown }) => {
     const wanted = (expected[name].sharpness as number[][]).flat();
-    shown.flat().forEach((value, i) => {
+    shown!.flat().forEach((value, i) => {
       if (value === null) expect(wanted[i]).toBeNull();
       else expect(value).toBeCloseTo(wanted[i], 4);
     });

@@ -1,6 +1,6 @@
 """The server: it checks requests, passes them to the workers, and serves the built pages."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse
 from glassformer.errors import GlassformerError
 from glassformer.workbench.answers import answer
 from glassformer.workbench.gate import Gate
-from glassformer.workbench.library import Library
+from glassformer.workbench.library import Library, locate_sources
 from glassformer.workbench.pool import Pool
 from glassformer.workbench.static_files import read_static_files, say_not_built
 from glassformer.workbench.wire import JOBS
@@ -95,28 +95,6 @@ def _add_job(app: FastAPI, pool: Pool, library: Library, name: str) -> None:
         response_model=form.answered,
         description=form.asked.__doc__,
     )(job)
-
-
-def locate_sources(arguments: dict[str, Any], library: Library) -> str:
-    """Add where the named models are, and say which worker is to be asked.
-
-    What belongs together goes to one worker, which remembers the run; a large model is held by one
-    worker alone. The included models need no path.
-    """
-    found = [library.find(name) for name in _find_names(arguments)]
-    if paths := {each.name: str(each.path) for each in found if each.kind != "included"}:
-        arguments["sources"] = paths
-    parts = [str(arguments.get(name, "")) for name in ("model", "text")]
-    return "\n".join(parts[:1] if any(each.is_large for each in found) else parts)
-
-
-def _find_names(value: Any) -> Iterator[str]:
-    """Every model that a request names, wherever it does."""
-    for key, each in value.items() if isinstance(value, dict) else enumerate(value):
-        if key == "model" and isinstance(each, str):
-            yield each
-        elif isinstance(each, dict | list):
-            yield from _find_names(each)
 
 
 def _add_pages(app: FastAPI) -> None:

@@ -113,6 +113,28 @@ class Library:
         return self._described[key]
 
 
+def locate_sources(arguments: dict[str, Any], library: Library) -> str:
+    """Add where the named models are, and say which worker is to be asked.
+
+    What belongs together goes to one worker, which remembers the run; a large model is held by one
+    worker alone. The included models need no path.
+    """
+    found = [library.find(name) for name in _find_names(arguments)]
+    if paths := {each.name: str(each.path) for each in found if each.kind != "included"}:
+        arguments["sources"] = paths
+    parts = [str(arguments.get(name, "")) for name in ("model", "text")]
+    return "\n".join(parts[:1] if any(each.is_large for each in found) else parts)
+
+
+def _find_names(value: Any) -> Iterator[str]:
+    """Every model that a request names, wherever it does."""
+    for key, each in value.items() if isinstance(value, dict) else enumerate(value):
+        if key == "model" and isinstance(each, str):
+            yield each
+        elif isinstance(each, dict | list):
+            yield from _find_names(each)
+
+
 def _resolve(path: str | Path) -> Path:
     """A path of the command line, which must lead to something that can be opened."""
     found = user_path(path, ConfigError)

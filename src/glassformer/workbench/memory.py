@@ -4,8 +4,8 @@ It is a cache and no more: whatever is forgotten is made again from the request 
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from glassformer.workbench.wire.requests import ReadingRequest
 
 _MOST_MODELS = 2
 _MOST_RUNS = 8
+_SMALL = 1 << 34  # parameters × characters: 1,700 characters for ten million parameters
 
 
 @dataclass(eq=False, frozen=True)
@@ -156,15 +157,16 @@ class Memory:
         if isinstance(source, ForeignModel):
             trace = source.trace(asked.text, asked.target, changes=changes)
         else:
-            trace = trace_text(
-                source,
-                asked.text,
-                asked.target,
-                asked.to,
-                residual=residual or not isinstance(source, EncoderDecoder),
-                changes=changes,
-                progress=progress,
-            )
+            with _on_one_thread() if _is_small(source, asked.text) else nullcontext():
+                trace = trace_text(
+                    source,
+                    asked.text,
+                    asked.target,
+                    asked.to,
+                    residual=residual or not isinstance(source, EncoderDecoder),
+                    changes=changes,
+                    progress=progress,
+                )
         if not len(trace):
             raise TraceError(f"Nothing could be recorded: {'; '.join(trace.run.refusals.values())}")
         return Reading(asked, source, trace, changes)
@@ -186,6 +188,22 @@ def _require_ours(source: Any, name: str) -> Model:
     raise ConfigError(
         f"This is shown of glassformer's own models alone; {name} runs in transformers."
     )
+
+
+def _is_small(model: Model, text: str) -> bool:
+    n_parameters = sum(parameter.numel() for parameter in model.parameters())
+    return n_parameters * len(text) < _SMALL
+
+
+@contextmanager
+def _on_one_thread() -> Iterator[None]:
+    """Short products gain nothing from a second thread, which takes a core from the browser."""
+    n_threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(n_threads)
 
 
 def _open_trace(path: Path) -> Trace:

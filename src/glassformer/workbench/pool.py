@@ -10,12 +10,12 @@ import multiprocessing
 import signal
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from multiprocessing.connection import Connection
 from threading import Thread, current_thread, main_thread
-from typing import Any
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from glassformer.workbench.jobs import Job, Message, work
@@ -45,6 +45,14 @@ class WorkerDied(Fault):
     """The worker ended while it did the job; another one has taken its place."""
 
 
+class FirstJob(NamedTuple):
+    """What workers do before anybody asks."""
+
+    name: str
+    arguments: dict[str, Any]
+    key: str
+
+
 @dataclass(eq=False)
 class _Waiting:
     job: Job
@@ -62,6 +70,7 @@ class _Worker:
     stop: Any  # a shared integer: the number of the job that is to end
     queue: deque[_Waiting] = field(default_factory=deque)
     current: _Waiting | None = None
+    is_begun: bool = False  # it imports what it needs, which takes a core for seconds
     is_ready: bool = False
     n_failed: int = 0  # starts in a row that came to nothing
 
@@ -70,7 +79,8 @@ class Pool:
     """A fixed number of workers; `open` starts them, `close` ends them.
 
     `module` has a function `handle(name, arguments, progress)`; it is imported in the workers only.
-    `first` is a job that each worker does before any other, so that what it needs is at hand.
+    `first` is a job that each worker does before any other, so that what it needs is at hand. The
+    worker of its key starts alone, with the whole machine; the others when it is done, or needed.
     """
 
     def __init__(
@@ -80,7 +90,7 @@ class Pool:
         size: int = 2,
         longest: float = 600.0,
         most_waiting: int = 32,
-        first: tuple[str, dict[str, Any]] | None = None,
+        first: FirstJob | None = None,
     ) -> None:
         self.module, self.size, self.first = module, size, first
         self.longest, self.most_waiting = longest, most_waiting
@@ -90,9 +100,20 @@ class Pool:
         self._workers: list[_Worker] = []
         self._is_closed = False
 
+    def prepare(self) -> None:
+        """Start the processes; `open` does it, unless there is something else to do meanwhile."""
+        self._workers = [self._spawn() for _ in range(self.size)]
+        if self.first is not None:
+            self._let_begin(self._select(self.first.key))
+
     async def open(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._workers = [self._start() for _ in range(self.size)]
+        if not self._workers:
+            self.prepare()
+        for worker in self._workers:
+            self._attend(worker)
+            if self.first is None:
+                self._let_begin(worker)
 
     async def close(self) -> None:
         """End every worker; jobs that still wait fail."""
@@ -115,7 +136,7 @@ class Pool:
         progress: Progress | None = None,
     ) -> bytes:
         """The result of a job, as JSON; whoever stops waiting for it gives it up."""
-        worker = self._workers[crc32(key.encode()) % self.size]
+        worker = self._select(key)
         if len(worker.queue) >= self.most_waiting:
             raise Refused
         job = Job(next(self._numbers), name, arguments)
@@ -123,7 +144,8 @@ class Pool:
         worker.queue.append(waiting)
         if worker.n_failed >= _MOST_STARTS:
             worker.n_failed -= 1  # whatever was in its way may be gone
-            self._start(worker)
+            self._replace(worker)
+        self._let_begin(worker)
         self._begin(worker)
         try:
             return await asyncio.wait_for(asyncio.shield(waiting.result), self.longest)
@@ -142,7 +164,10 @@ class Pool:
     def process_ids(self) -> list[int]:
         return [worker.process.pid for worker in self._workers]
 
-    def _start(self, worker: _Worker | None = None) -> _Worker:
+    def _select(self, key: str) -> _Worker:
+        return self._workers[crc32(key.encode()) % self.size]
+
+    def _spawn(self, worker: _Worker | None = None) -> _Worker:
         """A new process, in the place of one that has died if there was one."""
         ours, theirs = self._context.Pipe()
         stop = self._context.RawValue("q", 0)  # one number that only we write: no lock to leak
@@ -155,12 +180,34 @@ class Pool:
         if worker is None:
             worker = _Worker(process, ours, stop)
         worker.process, worker.connection, worker.stop = process, ours, stop
+        worker.is_begun = False
+        return worker
+
+    def _let_begin(self, worker: _Worker) -> None:
+        if not worker.is_begun:
+            worker.is_begun = True
+            with suppress(OSError):  # it has died already; `_mourn` is on its way
+                worker.connection.send(None)
+
+    def _attend(self, worker: _Worker) -> None:
+        """Listen to a process, and give it its first job."""
         if self.first is not None:
             result = self._loop.create_future()
-            result.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
-            worker.queue.appendleft(_Waiting(Job(next(self._numbers), *self.first), result, None))
-        Thread(target=self._listen, args=(worker, ours), daemon=True).start()
-        return worker
+            result.add_done_callback(self._let_others_begin)
+            job = Job(next(self._numbers), self.first.name, self.first.arguments)
+            worker.queue.appendleft(_Waiting(job, result, None))
+        Thread(target=self._listen, args=(worker, worker.connection), daemon=True).start()
+
+    def _let_others_begin(self, ended: asyncio.Future[bytes]) -> None:
+        _ = ended.cancelled() or ended.exception()  # nobody else looks at it
+        if not self._is_closed:
+            for worker in self._workers:
+                self._let_begin(worker)
+
+    def _replace(self, worker: _Worker) -> None:
+        self._spawn(worker)
+        self._attend(worker)
+        self._let_begin(worker)
 
     def _listen(self, worker: _Worker, connection: Connection) -> None:
         """A thread for each process: what it says is passed on, and that it has ended."""
@@ -209,7 +256,7 @@ class Pool:
             waiting.result.set_exception(WorkerDied("The worker that computed this has ended."))
         worker.process.join(0)
         if worker.n_failed < _MOST_STARTS:
-            self._start(worker)
+            self._replace(worker)
             return
         while worker.queue:  # starting it again and again would help nobody
             waiting = worker.queue.popleft()

@@ -8,12 +8,9 @@ import socket
 from collections.abc import Callable
 from contextlib import suppress
 
-import uvicorn
-
 import glassformer
-from glassformer.workbench.app import create_app, locate_sources
-from glassformer.workbench.library import Library
-from glassformer.workbench.pool import Pool
+from glassformer.workbench.library import Library, locate_sources
+from glassformer.workbench.pool import FirstJob, Pool
 
 HOST = "127.0.0.1"
 _GRACE = 1  # seconds in which open answers may end
@@ -38,10 +35,15 @@ def serve(
 ) -> None:
     """Serve the workbench until it is interrupted; `on_open` gets the address to open.
 
-    The workers load what the workbench opens with while the browser starts.
+    A worker loads what the workbench opens with while the server and the browser start.
     """
+    pool = Pool("glassformer.workbench.desk", size=workers, first=_first_job(library))
+    pool.prepare()
+    import uvicorn  # now: a worker takes longer, and has begun
+
+    from glassformer.workbench.app import create_app
+
     port, token = listener.getsockname()[1], secrets.token_urlsafe(24)
-    pool = Pool("glassformer.workbench.desk", size=workers, first=("run", _first_run(library)))
     app = create_app(
         pool,
         token=token,
@@ -60,13 +62,12 @@ def serve(
         asyncio.run(server.serve(sockets=[listener]))
 
 
-def _first_run(library: Library) -> dict[str, object]:
+def _first_job(library: Library) -> FirstJob:
     """What the first screen shows, as its request asks for it."""
     source = library.default
     asked: dict[str, object] = {
         "model": source.name,
         "text": source.example or "",
-        "to": source.languages[0] if source.languages else None,
+        "to": source.languages[-1] if source.languages else None,
     }
-    locate_sources(asked, library)
-    return asked
+    return FirstJob("run", asked, key=locate_sources(asked, library))

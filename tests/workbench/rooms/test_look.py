@@ -11,10 +11,10 @@ import glassformer as gf
 from glassformer.analysis.traced_text import trace_text
 from glassformer.errors import CheckpointError, ConfigError, TraceError
 from glassformer.render.page.document import describe_trace
-from glassformer.render.page.sites import Tensors, pack_operands
+from glassformer.render.page.sites import Tensors, pack_site
 from glassformer.workbench import foreign_models
 from glassformer.workbench.memory import Memory
-from glassformer.workbench.rooms.look import describe_run, pack_site
+from glassformer.workbench.rooms.look import describe_run, open_site
 from glassformer.workbench.wire.requests import ReadingRequest
 from glassformer.workbench.wire.runs import RunAnswer, RunRequest, SiteAnswer, SiteRequest
 
@@ -41,6 +41,8 @@ def test_a_run_is_what_look_draws(memory, kind):
     RunAnswer.model_validate(found)
     trace = trace_text(gf.load(reading["model"]), reading["text"], to=reading.get("to"))
     assert found["page"] == describe_trace(trace, Tensors())
+    opening = found["page"]["opening"]["site"]
+    assert found["opened"] == open_site(SiteRequest(**reading, site=opening), memory, ignore)
     assert found["outcome"]["kind"] == kind
     shown = found["insight"]
     row = trace[shown["site"]].weights(head=shown["head"], rows=[shown["query"]])[0]
@@ -83,12 +85,12 @@ def test_the_residual_stream_is_added_without_writing_anew(memory):
 
 def test_the_operands_of_a_site(memory):
     asked = SiteRequest(**READINGS["continuation"], site=3)
-    found = pack_site(asked, memory, ignore)
+    found = open_site(asked, memory, ignore)
     SiteAnswer.model_validate(found)
     site = list(trace_text(gf.load("writer"), READINGS["continuation"]["text"]))[3]
-    assert found == pack_operands(site)
+    assert found == pack_site(site) and found["difference"]["recorded"] < 1e-5
     with pytest.raises(TraceError, match=r"sites 0 … 4; got site=7"):
-        pack_site(SiteRequest(**READINGS["continuation"], site=7), memory, ignore)
+        open_site(SiteRequest(**READINGS["continuation"], site=7), memory, ignore)
 
 
 def test_a_saved_trace_is_shown_as_it_is(memory, tmp_path):

@@ -6,7 +6,7 @@ import torch
 import glassformer as gf
 from glassformer.functional.biases import BiasSum
 from glassformer.render.page.document import describe_trace
-from glassformer.render.page.sites import Tensors, pack_operands
+from glassformer.render.page.sites import Tensors, pack_site
 from glassformer.tracing import Run, Site, Trace
 from glassformer.workbench.wire.pages import PageParts
 from glassformer.workbench.wire.runs import RunAnswer, SiteAnswer
@@ -32,11 +32,17 @@ BIASES = [
 def validate(trace: Trace) -> PageParts:
     tensors = Tensors()
     page = describe_trace(trace, tensors)
-    answer = {"page": page, "tensors": tensors.packed, "outcome": OUTCOME, "insight": None}
+    answer = {
+        "page": page,
+        "tensors": tensors.packed,
+        "opened": pack_site(next(iter(trace))),
+        "outcome": OUTCOME,
+        "insight": None,
+    }
     found = RunAnswer.model_validate(answer)
     assert found.page.model_dump() == page
     for site in trace:
-        SiteAnswer.model_validate(pack_operands(site))
+        SiteAnswer.model_validate(pack_site(site))
     return found.page
 
 

@@ -152,6 +152,7 @@ export class Bench {
         signal: asking.signal,
         onprogress,
       });
+      this.run?.close();
       this.run = new Run(reading, answer, this.server);
       this.fault = null;
     } catch (error) {

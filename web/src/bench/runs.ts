@@ -2,7 +2,7 @@
 
 import type { Schemas } from './schemas';
 import { Engine } from '../engine/engine';
-import type { PageParts, TensorParts } from '../trace/wire';
+import type { PageParts, SiteOperands, TensorParts } from '../trace/wire';
 import type { Server } from './server';
 
 /** What every question names: a text on a model. */
@@ -22,6 +22,7 @@ export type Described = Pick<PageParts, 'kind' | 'version' | 'name' | 'model' | 
 export type RunAnswer = {
   page: Described;
   tensors: TensorParts;
+  opened: SiteOperands; // of the site that the run opens with
   outcome: Outcome;
   insight: Insight | null;
 };
@@ -39,9 +40,18 @@ export class Run {
     const texts = {
       tensors: () => JSON.stringify(answer.tensors),
       site: async (_run: number, site: number) =>
-        JSON.stringify(await server.ask('site', { ...reading, site })),
+        JSON.stringify(
+          site === answer.page.opening.site
+            ? answer.opened
+            : await server.ask('site', { ...reading, site }),
+        ),
     };
     this.engine = new Engine(answer.page, Promise.resolve(texts));
+  }
+
+  /** It is no longer shown. */
+  close(): void {
+    this.engine.close();
   }
 
   get parts() {

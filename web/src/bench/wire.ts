@@ -2027,6 +2027,7 @@ export interface components {
             page: components["schemas"]["PageParts"];
             /** Tensors */
             tensors: (components["schemas"]["Packed"] | components["schemas"]["Bits"])[];
+            opened: components["schemas"]["SiteAnswer"];
             outcome: components["schemas"]["Outcome"];
             insight: components["schemas"]["Insight"] | null;
         };
@@ -2164,12 +2165,13 @@ export interface components {
         };
         /**
          * SiteAnswer
-         * @description The operands of one site.
+         * @description The operands of one site, and how exact they are.
          */
         SiteAnswer: {
             q: components["schemas"]["Rows"];
             k: components["schemas"]["Rows"];
             v: components["schemas"]["Rows"];
+            difference: components["schemas"]["DifferenceParts"] | null;
         };
         /**
          * SiteFacts
@@ -2232,8 +2234,6 @@ export interface components {
             query_positions: number[];
             /** N Kv Heads */
             n_kv_heads: number;
-            /** Sharpness */
-            sharpness: (number | null)[][];
             /** Head Dim */
             head_dim: number;
             /** Value Dim */
@@ -2248,7 +2248,6 @@ export interface components {
             mask: (components["schemas"]["Causal"] | components["schemas"]["Window"] | components["schemas"]["Prefix"] | components["schemas"]["Padding"] | components["schemas"]["Documents"] | components["schemas"]["Explicit"] | components["schemas"]["BothMasks"] | components["schemas"]["NotMask"]) | null;
             /** Bias */
             bias: (components["schemas"]["ALiBi"] | components["schemas"]["RelativeBuckets"] | components["schemas"]["ExplicitBias"] | components["schemas"]["BiasSum"]) | null;
-            difference: components["schemas"]["DifferenceParts"] | null;
         };
         /**
          * SiteRequest

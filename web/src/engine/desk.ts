@@ -97,7 +97,8 @@ export class Desk {
     const { q, k, v } = head;
     const tensors = this.store.newTensors(choice);
     const { statistics } = summary;
-    return { id, operands: { q, k, v }, tensors, statistics, image, top, isCapped };
+    const difference = this.store.difference(choice);
+    return { id, operands: { q, k, v }, difference, tensors, statistics, image, top, isCapped };
   }
 }
 

@@ -5,6 +5,7 @@ import { dense, type Dense } from '../trace/numbers';
 import type { Settings } from '../trace/picture';
 import type { Head } from '../trace/head';
 import type { Statistics } from '../trace/summary';
+import type { DifferenceParts } from '../trace/wire';
 import { Desk } from './desk';
 import type { Choice, Look, Message } from './messages';
 import { headOf, type Runs } from './store';
@@ -15,6 +16,7 @@ export type Shown = {
   choice: Choice;
   settings: Settings;
   head: Head;
+  difference: DifferenceParts | null;
   statistics: Statistics;
   image: ImageBitmap;
   top: number;
@@ -28,6 +30,9 @@ export interface Texts {
 }
 
 const SLICE = 8; // milliseconds, so that frames are not missed
+const MOST_IDLE = 2;
+const idle: Worker[] = []; // threads whose page is gone; to start one takes longer than a look
+let newest = 0; // question of all engines: a thread may still answer its last page
 
 export class Engine {
   private readonly sent = new Map<string, Promise<void>>();
@@ -35,8 +40,8 @@ export class Engine {
   private readonly tensors: Dense[] = [];
   private last: Shown | null = null;
   private id = 0;
+  private thread: Worker | null = null;
   private receive: (look: Look) => void = () => {};
-  isThreaded = false;
 
   constructor(
     private readonly page: Runs,
@@ -47,7 +52,7 @@ export class Engine {
 
   /** Resolves with the look asked for, or never, where something newer has been asked for. */
   async look(choice: Choice, settings: Settings): Promise<Shown> {
-    const id = ++this.id;
+    const id = (this.id = ++newest);
     const [send, texts] = await Promise.all([this.send, this.texts]);
     const { run, site } = choice;
     await this.once('tensors', async () => send({ kind: 'tensors', text: await texts.tensors() }));
@@ -61,6 +66,15 @@ export class Engine {
       };
       send({ kind: 'look', id, choice, settings });
     });
+  }
+
+  /** Nothing is asked any more: the thread is free for another page. */
+  close(): void {
+    this.receive = () => {};
+    if (this.thread === null) return;
+    if (idle.length < MOST_IDLE) idle.push(this.thread);
+    else this.thread.terminate();
+    this.thread = null;
   }
 
   /** What has been sent is not sent again; what could not be had is asked for anew. */
@@ -78,8 +92,8 @@ export class Engine {
     const site = this.page.runs[choice.run].sites[choice.site];
     const isSame = this.last !== null && isEqual(this.last.choice, choice);
     const head = isSame ? this.last!.head : headOf(site, choice, this.tensors, look.operands);
-    const { statistics, image, top, isCapped } = look;
-    this.last = { choice, settings, head, statistics, image, top, isCapped };
+    const { difference, statistics, image, top, isCapped } = look;
+    this.last = { choice, settings, head, difference, statistics, image, top, isCapped };
     return this.last;
   }
 
@@ -91,19 +105,20 @@ export class Engine {
     return new Promise((done) => {
       let worker: Worker;
       try {
-        worker = new EngineWorker();
+        this.thread = worker = idle.pop() ?? new EngineWorker();
       } catch {
         return done(here()); // a page may be shown where no threads are allowed
       }
       worker.onerror = (event) => {
         event.preventDefault();
         worker.terminate();
+        this.thread = null;
         done(here());
       };
       worker.onmessage = ({ data }: MessageEvent<Look | 'ready'>) => {
-        if (data !== 'ready') return this.receive(data);
-        this.isThreaded = true;
-        done((message) => worker.postMessage(message));
+        if (data !== 'ready') this.receive(data);
+        // Once it is closed, the thread may belong to another page.
+        else done((message) => this.thread?.postMessage(message));
       };
       worker.postMessage({ kind: 'page', page: runs });
     });

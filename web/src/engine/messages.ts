@@ -3,6 +3,7 @@
 import type { Matrix, Tensor } from '../trace/numbers';
 import type { Settings } from '../trace/picture';
 import type { Statistics } from '../trace/summary';
+import type { DifferenceParts } from '../trace/wire';
 
 export type Choice = { run: number; site: number; sequence: number; head: number };
 
@@ -15,6 +16,7 @@ export type Message =
 export type Look = {
   id: number;
   operands: { q: Matrix; k: Matrix; v: Matrix };
+  difference: DifferenceParts | null; // of the site
   tensors: [number, Tensor][]; // of the site's mask and bias, those not sent before
   statistics: Statistics;
   image: ImageBitmap;

@@ -4,16 +4,16 @@ import { adds, biasTensors } from '../trace/biases';
 import { Head } from '../trace/head';
 import { allows, maskTensors } from '../trace/masks';
 import { dense, Operand, unpackTensor, type Dense, type Tensor } from '../trace/numbers';
-import type { PageParts, SiteOperands, SiteParts, TensorParts } from '../trace/wire';
+import type { DifferenceParts, PageParts, SiteOperands, SiteParts, TensorParts } from '../trace/wire';
 import type { Choice, Look } from './messages';
 
-type Operands = { q: Operand; k: Operand; v: Operand };
+type Site = { q: Operand; k: Operand; v: Operand; difference: DifferenceParts | null };
 export type Runs = Pick<PageParts, 'runs'>;
 
 export class Store {
   private tensors: Tensor[] = [];
   private readonly texts = new Map<string, string>();
-  private readonly operands = new Map<string, Operands>();
+  private readonly sites = new Map<string, Site>();
   private readonly given = new Set<number>();
 
   constructor(private readonly page: Runs) {}
@@ -28,13 +28,18 @@ export class Store {
 
   head({ run, site: number, sequence, head }: Choice): Head {
     const site = this.page.runs[run].sites[number];
-    const { q, k, v } = this.operandsOf(`${run} ${number}`, site);
+    const { q, k, v } = this.siteOf(`${run} ${number}`, site);
     const shared = Math.floor(head / (site.shape[1] / site.n_kv_heads));
     return headOf(site, { sequence, head }, this.tensors.map(dense), {
       q: q.head(sequence, head),
       k: k.head(sequence, shared),
       v: v.head(sequence, shared),
     });
+  }
+
+  /** How far a site lies from what the model computed. */
+  difference({ run, site }: Choice): DifferenceParts | null {
+    return this.siteOf(`${run} ${site}`, this.page.runs[run].sites[site]).difference;
   }
 
   /** The tensors of a site's mask and bias, each given out once. */
@@ -46,19 +51,20 @@ export class Store {
     return fresh.map((n) => [n, this.tensors[n]]);
   }
 
-  private operandsOf(name: string, site: SiteParts): Operands {
-    const found = this.operands.get(name);
+  private siteOf(name: string, site: SiteParts): Site {
+    const found = this.sites.get(name);
     if (found !== undefined) return found;
     const [, H, L, S] = site.shape;
     const K = site.n_kv_heads;
-    const { q, k, v } = JSON.parse(this.texts.get(name)!) as SiteOperands;
+    const { q, k, v, difference } = JSON.parse(this.texts.get(name)!) as SiteOperands;
     this.texts.delete(name);
     const made = {
       q: new Operand(q, H, L, site.head_dim),
       k: new Operand(k, K, S, site.head_dim),
       v: new Operand(v, K, S, site.value_dim),
+      difference,
     };
-    this.operands.set(name, made);
+    this.sites.set(name, made);
     return made;
   }
 }

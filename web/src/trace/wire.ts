@@ -39,7 +39,7 @@ export type SiteParts = {
   heads: number[]; // their numbers in the model: not all may have been recorded
   query_positions: number[]; // the key position of each query
   n_kv_heads: number;
-  sharpness: (number | null)[][]; // (B, H): 0 even, 1 a single key; null: nothing to choose from
+  sharpness?: (number | null)[][]; // of a page, (B, H): 0 even, 1 a single key; null: nothing to choose from
   head_dim: number;
   value_dim: number;
   dtype: string;
@@ -47,7 +47,6 @@ export type SiteParts = {
   softcap: number | null;
   mask: MaskParts | null;
   bias: BiasParts | null;
-  difference: DifferenceParts | null; // null: the model's output was not recorded
 };
 
 export type RunParts = {
@@ -79,6 +78,7 @@ export type PageParts = {
   runs: RunParts[];
 };
 
-export type SiteOperands = { q: Rows; k: Rows; v: Rows };
+/** The operands of a site, and how exact they are; null: the model's output was not recorded. */
+export type SiteOperands = { q: Rows; k: Rows; v: Rows; difference: DifferenceParts | null };
 /** What masks and biases hold, each tensor once. */
 export type TensorParts = (Packed | Bits)[];

@@ -14,7 +14,13 @@ from glassformer.languages import Language
 from glassformer.render.difference import MOST_QUERIES
 from glassformer.render.focus import choose_focus
 from glassformer.render.heading import model_name, sentence, shorten
-from glassformer.render.page.sites import Names, Tensors, describe_site, pack_operands
+from glassformer.render.page.sites import (
+    Names,
+    Tensors,
+    describe_site,
+    measure_sharpness,
+    pack_site,
+)
 from glassformer.render.page.template import check_page, data_element, fill_template, write_html
 from glassformer.render.page.texts import TRACE_KEYS, page_texts
 from glassformer.render.sampled_queries import even_positions, thin_queries
@@ -39,13 +45,13 @@ def page_html(trace: Trace, language: Language) -> str:
     tensors = Tensors()
     data = describe_trace(trace, tensors)
     data |= {"language": language.code, "languages": page_texts(TRACE_KEYS)}
-    operands = [
-        data_element(f"site-{r}-{s}", pack_operands(site))
-        for r, each in enumerate(_shown_runs(trace))
-        for s, site in enumerate(each)
-    ]
+    sites = []
+    for r, each in enumerate(_shown_runs(trace)):
+        for s, site in enumerate(each):
+            data["runs"][r]["sites"][s]["sharpness"] = measure_sharpness(site)
+            sites.append(data_element(f"site-{r}-{s}", pack_site(site)))
     title = " · ".join(filter(None, (data["runs"][-1]["titles"][0], data["name"], "glassformer")))
-    return fill_template(title, data, [data_element("tensors", tensors.packed), *operands])
+    return fill_template(title, data, [data_element("tensors", tensors.packed), *sites])
 
 
 def describe_trace(trace: Trace, tensors: Tensors) -> dict[str, Any]:

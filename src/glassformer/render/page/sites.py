@@ -57,13 +57,14 @@ def _short(label: str) -> str:
     return label if len(label) <= _MOST_CHARACTERS else f"{label[: _MOST_CHARACTERS - 1]}…"
 
 
-def pack_operands(site: Site) -> dict[str, Any]:
-    """The operands from which the page computes every number of a site."""
-    return {"q": pack_rows(site.q), "k": pack_rows(site.k), "v": pack_rows(site.v)}
+def pack_site(site: Site) -> dict[str, Any]:
+    """The operands from which the page computes every number of a site, and how exact they are."""
+    operands = {"q": pack_rows(site.q), "k": pack_rows(site.k), "v": pack_rows(site.v)}
+    return operands | {"difference": _difference(site)}
 
 
 def describe_site(trace: Trace, site: Site, names: Names, tensors: Tensors) -> dict[str, Any]:
-    """The data that the page shows first, and how the scores of a site are computed."""
+    """What is shown of a site first, and how its scores are computed; nothing is measured."""
     head_dim = site.q.shape[-1]
     sequences = range(site.shape[0])
     both = [token_names(trace, site, sequence) for sequence in sequences]
@@ -84,14 +85,12 @@ def describe_site(trace: Trace, site: Site, names: Names, tensors: Tensors) -> d
         "dtype": str(site.q.dtype).removeprefix("torch."),
         "scale": head_dim**-0.5 if site.scale is None else float(site.scale),
         "softcap": None if site.softcap is None else float(site.softcap),
-        "sharpness": _sharpness(site),
         "mask": _parts(site.mask, site, tensors),
         "bias": _parts(site.bias, site, tensors),
-        "difference": _difference(site),
     }
 
 
-def _sharpness(site: Site) -> list[list[float | None]]:
+def measure_sharpness(site: Site) -> list[list[float | None]]:
     """The sharpness of each head of each sequence; None if no query has more than one key."""
     some = select_evenly(site, MOST_QUERIES)
     found = [some.sharpness(sequence=sequence).tolist() for sequence in range(site.shape[0])]

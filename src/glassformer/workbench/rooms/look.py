@@ -5,7 +5,7 @@ from typing import Any
 from glassformer.analysis.lens import label_tokens
 from glassformer.errors import TraceError
 from glassformer.render.page.document import describe_trace
-from glassformer.render.page.sites import Tensors, pack_operands
+from glassformer.render.page.sites import Tensors, pack_site
 from glassformer.tracing import Site, Trace
 from glassformer.workbench.jobs import Progress
 from glassformer.workbench.memory import Memory, Reading
@@ -19,17 +19,19 @@ def describe_run(asked: RunRequest, memory: Memory, progress: Progress) -> dict[
     reading = memory.glance(asked, progress)
     tensors = Tensors()
     page = describe_trace(reading.trace, tensors)
+    opened = page["runs"][page["opening"]["run"]]["sites"][page["opening"]["site"]]["name"]
     return {
         "page": page,
         "tensors": tensors.packed,
+        "opened": pack_site(reading.trace[opened]),
         "outcome": _describe_outcome(reading),
         "insight": _find_insight(reading.trace, page),
     }
 
 
-def pack_site(asked: SiteRequest, memory: Memory, progress: Progress) -> dict[str, Any]:
+def open_site(asked: SiteRequest, memory: Memory, progress: Progress) -> dict[str, Any]:
     """The operands of one site."""
-    return pack_operands(select_site(memory.glance(asked, progress).trace, asked.site))
+    return pack_site(select_site(memory.glance(asked, progress).trace, asked.site))
 
 
 def select_site(trace: Trace, number: int) -> Site:

@@ -134,7 +134,6 @@ class SiteParts(Answer):
     heads: list[int]  # their numbers in the model: not all may have been recorded
     query_positions: list[int]  # the key position of each query
     n_kv_heads: int
-    sharpness: list[list[float | None]]  # (B, H): 0 even, 1 a single key; None: no choice
     head_dim: int
     value_dim: int
     dtype: str
@@ -142,7 +141,6 @@ class SiteParts(Answer):
     softcap: float | None
     mask: MaskParts | None
     bias: BiasParts | None
-    difference: DifferenceParts | None  # None: the model's output was not recorded
 
 
 class RunParts(Answer):

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from glassformer.workbench.wire.pages import PageParts, Rows, TensorParts
+from glassformer.workbench.wire.pages import DifferenceParts, PageParts, Rows, TensorParts
 from glassformer.workbench.wire.requests import Answer, ReadingRequest, Whole
 
 
@@ -62,13 +62,15 @@ class RunAnswer(Answer):
 
     page: PageParts
     tensors: list[TensorParts]  # of masks and biases, each once
+    opened: "SiteAnswer"  # the site that the run opens with
     outcome: Outcome
     insight: Insight | None
 
 
 class SiteAnswer(Answer):
-    """The operands of one site."""
+    """The operands of one site, and how exact they are."""
 
     q: Rows
     k: Rows
     v: Rows
+    difference: DifferenceParts | None  # None: the model's output was not recorded
