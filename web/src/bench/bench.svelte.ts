@@ -3,6 +3,7 @@
 import { Run, type ModelEntry, type Reading, type RunAnswer } from './runs';
 import { isGivenUp, type Asking, type Server } from './server';
 import { isStep, read, written, type Place } from './place';
+import type { RoomView } from './exports/views.svelte';
 import type { SiteParts } from '../trace/wire';
 import type { Cell } from '../view/address';
 import type { Speech } from '../view/speech.svelte';
@@ -19,6 +20,8 @@ export class Bench {
   progress = $state<number | null>(null); // of the run on its way, 0 to 1
   fault = $state<string | null>(null); // why there is none, in a sentence
   colours = $state('light'); // of the scheme: pictures are drawn anew where it changes
+
+  view = $state.raw<RoomView | null>(null); // what the room shows, where it can be exported
 
   private timer = 0;
   private saved: Place;

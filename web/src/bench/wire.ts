@@ -1023,6 +1023,53 @@ export interface components {
             has_readout: boolean;
         };
         /**
+         * FlowLinesRequest
+         * @description The stream of a token with its lens, and what wrote a token, by parts, heads or reasons.
+         */
+        FlowLinesRequest: {
+            /** Model */
+            model: string;
+            /** Text */
+            text: string;
+            /** Target */
+            target?: string | null;
+            /** To */
+            to?: string | null;
+            /** Change */
+            change?: string | null;
+            /** Second */
+            second?: string | null;
+            /** Site */
+            site: string;
+            /** Query */
+            query: number;
+            /** Token */
+            token?: number | string | null;
+            /** Against */
+            against?: number | string | null;
+            /**
+             * Top
+             * @default 8
+             */
+            top: number;
+            /**
+             * Depth
+             * @default 3
+             */
+            depth: number;
+            /**
+             * Branches
+             * @default 3
+             */
+            branches: number;
+            /**
+             * View
+             * @default part
+             * @enum {string}
+             */
+            view: "part" | "head" | "why";
+        };
+        /**
          * FlowRequest
          * @description The residual stream of one token.
          */
@@ -1300,6 +1347,14 @@ export interface components {
             site: string;
             /** Query */
             query: number;
+        };
+        /**
+         * LinesAnswer
+         * @description A program that prints the numbers of the view.
+         */
+        LinesAnswer: {
+            /** Lines */
+            lines: string;
         };
         /**
          * LookedAt
@@ -1895,6 +1950,56 @@ export interface components {
         ReadAnswer: {
             /** Read */
             read: string;
+        };
+        /**
+         * RegionRequest
+         * @description A part of a head's map: blocks of 2^level × 2^level cells, the ends not included.
+         */
+        RegionRequest: {
+            /** Model */
+            model: string;
+            /** Text */
+            text: string;
+            /** Target */
+            target?: string | null;
+            /** To */
+            to?: string | null;
+            /** Change */
+            change?: string | null;
+            /** Second */
+            second?: string | null;
+            /** Site */
+            site: number;
+            /** Head */
+            head: number;
+            /**
+             * Sequence
+             * @default 0
+             */
+            sequence: number;
+            /** Level */
+            level: number;
+            /** Rows */
+            rows: [
+                number,
+                number
+            ];
+            /** Cols */
+            cols: [
+                number,
+                number
+            ];
+            /**
+             * Pool
+             * @default max
+             * @enum {string}
+             */
+            pool: "max" | "mean";
+            /**
+             * Has First
+             * @default true
+             */
+            has_first: boolean;
         };
         /** RelativeBuckets */
         RelativeBuckets: {
@@ -2741,6 +2846,58 @@ export interface components {
             score: number | null;
         };
         /**
+         * WriteLinesRequest
+         * @description A written text, and the choices of one of its tokens.
+         */
+        WriteLinesRequest: {
+            /** Model */
+            model: string;
+            /** Text */
+            text: string;
+            /** Target */
+            target?: string | null;
+            /** To */
+            to?: string | null;
+            /** Change */
+            change?: string | null;
+            /** Second */
+            second?: string | null;
+            /**
+             * Kept
+             * @default []
+             */
+            kept: number[];
+            /**
+             * Max New Tokens
+             * @default 60
+             */
+            max_new_tokens: number;
+            /**
+             * Temperature
+             * @default 0
+             */
+            temperature: number;
+            /** Top K */
+            top_k?: number | null;
+            /** Top P */
+            top_p?: number | null;
+            /**
+             * Seed
+             * @default 0
+             */
+            seed: number;
+            /**
+             * Beams
+             * @default 1
+             */
+            beams: number;
+            /**
+             * At
+             * @default 0
+             */
+            at: number;
+        };
+        /**
          * WriteRequest
          * @description A text is written: sampled token by token or, with several beams, searched for.
          */
@@ -2872,6 +3029,7 @@ export type FilmRequest = components['schemas']['FilmRequest'];
 export type FindAnswer = components['schemas']['FindAnswer'];
 export type FindRequest = components['schemas']['FindRequest'];
 export type FlowAnswer = components['schemas']['FlowAnswer'];
+export type FlowLinesRequest = components['schemas']['FlowLinesRequest'];
 export type FlowRequest = components['schemas']['FlowRequest'];
 export type Frame = components['schemas']['Frame'];
 export type Guess = components['schemas']['Guess'];
@@ -2888,6 +3046,7 @@ export type LabelsAnswer = components['schemas']['LabelsAnswer'];
 export type LabelsRequest = components['schemas']['LabelsRequest'];
 export type LensAnswer = components['schemas']['LensAnswer'];
 export type LensRequest = components['schemas']['LensRequest'];
+export type LinesAnswer = components['schemas']['LinesAnswer'];
 export type LookedAt = components['schemas']['LookedAt'];
 export type LooksAnswer = components['schemas']['LooksAnswer'];
 export type LooksAt = components['schemas']['LooksAt'];
@@ -2928,6 +3087,7 @@ export type QuestionGradeRequest = components['schemas']['QuestionGradeRequest']
 export type QuestionsAnswer = components['schemas']['QuestionsAnswer'];
 export type QuestionsRequest = components['schemas']['QuestionsRequest'];
 export type ReadAnswer = components['schemas']['ReadAnswer'];
+export type RegionRequest = components['schemas']['RegionRequest'];
 export type RelativeBuckets = components['schemas']['RelativeBuckets'];
 export type ReportSaid = components['schemas']['ReportSaid'];
 export type ResetAnswer = components['schemas']['ResetAnswer'];
@@ -2971,6 +3131,7 @@ export type WhyAnswer = components['schemas']['WhyAnswer'];
 export type WhyRequest = components['schemas']['WhyRequest'];
 export type Window = components['schemas']['Window'];
 export type WriteAnswer = components['schemas']['WriteAnswer'];
+export type WriteLinesRequest = components['schemas']['WriteLinesRequest'];
 export type WriteRequest = components['schemas']['WriteRequest'];
 export type WriteStep = components['schemas']['WriteStep'];
 export type $defs = Record<string, never>;

@@ -16,9 +16,9 @@ from glassformer.render.page.document import page_html
 from glassformer.render.tokens import token_names
 from glassformer.tracing import Site, Trace
 from glassformer.workbench.jobs import Progress
-from glassformer.workbench.memory import Memory, Reading
+from glassformer.workbench.memory import Memory
+from glassformer.workbench.rooms.lines.head import write_head
 from glassformer.workbench.rooms.look import select_site
-from glassformer.workbench.rooms.python_lines import write_python
 from glassformer.workbench.wire.exports import ExportRequest
 
 _KINDS = {
@@ -45,7 +45,7 @@ def export_view(asked: ExportRequest, memory: Memory, progress: Progress) -> dic
         "html": lambda: page_html(reading.trace, Language(asked.lang)).encode(),
         "trace": lambda: _save_trace(reading.trace),
         "csv": lambda: _write_table(reading.trace, site, asked.head),
-        "python": lambda: _write_lines(reading, site, asked, memory),
+        "python": lambda: write_head(site, asked, memory, progress).encode(),
     }
     content = write.get(asked.format, lambda: _draw(reading.trace, site, asked))()
     if len(content) > _MOST_BYTES:
@@ -109,8 +109,3 @@ def _write_table(trace: Trace, site: Site, head: int) -> bytes:
     for i, (name, row) in enumerate(zip(queries, site.weights(head=head).tolist(), strict=True)):
         table.writerow([f"{i} {name}", *map(repr, row)])
     return text.getvalue().encode("utf-8-sig")  # the mark tells spreadsheets that it is UTF-8
-
-
-def _write_lines(reading: Reading, site: Site, asked: ExportRequest, memory: Memory) -> bytes:
-    path = memory.path(asked.model)
-    return write_python(reading, site, asked, path).encode()

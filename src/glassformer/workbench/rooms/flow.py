@@ -29,7 +29,7 @@ _LANGUAGES = [Language(code) for code in CODES]
 def measure_flow(asked: FlowRequest, memory: Memory, progress: Progress) -> dict[str, Any]:
     """The norm of the stream at each border, and of what each part adds to it."""
     reading = memory.reading(asked, progress)
-    stream, row = _find_stream(reading, asked)
+    stream, row = find_stream(reading, asked)
     borders = [
         {"name": name, "norm": float(state[0, row].float().norm())}
         for name, state in stream.states()
@@ -61,7 +61,7 @@ def measure_flow(asked: FlowRequest, memory: Memory, progress: Progress) -> dict
 def read_lens(asked: LensRequest, memory: Memory, progress: Progress) -> dict[str, Any]:
     """What the stream of the token would say at every border."""
     reading = memory.reading(asked, progress)
-    stream, row = _find_stream(reading, asked)
+    stream, row = find_stream(reading, asked)
     lens = logit_lens(reading.trace, stack=stream.name, top=_TOP, positions=[row])
     return {
         "borders": [
@@ -89,8 +89,8 @@ def read_lens(asked: LensRequest, memory: Memory, progress: Progress) -> dict[st
 def attribute_token(asked: AttributeRequest, memory: Memory, progress: Progress) -> dict[str, Any]:
     """What each part or head adds to the logit of a token."""
     reading = memory.reading(asked, progress)
-    stream, row = _find_stream(reading, asked)
-    token = _find_likeliest(stream, row) if asked.token is None else asked.token
+    stream, row = find_stream(reading, asked)
+    token = find_likeliest(stream, row) if asked.token is None else asked.token
     found = attribute(
         reading.trace, token, against=asked.against, by=asked.by, position=row, stack=stream.name
     )
@@ -141,7 +141,7 @@ def judge_reasons(asked: WhyRequest, memory: Memory, progress: Progress) -> dict
 
 def _explain(asked: WhyRequest, memory: Memory, progress: Progress, *, judged: bool) -> Why:
     reading = memory.reading(asked, progress)
-    stream, row = _find_stream(reading, asked)
+    stream, row = find_stream(reading, asked)
     stream.require_readout()
     with reading.counting(progress):
         return why(
@@ -167,7 +167,7 @@ def _record_neutral(reading: Reading) -> Trace | None:
     return None if source is None else record_reference(source)
 
 
-def _find_stream(reading: Reading, asked: FlowRequest) -> tuple[Stream, int]:
+def find_stream(reading: Reading, asked: FlowRequest) -> tuple[Stream, int]:
     """The stream that a site reads and writes, and the row of the query."""
     trace = reading.trace
     site = trace[asked.site]
@@ -181,7 +181,7 @@ def _find_stream(reading: Reading, asked: FlowRequest) -> tuple[Stream, int]:
     return trace.residual(site.name.partition(".")[0]), asked.query
 
 
-def _find_likeliest(stream: Stream, row: int) -> int:
+def find_likeliest(stream: Stream, row: int) -> int:
     """The token that the model puts first at a position."""
     logits = stream.require_readout()(stream.end[:1, [row]])[0, 0]
     return int(logits.argmax())

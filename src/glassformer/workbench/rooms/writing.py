@@ -57,7 +57,7 @@ class _Written:
 @torch.no_grad()
 def write_text(asked: WriteRequest, memory: Memory, progress: Progress) -> dict[str, Any]:
     """A text, and for each of its tokens the choices that there were."""
-    beginning = _begin(asked, memory)
+    beginning = begin_writing(asked, memory)
     model, prompt = beginning.model, beginning.prompt
     _check_tokens(model, asked.kept)
     sampling = Sampling(temperature=asked.temperature, top_k=asked.top_k, top_p=asked.top_p)
@@ -108,7 +108,7 @@ def write_text(asked: WriteRequest, memory: Memory, progress: Progress) -> dict[
 @torch.no_grad()
 def list_looks(asked: LooksRequest, memory: Memory, progress: Progress) -> dict[str, Any]:
     """What was looked at for each token, from a trace of the text that was written."""
-    beginning = _begin(asked, memory)
+    beginning = begin_writing(asked, memory)
     _check_tokens(beginning.model, asked.tokens)
     trace = _trace(beginning, asked, asked.tokens, progress)
     writers = [site for site in trace if site.queries == "tokens"]
@@ -130,7 +130,7 @@ def list_looks(asked: LooksRequest, memory: Memory, progress: Progress) -> dict[
     return {"looks": looks}
 
 
-def _begin(asked: ReadingRequest, memory: Memory) -> _Beginning:
+def begin_writing(asked: ReadingRequest, memory: Memory) -> _Beginning:
     model = memory.model(asked.model)
     if isinstance(model, Encoder):
         raise ConfigError(

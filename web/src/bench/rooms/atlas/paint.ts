@@ -179,9 +179,22 @@ function spans({ map, view, box }: Scene): [number[], number[]] {
   ];
 }
 
-/** Tokens where they fit; numbers of positions where they do not. */
-function paintSide(context: CanvasRenderingContext2D, scene: Scene, axis: 'query' | 'key'): void {
-  const { map, view, box, side, above, look, labels } = scene;
+export type Label = {
+  text: string;
+  x: number;
+  y: number;
+  anchor: 'start' | 'middle' | 'end';
+  isTurned: boolean; // by a quarter, so that it reads upwards
+  isPointed: boolean;
+};
+
+/** What is written along a side: tokens where they fit, numbers of positions where they do not. */
+export function listLabels(
+  context: CanvasRenderingContext2D,
+  scene: Scene,
+  axis: 'query' | 'key',
+): Label[] {
+  const { map, view, box, side, above, labels } = scene;
   const isDown = axis === 'query';
   const n = isDown ? map.extent.queries : map.extent.keys;
   const [from, to] = seen(isDown ? view.y : view.x, view.size, isDown ? box.height : box.width, n);
@@ -193,30 +206,39 @@ function paintSide(context: CanvasRenderingContext2D, scene: Scene, axis: 'query
     (_, i) => (Math.ceil(from / step) + i) * step,
   );
   const places = hasNames ? named([from, to], view.size, pointed) : ticks;
-  context.save();
-  context.beginPath();
-  if (isDown) context.rect(0, above - 7, side, box.height + 7);
-  else context.rect(side - 7, 0, box.width + 7, above);
-  context.clip();
-  for (const place of places) {
-    context.fillStyle = pointed.includes(place) ? look.accent : look.quiet;
+  context.font = FONT;
+  return places.map((place): Label => {
     const text = hasNames ? labels[axis].at(place) : place.toLocaleString('en');
     const [x, y] = pixelOf(view, box, { query: place, key: place });
     const middle = (isDown ? y : x) + view.size / 2;
+    const common = { isPointed: pointed.includes(place), isTurned: !isDown && hasNames };
     if (isDown) {
-      context.textAlign = 'right';
-      context.fillText(fitted(context, text, side - 12), side - 7, above + middle);
-    } else if (hasNames) {
-      context.save();
-      context.textAlign = 'left';
-      context.translate(side + middle, above - 6);
-      context.rotate(-Math.PI / 2);
-      context.fillText(fitted(context, text, above - 10), 0, 0);
-      context.restore();
-    } else {
-      context.textAlign = 'center';
-      context.fillText(text, side + middle, above - 10);
+      const fit = fitted(context, text, side - 12);
+      return { ...common, text: fit, x: side - 7, y: above + middle, anchor: 'end' };
     }
+    const fit = hasNames ? fitted(context, text, above - 10) : text;
+    const y0 = above - (hasNames ? 6 : 10);
+    return { ...common, text: fit, x: side + middle, y: y0, anchor: hasNames ? 'start' : 'middle' };
+  });
+}
+
+const ALIGN = { start: 'left', middle: 'center', end: 'right' } as const;
+
+function paintSide(context: CanvasRenderingContext2D, scene: Scene, axis: 'query' | 'key'): void {
+  const { box, side, above, look } = scene;
+  context.save();
+  context.beginPath();
+  if (axis === 'query') context.rect(0, above - 7, side, box.height + 7);
+  else context.rect(side - 7, 0, box.width + 7, above);
+  context.clip();
+  for (const { text, x, y, anchor, isTurned, isPointed } of listLabels(context, scene, axis)) {
+    context.fillStyle = isPointed ? look.accent : look.quiet;
+    context.textAlign = ALIGN[anchor];
+    context.save();
+    context.translate(x, y);
+    if (isTurned) context.rotate(-Math.PI / 2);
+    context.fillText(text, 0, 0);
+    context.restore();
   }
   context.restore();
 }
