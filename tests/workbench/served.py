@@ -59,9 +59,9 @@ class Server:
 
 
 @contextmanager
-def serving(jobs: str, *paths: Path, **options: Any) -> Iterator[Server]:
+def serving(jobs: str, *paths: Path, port: int = 0, **options: Any) -> Iterator[Server]:
     """A server whose workers do these jobs, started with these models, traces or runs."""
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = socket.create_server(("127.0.0.1", port))
     port = listener.getsockname()[1]
     pool = Pool(jobs, **options)
     hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}

@@ -10,6 +10,7 @@ import pytest
 from glassformer.tracing import Site
 from glassformer.workbench.memory import Memory
 from glassformer.workbench.wire.requests import ReadingRequest
+from workbench.browsing import listen
 from workbench.served import TOKEN, Server, serving
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -38,9 +39,7 @@ class Atlas:
     """A page on which the Atlas is open, and what it says."""
 
     def __init__(self, page: Any, server: Server, asked: str = ASKED) -> None:
-        self.page, self.faults = page, []
-        page.on("pageerror", lambda error: self.faults.append(str(error)))
-        page.on("console", lambda m: m.type == "error" and self.faults.append(m.text))
+        self.page, self.faults = page, listen(page, server)
         page.goto(f"http://{server.host}/#token={TOKEN}&{asked}")
         page.locator("#weight").wait_for()
         page.locator("#survey progress").wait_for(state="detached")

@@ -10,6 +10,7 @@ import glassformer as gf
 from glassformer.tracing import Trace
 from glassformer.workbench.memory import Memory
 from glassformer.workbench.wire.requests import ReadingRequest
+from workbench.browsing import listen
 from workbench.served import TOKEN, Server, serving
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -32,18 +33,20 @@ def trace() -> Trace:
 
 @pytest.fixture
 def open_room(server: Server, chromium: Any) -> Iterator[Any]:
-    faults: list[str] = []
+    opened: list[tuple[Any, list[str]]] = []
 
     def open_at(asked: str) -> Any:
         page = chromium.new_page(viewport={"width": 1280, "height": 720})
         page.set_default_timeout(90_000)
-        page.on("pageerror", lambda error: faults.append(str(error)))
+        opened.append((page, listen(page, server)))
         page.goto(f"http://{server.host}/#token={TOKEN}&{asked}")
         page.locator(".bank button").first.wait_for()
         return page
 
     yield open_at
-    assert not faults
+    for page, faults in opened:
+        page.close()
+        assert faults == []
 
 
 def test_the_bank_says_what_the_lens_says(open_room: Any, trace: Trace) -> None:

@@ -14,6 +14,7 @@ from glassformer.school.learn import read_chapter
 from glassformer.school.learn.blocks import plain_text
 from glassformer.school.learn.pictures import draw
 from glassformer.school.practice import find_exercise
+from workbench.browsing import listen
 from workbench.served import TOKEN, Server, serving
 
 pytestmark = pytest.mark.browser
@@ -49,19 +50,12 @@ def page(chromium: Any, code: str, learner: tuple[Server, Path]) -> Iterator[Any
     """One page for all tests; whatever it complains of, and whom else it asks, fails them."""
     server, _ = learner
     page = chromium.new_page(viewport={"width": 1280, "height": 720})
-    wrong: list[str] = []
-    page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    ours = (f"http://{server.host}/", f"blob:http://{server.host}/")
-    page.on(
-        "request",
-        lambda asked: None if asked.url.startswith(ours) else wrong.append(asked.url),
-    )
+    faults = listen(page, server)
     page.goto(f"http://{server.host}/#token={TOKEN}&room=learn&lang={code}")
     page.wait_for_selector(".chapters", timeout=LONG)
     yield page
     page.close()
-    assert wrong == []
+    assert faults == []
 
 
 def go(page: Any, part: str) -> None:
@@ -232,28 +226,3 @@ def test_a_place_of_a_chapter_opens_another_room(page: Any) -> None:
     page.locator("article .list").last.locator(".entry").click()
     page.wait_for_selector("#site", timeout=LONG)
     assert (page.input_value("#site"), page.input_value("#head")) == ("decoder.2.self", "2")
-
-
-@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
-def test_axe_finds_nothing(page: Any, theme: str, width: int, code: str) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    page.set_viewport_size({"width": width, "height": 800})
-    for part in ("", "chapter:scale", "lab:masks", f"exercise:{SCORES.name}", "questions:why"):
-        page.evaluate(f"location.hash = 'room=learn&lang={code}&theme={theme}&learn.open={part}'")
-        page.wait_for_selector("main h1, main .chapters", timeout=LONG)
-        if part.startswith("lab"):
-            page.click(".experiment form .main")
-            page.wait_for_selector(".panels", timeout=LONG)
-        found = axe.run(page).response["violations"]
-        assert [(part, each["id"], each["nodes"][0]["html"]) for each in found] == []
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_nothing_is_wider_than_a_phone(page: Any, theme: str) -> None:
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.evaluate("location.hash = 'room=learn'")
-    for part in ("", "chapter:weights", "lab:scale", f"exercise:{SCORES.name}", "questions:why"):
-        page.evaluate(f"location.hash = 'room=learn&theme={theme}&learn.open={part}'")
-        page.wait_for_selector("main h1, main .chapters", timeout=LONG)
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390, part
-    page.set_viewport_size({"width": 1280, "height": 720})

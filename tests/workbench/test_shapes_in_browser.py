@@ -11,6 +11,7 @@ from glassformer.models.description import describe
 from glassformer.models.shapes import shapes
 from glassformer.workbench.memory import Memory
 from glassformer.workbench.wire.requests import ReadingRequest
+from workbench.browsing import listen
 from workbench.served import TOKEN, Server, serving
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -30,9 +31,7 @@ class Room:
     """A page on which Shapes is open."""
 
     def __init__(self, page: Any, server: Server, asked: str = ASKED) -> None:
-        self.page, self.faults = page, []
-        page.on("pageerror", lambda error: self.faults.append(str(error)))
-        page.on("console", lambda m: m.type == "error" and self.faults.append(m.text))
+        self.page, self.faults = page, listen(page, server)
         page.goto(f"http://{server.host}/#token={TOKEN}&{asked}")
         self.box("model").wait_for()
 

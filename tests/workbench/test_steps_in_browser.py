@@ -11,6 +11,7 @@ import torch
 from glassformer.functional.arithmetic import RowArithmetic
 from glassformer.workbench.memory import Memory
 from glassformer.workbench.wire.requests import ReadingRequest
+from workbench.browsing import listen
 from workbench.served import TOKEN, Server, serving
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -36,9 +37,7 @@ class Room:
     """A page on which Steps is open."""
 
     def __init__(self, page: Any, server: Server, asked: str = f"{ASKED}&lang=en") -> None:
-        self.page, self.faults, self.host = page, [], server.host
-        page.on("pageerror", lambda error: self.faults.append(str(error)))
-        page.on("console", lambda m: m.type == "error" and self.faults.append(m.text))
+        self.page, self.faults = page, listen(page, server)
         page.goto(f"http://{server.host}/#token={TOKEN}&{asked}")
         page.locator("#step h2").wait_for()
 

@@ -9,6 +9,7 @@ import pytest
 from glassformer.workbench.memory import Memory
 from glassformer.workbench.rooms.touch import compare_runs
 from glassformer.workbench.wire.touch import ChangeRequest
+from workbench.browsing import listen
 from workbench.served import TOKEN, Server, serving
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -28,18 +29,20 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def open_room(server: Server, chromium: Any) -> Iterator[Any]:
-    faults: list[str] = []
+    opened: list[tuple[Any, list[str]]] = []
 
     def open_at(asked: str) -> Any:
         page = chromium.new_page(viewport={"width": 1280, "height": 720})
         page.set_default_timeout(90_000)
-        page.on("pageerror", lambda error: faults.append(str(error)))
+        opened.append((page, listen(page, server)))
         page.goto(f"http://{server.host}/#token={TOKEN}&{asked}")
         page.locator(".effect .along button").first.wait_for()
         return page
 
     yield open_at
-    assert not faults
+    for page, faults in opened:
+        page.close()
+        assert faults == []
 
 
 def change_of(page: Any) -> str | None:

@@ -9,6 +9,7 @@ import pytest
 
 from glassformer.tracing import Trace
 from training.small_runs import language, run
+from workbench.browsing import listen
 from workbench.served import TOKEN, Server, serving
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -49,21 +50,19 @@ def server(finished: Path, growing: Path) -> Iterator[Server]:
 
 @pytest.fixture
 def enter(chromium: Any, server: Server) -> Iterator[Any]:
-    faults: list[str] = []
-    pages: list[Any] = []
+    opened: list[tuple[Any, list[str]]] = []
 
     def open_room(asked: str) -> Any:
         page = chromium.new_page(viewport={"width": 1280, "height": 900})
-        page.on("pageerror", lambda error: faults.append(str(error)))
+        opened.append((page, listen(page, server)))
         page.goto(f"http://{server.host}/#token={TOKEN}&room=training&{asked}")
-        pages.append(page)
         page.locator(".state, pre").first.wait_for()
         return page
 
     yield open_room
-    for page in pages:
+    for page, faults in opened:
         page.close()
-    assert faults == []
+        assert faults == []
 
 
 def test_curves_and_heads_share_a_cursor(enter: Any, finished: Path) -> None:

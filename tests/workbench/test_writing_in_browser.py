@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl, quote, urlsplit
 import pytest
 
 import glassformer as gf
+from workbench.browsing import listen
 from workbench.served import TOKEN, Server, serving
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -28,9 +29,7 @@ class Room:
 
     def __init__(self, browser: Any, server: Server, asked: str, **options: Any) -> None:
         self.page = browser.new_page(viewport={"width": 1280, "height": 900}, **options)
-        self.faults: list[str] = []
-        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
-        self.page.on("console", lambda m: m.type == "error" and self.faults.append(m.text))
+        self.faults = listen(self.page, server)
         self.page.goto(f"http://{server.host}/#token={TOKEN}&{asked}")
         self.tokens = self.page.locator(".line button")
 

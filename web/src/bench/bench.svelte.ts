@@ -19,6 +19,8 @@ export class Bench {
   run = $state.raw<Run | null>(null); // the last that was read; another may be on its way
   progress = $state<number | null>(null); // of the run on its way, 0 to 1
   fault = $state<string | null>(null); // why there is none, in a sentence
+  trouble = $state<string | null>(null); // what failed and may succeed when it is tried again
+  tries = $state(0); // how often that was asked for: rooms begin anew
   colours = $state('light'); // of the scheme: pictures are drawn anew where it changes
 
   view = $state.raw<RoomView | null>(null); // what the room shows, where it can be exported
@@ -33,6 +35,7 @@ export class Bench {
     rooms: readonly string[],
   ) {
     this.place = this.saved = read(location.hash, rooms);
+    server.onfail = ({ message }) => (this.trouble = message);
     const back = () => {
       clearTimeout(this.timer);
       this.place = this.saved = read(location.hash, rooms);
@@ -48,6 +51,7 @@ export class Bench {
     const nowhere = isOther ? { site: null, head: null, query: null, key: null } : {};
     const place = { ...this.place, ...nowhere, ...change };
     if (written(place) === written(this.place)) return;
+    if (place.room !== this.place.room) this.trouble = null;
     this.place = place;
     clearTimeout(this.timer);
     if (isStep(this.saved, place)) this.save();
@@ -136,9 +140,33 @@ export class Bench {
     return this.server.ask<T>(job, { ...this.reading, ...extra }, asking);
   }
 
+  /** What the address names and this server or this run does not have, in order. */
+  get missing(): { name: 'model' | 'site' | 'head'; value: string; instead: string } | null {
+    const { model, site, head } = this.place;
+    if (this.models.length > 0 && model !== null && model !== this.model!.name) {
+      return { name: 'model', value: model, instead: this.model!.name };
+    }
+    const { at } = this;
+    if (at === null || this.progress !== null || this.fault !== null) return null;
+    if (site !== null && site !== at.site.name) {
+      return { name: 'site', value: site, instead: at.site.name };
+    }
+    if (head === null || head === at.head) return null;
+    return { name: 'head', value: String(head), instead: String(at.head) };
+  }
+
+  /** Ask anew for everything that is shown. */
+  async again(): Promise<void> {
+    this.trouble = this.fault = null;
+    if (this.models.length === 0) await this.open();
+    else if (this.reading !== null) await this.read(this.reading);
+    this.tries += 1;
+  }
+
   async open(): Promise<void> {
     try {
       this.models = await this.server.get<ModelEntry[]>('/api/models');
+      this.fault = null;
     } catch (error) {
       this.fault = (error as Error).message;
     }

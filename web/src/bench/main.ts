@@ -11,12 +11,15 @@ import { Server, takeToken } from './server';
 const token = takeToken();
 const texts = await (await fetch('/texts.json')).json();
 const code = navigator.languages.some((each) => /^zh\b/i.test(each)) ? 'zh' : 'en';
-const speech = new Speech(texts, code);
-const server = new Server(token, () => speech.say('bench.error.silent'));
+const speech = new Speech(texts, code); // until the place is known, the browser's
+const server = new Server(
+  token,
+  () => speech.say('bench.error.silent'),
+  () => speech.say('bench.error.token'),
+);
 const bench = new Bench(
   server,
   speech,
   ROOMS.map(({ name }) => name),
 );
-speech.code = bench.place.lang ?? code;
 mount(App, { target: document.getElementById('app')!, props: { bench, code } });

@@ -12,6 +12,9 @@ export class ServerError extends Error {
   }
 }
 
+/** Faults that are nobody's mistake: what was asked may well be answered when it is asked again. */
+const PASSING = [0, 401, 500, 503];
+
 const TOKEN = 'glassformer-token';
 
 /** The token of the printed address, taken out of the fragment and kept for other tabs. */
@@ -26,9 +29,12 @@ export function takeToken(): string {
 }
 
 export class Server {
+  onfail: (error: ServerError) => void = () => {}; // something failed that may succeed later
+
   constructor(
-    private readonly token: string,
+    private token: string,
     private readonly silence: () => string, // what is said when nobody answers
+    private readonly stale: () => string, // and when another server than before does
   ) {}
 
   /** What a job answers. */
@@ -40,12 +46,17 @@ export class Server {
       signal,
     });
     let last: { result?: T; error?: string; status?: number } = {};
-    for await (const line of lines(response)) {
-      last = JSON.parse(line);
-      if ('progress' in last) onprogress?.(last.progress as number);
+    try {
+      for await (const line of lines(response)) {
+        last = JSON.parse(line);
+        if ('progress' in last) onprogress?.(last.progress as number);
+      }
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      throw this.fail(this.silence(), 0); // it ended in the middle of an answer
     }
     if ('result' in last) return last.result as T;
-    throw new ServerError(last.error ?? this.silence(), last.status ?? 0);
+    throw this.fail(last.error ?? this.silence(), last.status ?? 0);
   }
 
   /** What lies at an address of the server. */
@@ -61,11 +72,23 @@ export class Server {
       response = await fetch(address, { ...options, headers, cache: 'no-store' });
     } catch (error) {
       if (options.signal?.aborted) throw error;
-      throw new ServerError(this.silence(), 0);
+      throw this.fail(this.silence(), 0);
     }
     if (response.ok) return response;
+    if (response.status === 401) {
+      const newer = localStorage.getItem(TOKEN) ?? ''; // of a later start, opened in another tab
+      if (newer === this.token) throw this.fail(this.stale(), 401);
+      this.token = newer;
+      return this.send(address, options);
+    }
     const said = await response.json().catch(() => ({}));
-    throw new ServerError(said.error ?? response.statusText, response.status);
+    throw this.fail(said.error ?? response.statusText, response.status);
+  }
+
+  private fail(sentence: string, status: number): ServerError {
+    const error = new ServerError(sentence, status);
+    if (PASSING.includes(status)) this.onfail(error);
+    return error;
   }
 }
 

@@ -20,3 +20,21 @@ export const isForOthers = (event: KeyboardEvent): boolean =>
   (event.target as Element | null)?.closest?.(
     'input, select, textarea, dialog, [contenteditable=""], [contenteditable="true"]',
   ) != null;
+
+/** Keys, and the text that says what they do. */
+export type KeyRow = readonly [keys: string, text: string];
+
+/** Of the view of heads, in the page and in the workbench. */
+export const EXPLORER_KEYS: readonly KeyRow[] = [
+  ['← ↑ → ↓', 'page.keys.move'],
+  ['Home End', 'page.keys.ends'],
+  ['PgUp PgDn', 'page.keys.ten'],
+  ['Enter', 'page.keys.open'],
+  ['+ − 0', 'page.keys.zoom'],
+  ['[ ] p n', 'page.keys.head'],
+  [', .', 'page.keys.site'],
+  ['1 2 3', 'page.keys.view'],
+  ['t', 'page.keys.text'],
+  ['?', 'page.keys.keys'],
+  ['Esc', 'page.keys.close'],
+];
