@@ -19,6 +19,7 @@ from glassformer.models import Decoder, Encoder, EncoderDecoder
 from glassformer.models.checkpoints import Model, load
 from glassformer.tracing import Trace
 from glassformer.tracing.interventions import Changes
+from glassformer.workbench.file_versions import FileVersions, read_file_versions
 from glassformer.workbench.foreign_models import ForeignModel, load_foreign
 from glassformer.workbench.jobs import Progress
 from glassformer.workbench.references import read_references
@@ -82,10 +83,25 @@ class Memory:
         self._paths: dict[str, str] = {}
         self._models: OrderedDict[str, Model | ForeignModel] = OrderedDict()
         self._readings: OrderedDict[ReadingRequest, Reading] = OrderedDict()
+        self._versions: dict[str, FileVersions] = {}
 
     def locate(self, paths: dict[str, str]) -> None:
-        """Where the models and traces are that the server has named, other than the included."""
+        """Where the models and traces are that a request names, other than the included.
+
+        Whatever was made from files that have changed since is forgotten: a training run saves
+        new weights under the same name.
+        """
         self._paths |= paths
+        for name, path in paths.items():
+            version = read_file_versions(Path(path))
+            if self._versions.get(name, version) != version:
+                self._forget(name)
+            self._versions[name] = version
+
+    def _forget(self, name: str) -> None:
+        self._models.pop(name, None)
+        for asked in [each for each in self._readings if each.model == name]:
+            del self._readings[asked]
 
     def path(self, name: str) -> Path | None:
         """Where the server has found what it calls so; None for an included model."""
