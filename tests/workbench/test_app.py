@@ -111,6 +111,15 @@ def test_progress_comes_line_by_line(server: Server) -> None:
     assert lines[-1] == {"result": "all"}
 
 
+def test_a_stream_is_not_said_to_be_aborted(server: Server) -> None:
+    """Chromium reports a stream with no-store as aborted, however well it ends."""
+    given = {"X-Glassformer-Token": TOKEN, "Content-Type": "application/json"}
+    _, headers, _ = server.send("POST", "/api/run", json.dumps(RUN).encode(), given)
+    assert headers["cache-control"] == "private, no-cache"
+    _, headers, _ = server.send("GET", "/api/models", None, given)
+    assert headers["cache-control"] == "no-store"
+
+
 def test_mistakes_faults_and_deaths_have_their_status(server: Server) -> None:
     status, found = server.ask("/api/run", {**RUN, "text": "mistake"})
     assert (status, found["error"]) == (422, "A number must be positive; got −1.")

@@ -51,7 +51,7 @@ class Gate:
                 await self.app(scope, receive, send)
             return  # there are no websockets here
         headers = {name.decode("latin-1"): value for name, value in scope["headers"]}
-        send = _with_headers(send, scope["path"])
+        send = _with_headers(send, scope)
         refusal = self._refuse(scope, headers)
         if refusal is not None:
             await _answer(send, *refusal)
@@ -116,10 +116,12 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return replayed
 
 
-def _with_headers(send: Send, path: str) -> Send:
+def _with_headers(send: Send, scope: Scope) -> Send:
     extra = dict(HEADERS)
-    if path.startswith("/api/"):
-        extra["cache-control"] = "no-store"
+    if scope["path"].startswith("/api/"):
+        # No browser keeps the answer to a POST, and Chromium reports a stream that says no-store
+        # as aborted, even if it was read to its end (microsoft/playwright#42742).
+        extra["cache-control"] = "private, no-cache" if scope["method"] == "POST" else "no-store"
 
     async def sent(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
