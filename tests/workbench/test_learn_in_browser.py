@@ -106,8 +106,12 @@ def test_a_chapter_is_read_at_its_end_and_stays_so(page: Any, code: str) -> None
 def test_an_experiment_runs_in_its_chapter_and_on_its_own(page: Any, code: str) -> None:
     go(page, "lab:scale")
     page.wait_for_selector(".experiment form", timeout=LONG)
+    failed: list[str] = []
+    page.on("requestfailed", lambda asked: failed.append(asked.url))
     page.click(".experiment form .main")
-    page.wait_for_selector(".panels", timeout=LONG)
+    page.wait_for_selector(".verdict", timeout=LONG)
+    page.wait_for_function("document.querySelector('progress') === null")
+    assert failed == []  # a stream that was read to its end is not an aborted one
     texts = ExperimentTexts("scale", Language(code))
     assert Language(code).say("lab.holds") in page.inner_text(".verdict")
     assert page.locator(".panels .title").all_inner_texts() == [
@@ -127,15 +131,23 @@ def test_an_experiment_runs_in_its_chapter_and_on_its_own(page: Any, code: str) 
     go(page, "chapter:scale")
     page.wait_for_selector("article .experiment form .main", timeout=LONG)
     page.locator("article .experiment form .main").first.click()
-    page.wait_for_selector("article .panels", timeout=LONG)
+    page.wait_for_selector("article .verdict", timeout=LONG)
 
 
-def test_a_long_run_can_be_cancelled(page: Any) -> None:
+def test_a_long_run_is_drawn_as_it_runs_and_can_be_cancelled(page: Any, code: str) -> None:
     go(page, "lab:warmup")
     page.wait_for_selector(".experiment form select", timeout=LONG)
     page.select_option(".experiment form select", "full")
     page.click(".experiment form .main")
     page.wait_for_selector(".experiment progress")
+    page.wait_for_selector(".panels[aria-busy=true] svg.picture > path[d*=L]", timeout=LONG)
+    assert page.locator(".verdict").count() == 0 and page.locator("progress").count() == 1
+    texts = ExperimentTexts("warmup", Language(code))
+    table = page.locator(".panels table")
+    table.locator("xpath=ancestor::details").locator("summary").click()
+    assert texts("post_cold") in table.inner_text()
+    measured = table.locator("tbody tr:first-child td").all_inner_texts()
+    assert float(measured[0]) > 1 and measured[-1] == "–"  # the last case comes last
     page.click(".experiment form .plain")
     page.wait_for_selector(".experiment progress", state="detached")
     assert page.locator(".panels").count() == 0

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from glassformer.workbench.pool import Fault, FirstJob, Mistake, Pool, Refused, WorkerDied
+from glassformer.workbench.routes import Route
 
 JOBS = "workbench.sample_jobs"
 
@@ -49,9 +50,9 @@ def test_results_mistakes_and_faults() -> None:
 
 def test_one_key_is_one_worker() -> None:
     async def body(pool: Pool) -> None:
-        pids = [await ask(pool, "who", {}, key="a") for _ in range(3)]
+        pids = [await ask(pool, "who", {}, route=Route("a")) for _ in range(3)]
         assert len(set(pids)) == 1
-        both = {await ask(pool, "who", {}, key=key) for key in "abcdefgh"}
+        both = {await ask(pool, "who", {}, route=Route(key)) for key in "abcdefgh"}
         assert both == set(pool.process_ids) and len(both) == 2
 
     in_pool(body, size=2)
@@ -61,20 +62,74 @@ def test_the_worker_of_the_first_job_starts_alone() -> None:
     async def body(pool: Pool) -> None:
         at_first = [worker.is_begun for worker in pool._workers]
         assert sorted(at_first) == [False, True]
-        keys = {key: await ask(pool, "who", {}, key=key) for key in "abcdefgh"}
+        keys = {key: await ask(pool, "who", {}, route=Route(key)) for key in "abcdefgh"}
         assert set(keys.values()) == set(pool.process_ids)  # the other one when it is needed
         assert keys["a"] == pool.process_ids[at_first.index(True)]
 
-    in_pool(body, size=2, first=FirstJob("deaf", {"seconds": 0.1}, key="a"))
+    in_pool(body, size=2, first=FirstJob("deaf", {"seconds": 0.1}, route=Route("a")))
 
 
 def test_the_others_start_when_the_first_job_is_done() -> None:
     async def body(pool: Pool) -> None:
-        await ask(pool, "echo", {}, key="a")  # waits for the first job
+        await ask(pool, "echo", {}, route=Route("a"))  # waits for the first job
         await asyncio.sleep(0)
         assert all(worker.is_begun for worker in pool._workers)
 
-    in_pool(body, size=3, first=FirstJob("echo", {}, key="a"))
+    in_pool(body, size=3, first=FirstJob("echo", {}, route=Route("a")))
+
+
+def test_a_long_job_that_is_apart_holds_nothing_up() -> None:
+    async def body(pool: Pool) -> None:
+        own = await ask(pool, "who", {}, route=Route("a"))
+        begun = asyncio.Event()
+        long = asyncio.create_task(
+            ask(
+                pool,
+                "steps",
+                {"n": 100_000},
+                route=Route("a", is_apart=True),
+                progress=lambda _: begun.set(),
+            )
+        )
+        await begun.wait()
+        routes = [Route("a", is_bound=True), Route(None), *(Route(key) for key in "abcdefgh")]
+        assert {await ask(pool, "who", {}, route=each) for each in routes} == {own}
+        waiting = asyncio.create_task(ask(pool, "who", {}, route=Route("a", is_apart=True)))
+        await asyncio.sleep(0)
+        long.cancel()
+        assert await waiting != own
+        assert pool.replaced == 0
+
+    in_pool(body, size=2)
+
+
+def test_what_is_bound_waits_for_its_worker() -> None:
+    async def body(pool: Pool) -> None:
+        begun = asyncio.Event()
+        route = Route("a", is_apart=True)
+        long = asyncio.create_task(
+            ask(pool, "steps", {"n": 100_000}, route=route, progress=lambda _: begun.set())
+        )
+        await begun.wait()
+        keys = (Route(f"{n}", is_bound=True) for n in range(99))
+        bound = next(each for each in keys if pool._select(each) is pool._select(route))
+        waiting = asyncio.create_task(ask(pool, "who", {}, route=bound))
+        await ask(pool, "who", {}, route=Route(None))
+        assert not waiting.done()
+        long.cancel()
+        await waiting
+
+    in_pool(body, size=2)
+
+
+def test_what_is_known_before_the_end_is_passed_on() -> None:
+    async def body(pool: Pool) -> None:
+        seen: list[bytes] = []
+        assert await ask(pool, "grow", {"n": 3}, partial=seen.append) == [0, 1, 2]
+        assert [json.loads(each) for each in seen] == [[0], [0, 1]]
+        assert await ask(pool, "grow", {"n": 3}) == [0, 1, 2]
+
+    in_pool(body, size=1)
 
 
 def test_progress_is_passed_on() -> None:

@@ -1,7 +1,8 @@
 """Jobs over HTTP: as one JSON answer, or line by line with its progress.
 
-A client that accepts `application/x-ndjson` hears of progress: lines {"progress": 0.4}, then one
-with "result" or "error". A client that leaves gives its job up.
+A client that accepts `application/x-ndjson` hears of progress: lines {"progress": 0.4}, of some
+jobs lines {"partial": …} with what is known by then, and at last one with "result" or "error". A
+client that leaves gives its job up.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from glassformer.workbench.pool import Fault, Mistake, Pool, Refused, WorkerDied
+from glassformer.workbench.routes import Route
 
 LINES = "application/x-ndjson"
 _BUSY = "Too many requests are waiting. Try again in a moment."
@@ -21,13 +23,13 @@ _DIED = "The process that computed this has ended, and another one has taken its
 
 
 async def answer(
-    request: Request, pool: Pool, name: str, arguments: dict[str, Any], *, key: str = ""
+    request: Request, pool: Pool, name: str, arguments: dict[str, Any], *, route: Route
 ) -> Response:
     """Ask the pool, and answer as the client wants to hear it."""
     if LINES in request.headers.get("accept", ""):
-        lines = _stream(pool, name, arguments, key)
+        lines = _stream(pool, name, arguments, route)
         return StreamingResponse(lines, media_type=LINES)
-    task = asyncio.create_task(pool.ask(name, arguments, key=key))
+    task = asyncio.create_task(pool.ask(name, arguments, route=route))
     leaving = asyncio.create_task(_wait_until_left(request))
     try:
         await asyncio.wait([task, leaving], return_when=asyncio.FIRST_COMPLETED)
@@ -46,14 +48,21 @@ async def answer(
 
 
 async def _stream(
-    pool: Pool, name: str, arguments: dict[str, Any], key: str
+    pool: Pool, name: str, arguments: dict[str, Any], route: Route
 ) -> AsyncIterator[bytes]:
-    heard: asyncio.Queue[float | None] = asyncio.Queue()
-    task = asyncio.create_task(pool.ask(name, arguments, key=key, progress=heard.put_nowait))
+    heard: asyncio.Queue[bytes | None] = asyncio.Queue()
+    asked = pool.ask(
+        name,
+        arguments,
+        route=route,
+        progress=lambda share: heard.put_nowait(_line({"progress": share})),
+        partial=lambda value: heard.put_nowait(b'{"partial": %b}\n' % value),
+    )
+    task = asyncio.create_task(asked)
     task.add_done_callback(lambda _: heard.put_nowait(None))
     try:
-        while (share := await heard.get()) is not None:
-            yield _line({"progress": share})
+        while (line := await heard.get()) is not None:
+            yield line
         try:
             yield b'{"result": %b}\n' % task.result()
         except Exception as error:

@@ -13,8 +13,9 @@ from starlette.responses import JSONResponse
 from glassformer.errors import GlassformerError
 from glassformer.workbench.answers import answer
 from glassformer.workbench.gate import Gate
-from glassformer.workbench.library import Library, locate_sources
+from glassformer.workbench.library import Library
 from glassformer.workbench.pool import Pool
+from glassformer.workbench.routes import choose_route
 from glassformer.workbench.static_files import read_static_files, say_not_built
 from glassformer.workbench.wire import JOBS
 from glassformer.workbench.wire.requests import ErrorAnswer, Status
@@ -83,10 +84,10 @@ def _add_job(app: FastAPI, pool: Pool, library: Library, name: str) -> None:
     async def job(request: Request, asked: Asked) -> Response:
         arguments = asked.model_dump()
         try:
-            key = locate_sources(arguments, library)
+            route = choose_route(name, arguments, library)
         except GlassformerError as error:
             return JSONResponse({"error": str(error)}, 422)
-        return await answer(request, pool, name, arguments, key=key)
+        return await answer(request, pool, name, arguments, route=route)
 
     job.__annotations__["asked"] = form.asked
     app.post(

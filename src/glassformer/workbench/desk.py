@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-from glassformer.workbench.jobs import Progress
+from glassformer.workbench.jobs import Report
 from glassformer.workbench.memory import Memory
 from glassformer.workbench.wire import JOBS
 
@@ -57,7 +57,7 @@ _ROOMS: dict[str, tuple[str, str]] = {
 _MEMORY = Memory()
 
 
-def handle(name: str, arguments: dict[str, Any], progress: Progress) -> Any:
+def handle(name: str, arguments: dict[str, Any], progress: Report) -> Any:
     """What a job answers, in plain values."""
     _MEMORY.locate(arguments.pop("sources", {}))
     asked = JOBS[name].asked.model_validate(arguments)

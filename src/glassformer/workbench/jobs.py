@@ -2,7 +2,8 @@
 
 A job is a name and its arguments; `handle` of the module that a pool is given knows what to do. It
 is called with a function that reports progress, which raises `Cancelled` where nobody waits for the
-result any more. Results leave as JSON: whoever passes them on must not spend time on them.
+result any more; with what is known by then, if the page is to draw it. Results leave as JSON:
+whoever passes them on must not spend time on them.
 """
 
 import gc
@@ -11,12 +12,19 @@ import signal
 from collections.abc import Callable
 from importlib import import_module
 from multiprocessing.connection import Connection
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from glassformer.errors import GlassformerError
 
 Progress = Callable[[float], None]
 _STEP = 0.005  # by which progress is reported
+
+
+@runtime_checkable
+class Report(Protocol):
+    """Progress from 0 to 1, and what is known of the result by then."""
+
+    def __call__(self, share: float, partial: Any = None, /) -> None: ...
 
 
 class Job(NamedTuple):
@@ -31,7 +39,7 @@ class Message(NamedTuple):
     """What a worker says about a job."""
 
     number: int
-    kind: Literal["ready", "progress", "done", "mistake", "fault", "cancelled"]
+    kind: Literal["ready", "progress", "partial", "done", "mistake", "fault", "cancelled"]
     value: Any = None
 
 
@@ -53,7 +61,7 @@ def work(module: str, connection: Connection, stop: Any) -> None:
         return
 
 
-def _import_handle(module: str) -> Callable[[str, dict[str, Any], Progress], Any]:
+def _import_handle(module: str) -> Callable[[str, dict[str, Any], Report], Any]:
     gc.disable()  # modules are kept: looking through them for garbage takes a tenth of the start
     try:
         return import_module(module).handle
@@ -64,26 +72,32 @@ def _import_handle(module: str) -> Callable[[str, dict[str, Any], Progress], Any
 
 def _do(
     job: Job,
-    handle: Callable[[str, dict[str, Any], Progress], Any],
+    handle: Callable[[str, dict[str, Any], Report], Any],
     connection: Connection,
     stop: Any,
 ) -> Message:
     last = -1.0
 
-    def report(share: float) -> None:
+    def report(share: float, partial: Any = None, /) -> None:
         nonlocal last
         if stop.value == job.number:
             raise Cancelled
         if abs(share - last) >= _STEP:  # what nobody would see is not said
             last = share
             connection.send(Message(job.number, "progress", share))
+        if partial is not None:
+            connection.send(Message(job.number, "partial", _pack(partial)))
 
     try:
         found = handle(job.name, job.arguments, report)
-        return Message(job.number, "done", json.dumps(found, allow_nan=False).encode())
+        return Message(job.number, "done", _pack(found))
     except Cancelled:
         return Message(job.number, "cancelled")
     except GlassformerError as error:
         return Message(job.number, "mistake", str(error))
     except Exception as error:  # whatever it was, the worker lives on
         return Message(job.number, "fault", f"{type(error).__name__}: {error}")
+
+
+def _pack(value: Any) -> bytes:
+    return json.dumps(value, allow_nan=False).encode()

@@ -113,17 +113,12 @@ class Library:
         return self._described[key]
 
 
-def locate_sources(arguments: dict[str, Any], library: Library) -> str:
-    """Add where the named models are, and say which worker is to be asked.
-
-    What belongs together goes to one worker, which remembers the run; a large model is held by one
-    worker alone. The included models need no path.
-    """
+def locate_sources(arguments: dict[str, Any], library: Library) -> list[Source]:
+    """What a request names; where it is, is added for whatever is not included."""
     found = [library.find(name) for name in _find_names(arguments)]
     if paths := {each.name: str(each.path) for each in found if each.kind != "included"}:
         arguments["sources"] = paths
-    parts = [str(arguments.get(name, "")) for name in ("model", "text")]
-    return "\n".join(parts[:1] if any(each.is_large for each in found) else parts)
+    return found
 
 
 def _find_names(value: Any) -> Iterator[str]:

@@ -1,8 +1,9 @@
 """Worker processes, their queues, and what happens when a job is given up or a worker dies.
 
-Jobs with the same key go to the same worker, which may have the model and the run at hand. A queue
-that is full refuses. A job that nobody waits for any more is dropped from the queue, or asked to
-stop; one that does not stop in time, or runs too long, ends with its worker, which is replaced.
+Jobs with the same key go to the same worker, which may have the model and the run at hand; jobs
+that need neither go to the worker with the least to do. A queue that is full refuses. A job that
+nobody waits for any more is dropped from the queue, or asked to stop; one that does not stop in
+time, or runs too long, ends with its worker, which is replaced.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from glassformer.workbench.jobs import Job, Message, work
+from glassformer.workbench.routes import ANYWHERE, Route
 
 Progress = Callable[[float], None]
 _GRACE = 2.0  # seconds in which a job that is given up must stop
@@ -50,14 +52,16 @@ class FirstJob(NamedTuple):
 
     name: str
     arguments: dict[str, Any]
-    key: str
+    route: Route
 
 
 @dataclass(eq=False)
 class _Waiting:
     job: Job
     result: asyncio.Future[bytes]
-    progress: Progress | None
+    progress: Progress | None = None
+    partial: Callable[[bytes], None] | None = None
+    is_apart: bool = False
     is_given_up: bool = False
 
 
@@ -74,13 +78,18 @@ class _Worker:
     is_ready: bool = False
     n_failed: int = 0  # starts in a row that came to nothing
 
+    @property
+    def load(self) -> int:
+        """How many jobs it does or has to do."""
+        return len(self.queue) + (self.current is not None)
+
 
 class Pool:
     """A fixed number of workers; `open` starts them, `close` ends them.
 
     `module` has a function `handle(name, arguments, progress)`; it is imported in the workers only.
     `first` is a job that each worker does before any other, so that what it needs is at hand. The
-    worker of its key starts alone, with the whole machine; the others when it is done, or needed.
+    worker of its route starts alone, with the whole machine; the others when it is done, or needed.
     """
 
     def __init__(
@@ -104,7 +113,7 @@ class Pool:
         """Start the processes; `open` does it, unless there is something else to do meanwhile."""
         self._workers = [self._spawn() for _ in range(self.size)]
         if self.first is not None:
-            self._let_begin(self._select(self.first.key))
+            self._let_begin(self._select(self.first.route))
 
     async def open(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -132,15 +141,20 @@ class Pool:
         name: str,
         arguments: dict[str, Any],
         *,
-        key: str = "",
+        route: Route = ANYWHERE,
         progress: Progress | None = None,
+        partial: Callable[[bytes], None] | None = None,
     ) -> bytes:
-        """The result of a job, as JSON; whoever stops waiting for it gives it up."""
-        worker = self._select(key)
+        """The result of a job, as JSON; whoever stops waiting for it gives it up.
+
+        `partial` receives what the job tells of its result before the end, as JSON too.
+        """
+        worker = self._select(route)
         if len(worker.queue) >= self.most_waiting:
             raise Refused
         job = Job(next(self._numbers), name, arguments)
-        waiting = _Waiting(job, self._loop.create_future(), progress)
+        result = self._loop.create_future()
+        waiting = _Waiting(job, result, progress, partial, is_apart=route.is_apart)
         worker.queue.append(waiting)
         if worker.n_failed >= _MOST_STARTS:
             worker.n_failed -= 1  # whatever was in its way may be gone
@@ -158,14 +172,20 @@ class Pool:
     @property
     def waiting(self) -> int:
         """How many jobs are being done or wait."""
-        return sum(len(w.queue) + (w.current is not None) for w in self._workers)
+        return sum(worker.load for worker in self._workers)
 
     @property
     def process_ids(self) -> list[int]:
         return [worker.process.pid for worker in self._workers]
 
-    def _select(self, key: str) -> _Worker:
-        return self._workers[crc32(key.encode()) % self.size]
+    def _select(self, route: Route) -> _Worker:
+        idlest = min(self._workers, key=lambda worker: worker.load)
+        if route.key is None:
+            return idlest
+        own = self._workers[(crc32(route.key.encode()) + route.is_apart) % self.size]
+        is_held = own.current is not None and own.current.is_apart
+        can_evade = not (route.is_bound or route.is_apart) and idlest.load == 0
+        return idlest if is_held and can_evade else own
 
     def _spawn(self, worker: _Worker | None = None) -> _Worker:
         """A new process, in the place of one that has died if there was one."""
@@ -195,7 +215,7 @@ class Pool:
             result = self._loop.create_future()
             result.add_done_callback(self._let_others_begin)
             job = Job(next(self._numbers), self.first.name, self.first.arguments)
-            worker.queue.appendleft(_Waiting(job, result, None))
+            worker.queue.appendleft(_Waiting(job, result))
         Thread(target=self._listen, args=(worker, worker.connection), daemon=True).start()
 
     def _let_others_begin(self, ended: asyncio.Future[bytes]) -> None:
@@ -231,9 +251,10 @@ class Pool:
         waiting = worker.current
         if waiting is None or waiting.job.number != message.number:
             return
-        if message.kind == "progress":
-            if waiting.progress is not None and not waiting.is_given_up:
-                waiting.progress(message.value)
+        if message.kind in ("progress", "partial"):
+            hear = waiting.progress if message.kind == "progress" else waiting.partial
+            if hear is not None and not waiting.is_given_up:
+                hear(message.value)
             return
         worker.current = None
         if not waiting.result.done():

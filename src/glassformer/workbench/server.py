@@ -9,8 +9,9 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import glassformer
-from glassformer.workbench.library import Library, locate_sources
+from glassformer.workbench.library import Library
 from glassformer.workbench.pool import FirstJob, Pool
+from glassformer.workbench.routes import choose_route
 
 HOST = "127.0.0.1"
 _GRACE = 1  # seconds in which open answers may end
@@ -70,4 +71,4 @@ def _first_job(library: Library) -> FirstJob:
         "text": source.example or "",
         "to": source.languages[-1] if source.languages else None,
     }
-    return FirstJob("run", asked, key=locate_sources(asked, library))
+    return FirstJob("run", asked, choose_route("run", asked, library))

@@ -1,5 +1,6 @@
 """Every experiment at quick size: it measures, its numbers are as the claim says, and it draws."""
 
+import itertools
 import json
 import math
 from functools import cache
@@ -29,9 +30,20 @@ TIMED = {
 }
 
 
+PARTIAL = {}  # charts drawn while an experiment ran, in both languages
+
+
 @cache
 def report(name):
-    return run_experiment(name, size="quick")
+    PARTIAL[name] = []
+    n = itertools.count()
+
+    def show(measured):
+        if next(n) % 5 == 0:  # of training, every fifth step
+            charts = [measured.plain_chart(Language(code)) for code in CODES]
+            PARTIAL[name].append(json.loads(json.dumps(charts, allow_nan=False)))
+
+    return run_experiment(name, size="quick", show=show)
 
 
 def numbers(name):
@@ -76,6 +88,34 @@ def test_a_chart_has_a_number_for_every_place(name):
             assert any(v is not None for v in series.values)
     english, chinese = ([type(panel) for panel in chart.panels] for chart in charts)
     assert english == chinese and charts[0] != charts[1]
+
+
+def values(panel):
+    rows = panel["values"] if panel["kind"] == "cells" else (s["values"] for s in panel["series"])
+    return [list(row) for row in rows]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_chart_grows_into_that_of_the_report(name):
+    final = [report(name).as_dict(Language(code))["chart"]["panels"] for code in CODES]
+    assert PARTIAL[name]
+    counts = []
+    for charts in PARTIAL[name]:
+        for chart, whole in zip(charts, final, strict=True):
+            assert [p["title"] for p in chart["panels"]] == [p["title"] for p in whole]
+            for panel in chart["panels"]:
+                places = panel.get("places", panel.get("names"))
+                assert places is None or {len(row) for row in values(panel)} == {len(places)}
+        known = [v for p in charts[0]["panels"] for row in values(p) for v in row if v is not None]
+        counts.append(len(known))
+    assert counts == sorted(counts)
+    whole = sum(v is not None for p in final[0] for row in values(p) for v in row)
+    if name != "positions-picture":  # whose picture is known before its matrices are fitted
+        assert counts[0] < whole
+    if name in ("scale", "residual", "order", "lstm", "grouped"):  # where no number moves any more
+        for panel, last in zip(PARTIAL[name][-1][0]["panels"], final[0], strict=True):
+            for row, end in zip(values(panel), values(last), strict=True):
+                assert all(a in (None, b) for a, b in zip(row, end, strict=True))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,6 +1,10 @@
 // The server: questions with the token of this start, progress line by line, errors as sentences.
 
-export type Asking = { signal?: AbortSignal; onprogress?: (share: number) => void };
+export type Asking = {
+  signal?: AbortSignal;
+  onprogress?: (share: number) => void;
+  onpartial?: (known: unknown) => void; // what some jobs know before the end
+};
 
 /** What the server says when there is no result. */
 export class ServerError extends Error {
@@ -38,18 +42,19 @@ export class Server {
   ) {}
 
   /** What a job answers. */
-  async ask<T>(job: string, body: unknown, { signal, onprogress }: Asking = {}): Promise<T> {
+  async ask<T>(job: string, body: unknown, { signal, onprogress, onpartial }: Asking = {}): Promise<T> {
     const response = await this.send(`/api/${job}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', accept: 'application/x-ndjson' },
       body: JSON.stringify(body),
       signal,
     });
-    let last: { result?: T; error?: string; status?: number } = {};
+    let last: { result?: T; error?: string; status?: number; partial?: unknown } = {};
     try {
       for await (const line of lines(response)) {
         last = JSON.parse(line);
         if ('progress' in last) onprogress?.(last.progress as number);
+        if ('partial' in last) onpartial?.(last.partial);
       }
     } catch (error) {
       if (signal?.aborted) throw error;

@@ -3,7 +3,9 @@
     measure(size, seed, progress) ─→ numbers ─┬→ judge(numbers)       → Verdict
                                               └→ draw(numbers, texts) → Chart
 
-Numbers are plain values, so that they can be kept, sent and doctored. A verdict is made of checks;
+Numbers are plain values, so that they can be kept, sent and doctored. `progress` is handed them
+while they are measured, and `draw` draws what there is by then: a list that is not full yet, a
+mapping from which names are missing. A verdict is made of checks;
 the first is the heart of the claim: without it the claim does not hold, with it and without another
 it holds partly.
 """

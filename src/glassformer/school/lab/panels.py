@@ -1,6 +1,6 @@
 """Pictures that several experiments draw."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from glassformer.render.chart import Axis, Chart, Lines, Series
 from glassformer.school.lab.experiment import Numbers
@@ -30,3 +30,17 @@ def cost_by_length(numbers: Numbers, texts: ExperimentTexts, names: Iterable[str
         )
 
     return Chart((panel("seconds", 1e3), panel("bytes", 2**-20)))
+
+
+def choose_steps(steps: int) -> list[int]:
+    """Steps of a training whose loss is drawn: 21 of them, or all of a short one.
+
+    >>> choose_steps(5)
+    [0, 1, 2, 3, 4]
+    """
+    return sorted({round(i * (steps - 1) / 20) for i in range(21)})
+
+
+def pick_steps(losses: Sequence[float], steps: Iterable[int]) -> tuple[float, ...]:
+    """The losses of these steps, as far as the training has come."""
+    return tuple(losses[step] for step in steps if step < len(losses))

@@ -3,18 +3,17 @@
 import contextlib
 import math
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 from glassformer.errors import ConfigError
 from glassformer.languages import Language
-from glassformer.render.chart import Chart
+from glassformer.render.chart import Bars, Cells, Chart, Panel, Series
 from glassformer.school.lab.catalogue import find_experiment
 from glassformer.school.lab.experiment import SIZES, Experiment, Numbers, Verdict
-from glassformer.school.lab.progress import ProgressCallback
 from glassformer.school.lab.texts import ExperimentTexts
 
 
@@ -68,15 +67,48 @@ class ExperimentReport:
         return _replace_nonfinite(plain)
 
 
+@dataclass(frozen=True, slots=True)
+class PartialReport:
+    """What an experiment has measured so far; valid until `show` returns."""
+
+    experiment: Experiment
+    numbers: Numbers
+
+    def chart(self, language: Language) -> Chart:
+        """The figure of the report, with gaps where nothing is measured yet."""
+        drawn = self.experiment.draw(self.numbers, ExperimentTexts(self.experiment.name, language))
+        return replace(drawn, panels=tuple(_leave_gaps(panel) for panel in drawn.panels))
+
+    def plain_chart(self, language: Language) -> dict[str, Any]:
+        """The same in plain values, for JSON."""
+        return _replace_nonfinite(self.chart(language).as_dict())
+
+
+def _leave_gaps(panel: Panel) -> Panel:
+    """Every series with a value for each place: None for those to come."""
+    if isinstance(panel, Cells):
+        return panel
+    n = len(panel.names if isinstance(panel, Bars) else panel.places)
+    series = (
+        Series(name=each.name, values=each.values + (None,) * (n - len(each.values)))
+        for each in panel.series
+    )
+    return replace(panel, series=tuple(series))
+
+
 def run_experiment(
     name: str,
     *,
     size: str = "full",
     seed: int = 0,
-    progress: ProgressCallback = lambda _: None,
+    progress: Callable[[float | int], None] = lambda _: None,
+    show: Callable[[PartialReport], None] = lambda _: None,
     model: str | None = None,
 ) -> ExperimentReport:
     """Measure and judge; seeds, threads and gradients are afterwards as they were before.
+
+    `progress` receives a share between 0 and 1. `show` receives what has been measured by then,
+    many times a second: whoever draws it chooses when.
 
     >>> run_experiment("linear", size="quick").verdict.outcome
     'holds'
@@ -91,9 +123,15 @@ def run_experiment(
             f"Only the experiment heads takes a saved model; got model={model!r} for {name}."
         )
     options = {} if model is None else {"model": model}
+
+    def report(share: float | int, numbers: Numbers | None = None, /) -> None:
+        progress(share)
+        if numbers is not None:
+            show(PartialReport(experiment, numbers))
+
     began = time.perf_counter()
     with _isolate_run(seed):
-        numbers = experiment.measure(size, seed, progress, **options)
+        numbers = experiment.measure(size, seed, report, **options)
     seconds = time.perf_counter() - began
     progress(1.0)
     return ExperimentReport(

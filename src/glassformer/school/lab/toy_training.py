@@ -25,10 +25,12 @@ def train_toy(
     smoothing: float = 0.0,
     clip: float = 1.0,
     predict: Callable[..., Any] | None = None,
+    losses: list[float] | None = None,
 ) -> list[float]:
     """Train on new random batches in each step; returns the loss of each step.
 
-    Every model that is trained with one seed sees the same batches.
+    Every model that is trained with one seed sees the same batches. A given list of `losses` grows
+    step by step, so that it can be drawn meanwhile.
     """
     generator = torch.Generator().manual_seed(seed)
     # The paper's Adam (Vaswani et al. 2017, §5.3); fused, because small models have many parameters
@@ -37,7 +39,7 @@ def train_toy(
         model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True
     )
     forward = model if predict is None else predict
-    losses = []
+    losses = [] if losses is None else losses
     model.train()
     for step in range(steps):
         tokens, targets = draw(generator)

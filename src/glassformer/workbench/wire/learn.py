@@ -151,6 +151,15 @@ class ExperimentSaid(Answer):
     took: str
 
 
+class ExperimentPartial(Answer):
+    """What has been measured so far: the charts of the result, null where there is no number yet.
+
+    It travels in lines {"partial": …} before the result.
+    """
+
+    charts: dict[Code, dict[str, Any]]
+
+
 class ExperimentRunAnswer(Answer):
     """The result, in every language: changing the language must not measure again."""
 

@@ -1,11 +1,15 @@
 """Learner code behind the server: it ends, the server goes on, the token stays out of reach."""
 
+import http.client
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from glassformer.languages import Language
+from glassformer.school.lab import ExperimentTexts
 from glassformer.school.practice import find_exercise
 from workbench.served import TOKEN, Server, serving
 
@@ -31,7 +35,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_DATA_HOME", str(home / "data"))
         patch.chdir(home)
-        with serving("glassformer.workbench.desk", size=1) as found:
+        with serving("glassformer.workbench.desk", size=2) as found:
             yield found
     assert Path.cwd() == before
 
@@ -49,6 +53,30 @@ def test_the_server_goes_on_while_and_after_bad_code_runs(server: Server) -> Non
             assert server.ask("/api/status")[0] == 200
         assert not bad.result()["is_passed"] and len(bad.result()["printed"]) < 1 << 20
     assert check(server, SCORES.solution)["is_passed"]
+    assert server.pool.replaced == 0
+
+
+def test_a_long_experiment_is_drawn_and_holds_nothing_up(server: Server) -> None:
+    line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    headers = {
+        "X-Glassformer-Token": TOKEN,
+        "Accept": "application/x-ndjson",
+        "Content-Type": "application/json",
+    }
+    asked = json.dumps({"name": "residual", "size": "full"})
+    line.request("POST", "/api/learn/measure", asked, headers)
+    said = line.getresponse()
+    partial = next(each for each in map(json.loads, said) if "partial" in each)["partial"]
+    titles = [panel["title"] for panel in partial["charts"]["zh"]["panels"]]
+    texts = ExperimentTexts("residual", Language("zh"))
+    assert titles == [texts("gradients"), texts("learning")]
+    assert check(server, SCORES.solution)["is_passed"]
+    assert server.ask("/api/learn/questions", {"topic": "scale"})[1]["questions"]
+    for text in ("a cat", "a dog", "a hat"):  # whichever worker they belong to
+        status, found = server.ask("/api/run", {"model": "writer", "text": text})
+        assert status == 200 and found["page"]
+    assert server.pool.waiting == 1, "the experiment must still be running"
+    line.close()
     assert server.pool.replaced == 0
 
 

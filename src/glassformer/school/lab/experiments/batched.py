@@ -31,7 +31,8 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
     counts, L, repeats = _SIZES[size]
     apart: dict[str, list[float]] = {"loop": [], "big": []}
     times: dict[str, list[float]] = {way: [] for way in _WAYS}
-    for n, _ in iterate_with_progress(counts, progress):
+    numbers: Numbers = {"counts": list(counts), "length": L, "apart": apart, "seconds": times}
+    for n, _ in iterate_with_progress(counts, progress, numbers):
         q, k = (torch.randn(n, L, _WIDTH, dtype=torch.float64) for _ in range(2))
         ways: dict[str, Callable[[], Tensor]] = {
             "batched": lambda q=q, k=k: q @ k.transpose(-1, -2)
@@ -45,14 +46,7 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
         apart["big"].append(largest_difference(ways["big"](), torch.block_diag(*expected)))
         for way, seconds in measure_seconds(ways, repeats=repeats, at_least=1e-3).items():
             times[way].append(seconds)
-    return {
-        "counts": list(counts),
-        "length": L,
-        "apart": apart,
-        "seconds": times,
-        "heads": _splitting_error(),
-        "broadcast": _check_broadcasting(),
-    }
+    return {**numbers, "heads": _splitting_error(), "broadcast": _check_broadcasting()}
 
 
 def _splitting_error() -> float:
@@ -112,7 +106,9 @@ def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
                         name=texts(way),
                         values=tuple(
                             1e6 * s / n
-                            for s, n in zip(numbers["seconds"][way], numbers["counts"], strict=True)
+                            for s, n in zip(
+                                numbers["seconds"][way], numbers["counts"], strict=False
+                            )
                         ),
                     )
                     for way in _WAYS

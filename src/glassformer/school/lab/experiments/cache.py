@@ -39,8 +39,9 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
     )
     model = Decoder(config).eval()
     found: dict[str, list[float]] = {"without": [], "with": [], "bytes": [], "apart": []}
+    numbers: Numbers = {"lengths": list(lengths), **found}
     with torch.no_grad():
-        for L, _ in iterate_with_progress(lengths, progress):
+        for L, _ in iterate_with_progress(lengths, progress, numbers):
             tokens = torch.randint(0, _VOCABULARY, (1, L + 1))
             cache = model.new_cache()
             model(tokens[:, :L], cache=cache)
@@ -61,7 +62,7 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
             for way, seconds in taken.items():
                 found[way].append(seconds)
             found["apart"].append(largest_difference(again(), step()))
-    return {"lengths": list(lengths), **found}
+    return numbers
 
 
 def judge(numbers: Numbers) -> Verdict:

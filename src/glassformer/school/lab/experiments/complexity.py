@@ -35,8 +35,9 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
     found: dict[str, list[float]] = {
         f"{what}_{part}": [] for what in ("seconds", "bytes") for part in ("attention", "linear")
     }
+    numbers: Numbers = {"lengths": list(lengths), "dim": _DIM, "heads": _HEADS, **found}
     with torch.no_grad():
-        for L, _ in iterate_with_progress(lengths, progress):
+        for L, _ in iterate_with_progress(lengths, progress, numbers):
             x = torch.randn(1, L, _DIM)
             q, k, v = torch.randn(3, 1, _HEADS, L, _DIM // _HEADS).unbind(0)
 
@@ -52,7 +53,7 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
             for part, way in (("attention", attend), ("linear", linear)):
                 found[f"seconds_{part}"].append(taken[part])
                 found[f"bytes_{part}"].append(measure_peak_bytes(way))
-    return {"lengths": list(lengths), "dim": _DIM, "heads": _HEADS, **found}
+    return numbers
 
 
 def judge(numbers: Numbers) -> Verdict:

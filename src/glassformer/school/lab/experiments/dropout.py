@@ -36,7 +36,8 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
     # A column of ones beside the values: what comes out there is the sum of the row's weights.
     beside = torch.cat([v, torch.ones(1, 1, _S, 1)], -1)
     found: dict[str, list[float]] = {name: [] for name in ("off", "variance", "theory", "sum")}
-    for share, own in iterate_with_progress(shares, progress):
+    numbers: Numbers = {"shares": list(shares), "draws": draws, "places": _L * _D, **found}
+    for share, own in iterate_with_progress(shares, progress, numbers):
         drawn = []
         for start in range(0, draws, _AT_ONCE):
             n = min(_AT_ONCE, draws - start)
@@ -53,7 +54,7 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
         theory = share / (1 - share) * (weights.double().square() @ v[0, 0].double().square())
         found["theory"].append(float(theory.mean()))
         found["sum"].append(float(outs[..., _D].std()))
-    return {"shares": list(shares), "draws": draws, "places": _L * _D, **found}
+    return numbers
 
 
 def judge(numbers: Numbers) -> Verdict:
@@ -79,12 +80,13 @@ def judge(numbers: Numbers) -> Verdict:
 
 def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
     share = Axis(label=texts("share"))
+    most = 1.1 * max(numbers["variance"], default=1.0)
     return Chart(
         (
             Lines(
                 title=texts("noise"),
                 x=share,
-                y=Axis(label=texts("variance"), least=0.0, most=1.1 * max(numbers["variance"])),
+                y=Axis(label=texts("variance"), least=0.0, most=most),
                 places=tuple(numbers["shares"]),
                 series=(
                     Series(name=texts("measured"), values=tuple(numbers["variance"])),
@@ -94,7 +96,7 @@ def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
             Lines(
                 title=texts("off"),
                 x=share,
-                y=Axis(label=texts("errors"), least=0.0, most=1.25 * max(1, *numbers["off"])),
+                y=Axis(label=texts("errors"), least=0.0, most=1.25 * max([1, *numbers["off"]])),
                 places=tuple(numbers["shares"]),
                 series=(Series(name=texts("measured"), values=tuple(numbers["off"])),),
                 marks=(Mark(name=texts("chance"), at=1.0),),

@@ -17,7 +17,8 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
     """The mildest wrong answer and the worst right one, over several draws."""
     del seed
     found: Numbers = {}
-    for name, _ in iterate_with_progress(tuple(ERRORS), progress):
+    numbers: Numbers = {"errors": found, "draws": _DRAWS[size]}
+    for name, _ in iterate_with_progress(tuple(ERRORS), progress, numbers):
         with torch.no_grad():
             draws = [ERRORS[name]() for _ in range(_DRAWS[size])]
         raised = sum(draw.wrong is None for draw in draws)
@@ -28,7 +29,7 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
             "wrong": min(wrong) if wrong else None,
             "right": max(right),
         }
-    return {"errors": found, "draws": _DRAWS[size]}
+    return numbers
 
 
 # A wrong form must be off by a hundredth in every draw, or raise. A right one may be off by

@@ -41,7 +41,8 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
     found: dict[str, list[float]] = {
         f"{what}_{way}": [] for what in ("seconds", "bytes", "error") for way in _WAYS
     }
-    for L, _ in iterate_with_progress(lengths, progress):
+    numbers: Numbers = {"lengths": list(lengths), "heads": _HEADS, "width": _WIDTH, **found}
+    for L, _ in iterate_with_progress(lengths, progress, numbers):
         q, k, v = torch.randn(3, 1, _HEADS, L, _WIDTH).unbind(0)
 
         def run_with(
@@ -58,7 +59,7 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
             found[f"seconds_{name}"].append(taken[name])
             found[f"bytes_{name}"].append(measure_peak_bytes(run))
             found[f"error_{name}"].append(largest_difference(run()[:, :, :64], exact))
-    return {"lengths": list(lengths), "heads": _HEADS, "width": _WIDTH, **found}
+    return numbers
 
 
 def judge(numbers: Numbers) -> Verdict:

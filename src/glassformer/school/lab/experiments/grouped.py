@@ -10,6 +10,7 @@ from glassformer.models.parameters import count_parameters
 from glassformer.render.chart import Axis, Bars, Chart, Lines, Series
 from glassformer.school.lab.experiment import Check, Experiment, Numbers, Verdict
 from glassformer.school.lab.measurement import largest_difference
+from glassformer.school.lab.panels import choose_steps, pick_steps
 from glassformer.school.lab.progress import ProgressCallback, iterate_with_progress
 from glassformer.school.lab.texts import ExperimentTexts
 from glassformer.school.lab.toy_training import Batch, accuracy, train_toy, warmup_cosine
@@ -47,8 +48,17 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
     found: dict[str, list[float]] = {
         name: [] for name in ("bytes", "parameters", "right", "loss", "apart")
     }
-    curves = []
-    for K, own in iterate_with_progress(groups, progress):
+    curves: list[list[float]] = [[] for _ in groups]
+    numbers: Numbers = {
+        "groups": list(groups),
+        "heads": _HEADS,
+        "steps": steps,
+        "curves": curves,
+        **found,
+    }
+    for (K, losses), own in iterate_with_progress(
+        tuple(zip(groups, curves, strict=True)), progress, numbers
+    ):
         found["apart"].append(_grouping_error(K))
         torch.manual_seed(seed)
         config = Config(
@@ -62,13 +72,14 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
             positions=Positions(kind="rotary"),
         )
         model = Decoder(config)
-        losses = train_toy(
+        train_toy(
             model,
             draw_recall,
             steps=steps,
             schedule=warmup_cosine(3e-3, steps),
             seed=seed,
             progress=own,
+            losses=losses,
         )
         tokens, targets = draw_recall(torch.Generator().manual_seed(seed + 1), 64)
         with torch.no_grad():
@@ -79,8 +90,7 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
         found["bytes"].append(sum(t.nbytes for t in kept) / _LENGTH)
         found["parameters"].append(count_parameters(model))
         found["loss"].append(sum(losses[-10:]) / 10)
-        curves.append(losses)
-    return {"groups": list(groups), "heads": _HEADS, "steps": steps, "curves": curves, **found}
+    return numbers
 
 
 def _grouping_error(K: int) -> float:
@@ -115,7 +125,7 @@ def judge(numbers: Numbers) -> Verdict:
 
 def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
     names = tuple(texts("name", n=K) for K in numbers["groups"])
-    points = sorted({round(i * (numbers["steps"] - 1) / 20) for i in range(21)})
+    points = choose_steps(numbers["steps"])
     return Chart(
         (
             Bars(
@@ -136,7 +146,7 @@ def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
                 y=Axis(label=texts("loss"), least=0.0),
                 places=tuple(float(i) for i in points),
                 series=tuple(
-                    Series(name=name, values=tuple(curve[i] for i in points))
+                    Series(name=name, values=pick_steps(curve, points))
                     for name, curve in zip(names, numbers["curves"], strict=True)
                 ),
             ),

@@ -74,7 +74,14 @@ def measure(size: str, seed: int, progress: ProgressCallback, model: str | None 
         whole = accuracy(found(tokens), targets)
         with watch(found) as trace:
             found(tokens)
-        heads = []
+        heads: list[Numbers] = []
+        numbers: Numbers = {
+            "whole": whole,
+            "heads": heads,
+            "model": model,
+            "chance": 1 / config.vocab_size,
+        }
+        measured = sub_progress(progress, 0.8, 1, numbers)
         n_all = config.n_layers * config.n_heads
         for layer in range(config.n_layers):
             site = trace[f"decoder.{layer}.self"]
@@ -88,8 +95,8 @@ def measure(size: str, seed: int, progress: ProgressCallback, model: str | None 
                 with _ablate_head(found, layer, head):
                     right = accuracy(found(tokens), targets)
                 heads.append({"layer": layer, "head": head, "right": right, **scores})
-                sub_progress(progress, 0.8, 1)(len(heads) / n_all)
-    return {"whole": whole, "heads": heads, "model": model, "chance": 1 / config.vocab_size}
+                measured(len(heads) / n_all)
+    return numbers
 
 
 def _train_decoder(steps: int, seed: int, progress: ProgressCallback) -> Decoder:

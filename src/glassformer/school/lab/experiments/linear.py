@@ -35,8 +35,9 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
     for dtype in _DTYPES:
         found[f"token_{dtype}"], found[f"flattened_{dtype}"] = [], []
     times: dict[str, list[float]] = {"whole": [], "flattened": [], "token": []}
+    found["seconds"] = times
     leaks = []
-    for width, _ in iterate_with_progress(widths, progress):
+    for width, _ in iterate_with_progress(widths, progress, found):
         for name in _DTYPES:
             dtype = getattr(torch, name)
             layer = nn.Linear(width, width, dtype=dtype)
@@ -63,7 +64,7 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
             )
         for way, seconds in taken.items():
             times[way].append(seconds)
-    return {**found, "seconds": times, "leak": max(leaks)}
+    return {**found, "leak": max(leaks)}
 
 
 def _leak(layer: nn.Linear, x: torch.Tensor) -> float:
@@ -98,7 +99,7 @@ def judge(numbers: Numbers) -> Verdict:
 def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
     width = Axis(label=texts("width"), log=True)
     # Room above and below: a line along 0 must be seen.
-    most = 1.1 * max(1, *(max(numbers[f"token_{dtype}"]) for dtype in _DTYPES))
+    most = 1.1 * max([1, *(units for dtype in _DTYPES for units in numbers[f"token_{dtype}"])])
     return Chart(
         (
             Lines(

@@ -48,7 +48,8 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
     error: dict[str, float] = dict.fromkeys(
         (*_DTYPES, "bfloat16_by_float32", "float16_by_float32"), 0.0
     )
-    for most, _ in iterate_with_progress(largest, progress):
+    found["error"] = error
+    for most, _ in iterate_with_progress(largest, progress, found):
         # Rows whose largest score is `most`, the others at random below it.
         exact = most - torch.rand(n, _KEYS, dtype=torch.float64) * 8
         exact[:, 0] = most
@@ -63,7 +64,7 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
                 by = shifted_softmax(scores.float()).to(scores.dtype)
                 key = f"{name}_by_float32"
                 error[key] = max(error[key], _relative_error(by, wanted))
-    return {**found, "error": error, "filled": {name: _probe_fill(name) for name in _DTYPES}}
+    return {**found, "filled": {name: _probe_fill(name) for name in _DTYPES}}
 
 
 def _share_broken(weights: Tensor) -> float:

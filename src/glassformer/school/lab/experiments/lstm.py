@@ -107,10 +107,19 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
     length, keys, steps, lengths, repeats = _SIZES[size]
     task = RecallTask(length, keys)
     edges = [length * i // _BINS for i in range(_BINS + 1)]
-    right: dict[str, list[float | None]] = {}
+    right: dict[str, list[float | None]] = {name: [] for name in MODELS}
     parameters: dict[str, int] = {}
     losses: dict[str, list[float]] = {}
-    for name, own in iterate_with_progress(MODELS, sub_progress(progress, 0, 0.9)):
+    times: dict[str, list[float]] = {name: [] for name in MODELS}
+    numbers: Numbers = {
+        "distances": [(a + b) / 2 for a, b in itertools.pairwise(edges)],
+        "right": right,
+        "chance": 1 / _VALUES,
+        "parameters": parameters,
+        "lengths": list(lengths),
+        "seconds": times,
+    }
+    for name, own in iterate_with_progress(MODELS, sub_progress(progress, 0, 0.9), numbers):
         torch.manual_seed(seed)
         model, predict = _build(name, task, length + _ASKED)
         losses[name] = train_toy(
@@ -132,20 +141,12 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
             else None
             for a, b in itertools.pairwise(edges)
         ]
-    times: dict[str, list[float]] = {name: [] for name in MODELS}
-    for L, _ in iterate_with_progress(lengths, sub_progress(progress, 0.9, 1)):
+    for L, _ in iterate_with_progress(lengths, sub_progress(progress, 0.9, 1), numbers):
         taken = measure_seconds(_steps(task, L), repeats=repeats)
         for name in MODELS:
             times[name].append(taken[name])
-    return {
-        "distances": [(a + b) / 2 for a, b in itertools.pairwise(edges)],
-        "right": right,
-        "chance": 1 / _VALUES,
-        "parameters": parameters,
-        "loss": {name: sum(values[-10:]) / 10 for name, values in losses.items()},
-        "lengths": list(lengths),
-        "seconds": times,
-    }
+    loss = {name: sum(values[-10:]) / 10 for name, values in losses.items()}
+    return {**numbers, "loss": loss}
 
 
 def _steps(task: RecallTask, length: int) -> dict[str, Callable[[], Any]]:

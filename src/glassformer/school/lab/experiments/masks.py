@@ -57,20 +57,15 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
 
     jacobians: dict[str, list[list[float]]] = {}
     leaks: dict[str, float] = {}
-    for way, _ in iterate_with_progress(_WAYS, progress):
+    numbers: Numbers = {"length": L, "jacobians": jacobians, "leaks": leaks}
+    for way, _ in iterate_with_progress(_WAYS, progress, numbers):
         found: Tensor = torch.autograd.functional.jacobian(attend(way), x)  # type: ignore[assignment]
         sizes = found.square().sum((1, 3)).sqrt()  # (L, C, L, C) → (L, L)
         jacobians[way] = sizes.tolist()
         leaks[way] = float(sizes.triu(1).max())
     with torch.no_grad():
         apart = largest_difference(attend("infinity")(x), attend("billion")(x))
-    return {
-        "length": L,
-        "jacobians": jacobians,
-        "leaks": leaks,
-        "apart": apart,
-        "empty": _probe_empty_row(),
-    }
+    return {**numbers, "apart": apart, "empty": _probe_empty_row()}
 
 
 def _probe_empty_row() -> Numbers:
@@ -130,21 +125,24 @@ def judge(numbers: Numbers) -> Verdict:
 
 
 def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
+    L, leaks = numbers["length"], numbers["leaks"]
+    nothing = ((None,) * L,) * L  # before it is measured
+
     def cells(way: str) -> Cells:
         return Cells(
             title=texts(f"{way}_map"),
             rows=texts("output"),
             columns=texts("input"),
-            values=tuple(tuple(row) for row in numbers["jacobians"][way]),
+            values=tuple(tuple(row) for row in numbers["jacobians"].get(way, nothing)),
         )
 
-    leaks = Bars(
+    bars = Bars(
         title=texts("leaks"),
         y=Axis(label=texts("leak")),
         names=tuple(texts(way) for way in _WAYS),
-        series=(Series(name=texts("leak"), values=tuple(numbers["leaks"][way] for way in _WAYS)),),
+        series=(Series(name=texts("leak"), values=tuple(leaks.get(way) for way in _WAYS)),),
     )
-    return Chart((cells("infinity"), cells("after"), leaks))
+    return Chart((cells("infinity"), cells("after"), bars))
 
 
 EXPERIMENT = Experiment(

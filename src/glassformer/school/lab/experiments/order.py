@@ -36,9 +36,15 @@ def draw_previous(generator: torch.Generator, length: int = _TRAINED) -> Batch:
 def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
     """Shuffled inputs first; then training at one length and testing at others."""
     steps, lengths = _SIZES[size]
-    right: dict[str, list[float]] = {}
-    shuffled = {kind: _shuffling_error(kind) for kind in KINDS}
-    for kind, own in iterate_with_progress(KINDS, progress):
+    right: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    numbers: Numbers = {
+        "lengths": list(lengths),
+        "trained": _TRAINED,
+        "shuffled": {kind: _shuffling_error(kind) for kind in KINDS},
+        "right": right,
+        "chance": 1 / _VOCABULARY,
+    }
+    for kind, own in iterate_with_progress(KINDS, progress, numbers):
         torch.manual_seed(seed)
         config = _config("decoder", kind, max(lengths))
         model = Decoder(config)
@@ -51,13 +57,7 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
             progress=own,
         )
         right[kind] = [_accuracy_at(model, length, seed) for length in lengths]
-    return {
-        "lengths": list(lengths),
-        "trained": _TRAINED,
-        "shuffled": shuffled,
-        "right": right,
-        "chance": 1 / _VOCABULARY,
-    }
+    return numbers
 
 
 def _config(family: str, kind: PositionKind, max_len: int) -> Config:

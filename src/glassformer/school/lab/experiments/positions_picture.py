@@ -46,7 +46,7 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
         "distinct": float((similarity - torch.eye(n)).max()),
         "shift_errors": {},
     }
-    for shift, _ in iterate_with_progress(_SHIFTS, progress):
+    for shift, _ in iterate_with_progress(_SHIFTS, progress, found):
         # Fitted on the first places alone, used on places a thousand times further on.
         turned = sinusoidal(n + shift, dim, dtype=torch.float64)[shift:]
         matrix = torch.linalg.lstsq(table, turned, driver="gelsd").solution

@@ -11,6 +11,7 @@ from glassformer.functional import Causal
 from glassformer.layers import FeedForward, LearnedPositions, SelfAttention
 from glassformer.render.chart import Axis, Chart, Lines, Mark, Series
 from glassformer.school.lab.experiment import Check, Experiment, Numbers, Verdict
+from glassformer.school.lab.panels import choose_steps, pick_steps
 from glassformer.school.lab.progress import ProgressCallback, iterate_with_progress
 from glassformer.school.lab.texts import ExperimentTexts
 from glassformer.school.lab.toy_training import Batch, mean_loss, train_toy, warmup_cosine
@@ -79,9 +80,10 @@ def draw_previous(generator: torch.Generator) -> Batch:
 def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
     """Gradients by depth before training, and the loss while training."""
     depth, steps = _SIZES[size]
-    gradients: dict[str, list[float]] = {}
-    losses: dict[str, list[float]] = {}
-    for way, own in iterate_with_progress(tuple(ARRANGEMENTS), progress):
+    gradients: dict[str, list[float]] = {way: [] for way in ARRANGEMENTS}
+    losses: dict[str, list[float]] = {way: [] for way in ARRANGEMENTS}
+    numbers: Numbers = {"depth": depth, "steps": steps, "gradients": gradients, "losses": losses}
+    for way, own in iterate_with_progress(tuple(ARRANGEMENTS), progress, numbers):
         torch.manual_seed(seed)  # all five start from the same weights
         model = Deep(way, depth)
         tokens, targets = draw_previous(torch.Generator().manual_seed(seed))
@@ -89,15 +91,16 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
         sizes = torch.autograd.grad(loss, model.hidden)
         # Behind each block of two sublayers; the last is where the gradient comes from.
         gradients[way] = [float(g.norm()) for g in sizes[::2]]
-        losses[way] = train_toy(
+        train_toy(
             model,
             draw_previous,
             steps=steps,
             schedule=warmup_cosine(2e-3, steps),
             seed=seed,
             progress=own,
+            losses=losses[way],
         )
-    return {"depth": depth, "steps": steps, "gradients": gradients, "losses": losses}
+    return numbers
 
 
 def judge(numbers: Numbers) -> Verdict:
@@ -141,7 +144,7 @@ def _final_loss(losses: list[float]) -> float:
 
 def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
     depth, steps = numbers["depth"], numbers["steps"]
-    points = sorted({round(i * (steps - 1) / 20) for i in range(21)})
+    points = choose_steps(steps)
     return Chart(
         (
             Lines(
@@ -162,7 +165,7 @@ def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
                 series=tuple(
                     Series(
                         name=texts(way),
-                        values=tuple(numbers["losses"][way][i] for i in points),
+                        values=pick_steps(numbers["losses"][way], points),
                     )
                     for way in ARRANGEMENTS
                 ),

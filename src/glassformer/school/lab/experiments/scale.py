@@ -34,7 +34,8 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
         for what in ("variance", "largest", "gradient")
         for how in ("plain", "scaled")
     }
-    for width, _ in iterate_with_progress(widths, progress):
+    numbers: Numbers = {"widths": list(widths), "keys": _KEYS, **found}
+    for width, _ in iterate_with_progress(widths, progress, numbers):
         q, k = torch.randn(_SETS, 1, n, width), torch.randn(_SETS, 1, _KEYS, width)
         wanted = torch.randn(_KEYS)  # some direction in which the weights should change
         for how, factor in (("plain", 1.0), ("scaled", 1 / math.sqrt(width))):
@@ -46,7 +47,7 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
             found[f"largest_{how}"].append(float(weights.amax(-1).mean()))
             # The median query: a mean would be that of the few rows with a tie at the top.
             found[f"gradient_{how}"].append(float(scores.grad.norm(dim=-1).median()))
-    return {"widths": list(widths), "keys": _KEYS, **found}
+    return numbers
 
 
 def judge(numbers: Numbers) -> Verdict:

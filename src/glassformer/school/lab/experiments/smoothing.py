@@ -39,8 +39,14 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
     found: dict[str, list[float]] = {
         name: [] for name in ("entropy", "confidence", "right", "calibration", "loss")
     }
-    bins = []
-    for smoothing, own in iterate_with_progress(smoothings, progress):
+    bins: list[list[float | None]] = []
+    numbers: Numbers = {
+        "smoothings": list(smoothings),
+        "true_entropy": float(-(true * true.log()).sum(-1).mean()),
+        "bins": bins,
+        **found,
+    }
+    for smoothing, own in iterate_with_progress(smoothings, progress, numbers):
         torch.manual_seed(seed)
         config = Config(
             family="decoder",
@@ -72,12 +78,7 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
         each_bin, error = _calibration(sure.flatten(), right.flatten())
         bins.append(each_bin)
         found["calibration"].append(error)
-    return {
-        "smoothings": list(smoothings),
-        "true_entropy": float(-(true * true.log()).sum(-1).mean()),
-        "bins": bins,
-        **found,
-    }
+    return numbers
 
 
 def _walk(source: Tensor, n: int) -> Tensor:
@@ -174,7 +175,7 @@ def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
                 series=(
                     *(
                         Series(name=name, values=tuple(shares))
-                        for name, shares in zip(names, numbers["bins"], strict=True)
+                        for name, shares in zip(names, numbers["bins"], strict=False)
                     ),
                     Series(
                         name=texts("honest"), values=tuple((i + 0.5) / _BINS for i in range(_BINS))

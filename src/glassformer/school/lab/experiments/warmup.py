@@ -8,6 +8,7 @@ from glassformer.layers.block import NormPlace
 from glassformer.models import Config, Decoder, Norms
 from glassformer.render.chart import Axis, Chart, Lines, Mark, Series
 from glassformer.school.lab.experiment import Check, Experiment, Numbers, Verdict
+from glassformer.school.lab.panels import choose_steps
 from glassformer.school.lab.progress import ProgressCallback, iterate_with_progress
 from glassformer.school.lab.texts import ExperimentTexts
 from glassformer.school.lab.toy_training import Batch, train_toy
@@ -46,7 +47,8 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
         (place, warm, seed + i) for place, warm in _CASES for i in range(n_seeds)
     ]
     curves: dict[str, list[list[float]]] = {_name(*case): [] for case in _CASES}
-    for (place, warm, own_seed), own in iterate_with_progress(runs, progress):
+    numbers: Numbers = {"depth": depth, "steps": steps, "rate": _RATE, "curves": curves}
+    for (place, warm, own_seed), own in iterate_with_progress(runs, progress, numbers):
         torch.manual_seed(own_seed)
         config = Config(
             family="decoder",
@@ -59,7 +61,8 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
             norms=Norms(place=place, final=place == "pre"),
             scaled_embedding=True,
         )
-        losses = train_toy(
+        curves[_name(place, warm)].append(losses := [])
+        train_toy(
             Decoder(config),
             draw_previous,
             steps=steps,
@@ -67,9 +70,9 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
             seed=own_seed,
             progress=own,
             clip=0.0,  # clipping is another remedy for the same illness
+            losses=losses,
         )
-        curves[_name(place, warm)].append(losses)
-    return {"depth": depth, "steps": steps, "rate": _RATE, "curves": curves}
+    return numbers
 
 
 def _name(place: str, warm: bool) -> str:
@@ -106,8 +109,14 @@ def judge(numbers: Numbers) -> Verdict:
     )
 
 
+def _mean_at(curves: list[list[float]], step: int) -> float | None:
+    """The mean loss of a step, over the runs that have come to it; at most 4, for the axis."""
+    there = [curve[step] for curve in curves if step < len(curve)]
+    return min(4.0, sum(there) / len(there)) if there else None
+
+
 def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
-    points = sorted({round(i * (numbers["steps"] - 1) / 20) for i in range(21)})
+    points = choose_steps(numbers["steps"])
     return Chart(
         (
             Lines(
@@ -118,10 +127,7 @@ def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
                 series=tuple(
                     Series(
                         name=texts(name),
-                        values=tuple(
-                            min(4.0, sum(curve[i] for curve in curves) / len(curves))
-                            for i in points
-                        ),
+                        values=tuple(_mean_at(curves, i) for i in points),
                     )
                     for name, curves in numbers["curves"].items()
                 ),

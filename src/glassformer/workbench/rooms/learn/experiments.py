@@ -1,18 +1,20 @@
 """Experiments: what one claims, and a run of it with its chart and its verdict."""
 
+import time
 from typing import Any
 
 import torch
 
 from glassformer.languages import CODES, Language
 from glassformer.school.lab import SECONDS, ExperimentTexts, find_experiment
-from glassformer.school.lab.runner import ExperimentReport, run_experiment
-from glassformer.workbench.jobs import Progress
+from glassformer.school.lab.runner import ExperimentReport, PartialReport, run_experiment
+from glassformer.workbench.jobs import Progress, Report
 from glassformer.workbench.memory import Memory
 from glassformer.workbench.wire.learn import ExperimentRunRequest, PartRequest
 
 _OUTCOMES = {"holds": "lab.holds", "partly": "lab.partly", "fails": "lab.fails"}
 _MODELS = ["writer"]  # the included model that writes
+_PAUSE = 0.1  # seconds between two drawings of what is being measured
 
 
 def describe_experiment(asked: PartRequest, _memory: Memory, _progress: Progress) -> dict[str, Any]:
@@ -30,15 +32,34 @@ def describe_experiment(asked: PartRequest, _memory: Memory, _progress: Progress
 
 
 def measure_experiment(
-    asked: ExperimentRunRequest, _memory: Memory, progress: Progress
+    asked: ExperimentRunRequest, _memory: Memory, progress: Report
 ) -> dict[str, Any]:
-    """Run an experiment in this worker; the report is written in every language."""
+    """Run an experiment in this worker; the report is written in every language.
+
+    Its charts are reported while they grow, as ExperimentPartial.
+    """
+    share, drawn_at = 0.0, 0.0
+
+    def advance(new: float | int) -> None:
+        nonlocal share
+        share = float(new)
+        progress(share)
+
+    def show(measured: PartialReport) -> None:
+        nonlocal drawn_at
+        if time.monotonic() - drawn_at < _PAUSE:
+            return
+        charts = {code: measured.plain_chart(Language(code)) for code in CODES}
+        drawn_at = time.monotonic()
+        progress(share, {"charts": charts})
+
     report = run_experiment(
         asked.name,
         size=asked.size,
         seed=asked.seed,
         model=asked.model,
-        progress=lambda share: progress(float(share)),
+        progress=advance,
+        show=show,
     )
     return {
         "outcome": report.verdict.outcome,

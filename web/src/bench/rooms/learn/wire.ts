@@ -124,6 +124,9 @@ export type ExperimentAnswer = {
   seconds: Record<Size, number>;
   models: string[];
 };
+export type Chart = { panels: Panel[] };
+/** What is measured so far, while an experiment runs. */
+export type MeasurePartial = { charts: Record<string, Chart> };
 export type MeasureAnswer = {
   outcome: 'holds' | 'partly' | 'fails';
   size: Size;
@@ -133,7 +136,7 @@ export type MeasureAnswer = {
     {
       outcome: string;
       checks: { holds: boolean; sentence: string }[];
-      chart: { panels: Panel[] };
+      chart: Chart;
       explanation: string;
       took: string;
     }
