@@ -192,3 +192,25 @@ def test_a_short_text_in_chinese_says_what_the_atlas_is_for(chromium: Any, serve
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert opened.faults == []
     page.close()
+
+
+def test_back_undoes_a_zoom_in_one_step(atlas: Atlas) -> None:
+    steps = atlas.page.evaluate("history.length")
+    box = atlas.map.bounding_box()
+    atlas.page.mouse.move(box["x"] + 130, box["y"] + 200)
+    for _ in range(8):
+        atlas.page.mouse.wheel(0, -240)
+    once = atlas.view()
+    atlas.page.mouse.down()
+    atlas.page.mouse.move(box["x"] + 180, box["y"] + 160, steps=3)
+    atlas.page.mouse.up()
+    atlas.wait_for(lambda place: place["atlas.view"] != "_".join(map(str, once)))
+    assert atlas.page.evaluate("history.length") == steps + 1  # a movement is none of its own
+    for _ in range(4):
+        atlas.page.mouse.wheel(0, 240)
+    atlas.wait_for(lambda place: float(place["atlas.view"].split("_")[2]) < once[2])
+    assert atlas.page.evaluate("history.length") == steps + 2
+    atlas.page.go_back()
+    atlas.wait_for(lambda place: float(place["atlas.view"].split("_")[2]) == once[2])
+    atlas.page.go_back()
+    atlas.wait_for(lambda place: "atlas.view" not in place)

@@ -2,7 +2,7 @@
 
 import { Run, type ModelEntry, type Reading, type RunAnswer } from './runs';
 import { isGivenUp, type Asking, type Server } from './server';
-import { isStep, read, written, type Place } from './place';
+import { forget, isStep, read, written, type Place } from './place';
 import type { RoomView } from './exports/views.svelte';
 import type { SiteParts } from '../trace/wire';
 import type { Cell } from '../view/address';
@@ -48,8 +48,10 @@ export class Bench {
   /** Another place; what is not named stays, and a new text forgets the cell of the old one. */
   go(change: Partial<Place>): void {
     const isOther = (['model', 'sentence', 'to', 'target'] as const).some((name) => name in change);
+    const isMoved = isOther || 'query' in change || 'key' in change;
+    const options = isMoved ? forget(this.place.options, isOther) : this.place.options;
     const nowhere = isOther ? { site: null, head: null, query: null, key: null } : {};
-    const place = { ...this.place, ...nowhere, ...change };
+    const place = { ...this.place, ...nowhere, options, ...change };
     if (written(place) === written(this.place)) return;
     if (place.room !== this.place.room) this.trouble = null;
     this.place = place;
@@ -131,7 +133,7 @@ export class Bench {
   }
 
   /** The reader's own language, unless it is the one translated from. */
-  private usualLanguage({ languages }: ModelEntry): string | null {
+  usualLanguage({ languages }: ModelEntry): string | null {
     return languages.find((code) => code === this.speech.code) ?? languages.at(-1) ?? null;
   }
 

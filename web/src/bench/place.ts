@@ -72,8 +72,31 @@ export function read(fragment: string, rooms: readonly string[]): Place {
 // Another of these is a step that Back undoes; other cells and options replace the address.
 const STEPS = ['room', 'model', 'sentence', 'to', 'target', 'change', 'second', 'site', 'head'] as const;
 
-const STEP_OPTIONS = ['learn.open'] as const; // so is another part of the course
+// So are another part of the course, and another reading beside the first.
+const STEP_OPTIONS = [
+  'learn.open',
+  'look.with',
+  'look.with.model',
+  'look.with.sentence',
+  'look.with.to',
+  'look.with.change',
+  'look.with.site',
+  'look.with.head',
+] as const;
+
+/** How far one has zoomed into the Atlas: the last part of its view. */
+const zoomOf = ({ options }: Place): string | undefined => options['atlas.view']?.split('_')[2];
 
 export const isStep = (from: Place, to: Place): boolean =>
   STEPS.some((name) => from[name] !== to[name]) ||
-  STEP_OPTIONS.some((name) => from.options[name] !== to.options[name]);
+  STEP_OPTIONS.some((name) => from.options[name] !== to.options[name]) ||
+  zoomOf(from) !== zoomOf(to);
+
+const OF_THE_CELL = ['look.with.query', 'look.with.key']; // options that say where one is
+const OF_THE_TEXT = ['atlas.view', ...OF_THE_CELL];
+
+/** Options without those that mean nothing in another text, or beside another cell. */
+export function forget(options: Place['options'], isOtherText: boolean): Place['options'] {
+  const names = isOtherText ? OF_THE_TEXT : OF_THE_CELL;
+  return Object.fromEntries(Object.entries(options).filter(([name]) => !names.includes(name)));
+}

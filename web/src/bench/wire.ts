@@ -2336,7 +2336,7 @@ export interface components {
             /** Heads */
             heads: number[];
             /** Query Positions */
-            query_positions: number[];
+            query_positions: number | number[];
             /** N Kv Heads */
             n_kv_heads: number;
             /** Head Dim */

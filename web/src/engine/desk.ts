@@ -91,14 +91,19 @@ export class Desk {
     }
   }
 
-  private async look({ id, choice, settings }: Question, { head, summary }: Made): Promise<Look> {
+  private async look(
+    { id, choice, settings, hasWeights }: Question,
+    { head, summary }: Made,
+  ): Promise<Look> {
     const { rgba, width, height, top, isCapped } = picture(summary, settings);
     const image = await createImageBitmap(new ImageData(rgba, width, height));
     const { q, k, v } = head;
     const tensors = this.store.newTensors(choice);
     const { statistics } = summary;
     const difference = this.store.difference(choice);
-    return { id, operands: { q, k, v }, difference, tensors, statistics, image, top, isCapped };
+    const weights = hasWeights ? summary.weights : null;
+    const operands = { q, k, v };
+    return { id, operands, difference, tensors, statistics, image, top, isCapped, weights };
   }
 }
 

@@ -21,6 +21,7 @@ export type Shown = {
   image: ImageBitmap;
   top: number;
   isCapped: boolean;
+  weights: Float32Array | null; // of all cells, where they were asked for
 };
 
 /** Where the operands lie until the engine wants them: in the page, or at a server. */
@@ -51,7 +52,7 @@ export class Engine {
   }
 
   /** Resolves with the look asked for, or never, where something newer has been asked for. */
-  async look(choice: Choice, settings: Settings): Promise<Shown> {
+  async look(choice: Choice, settings: Settings, hasWeights = false): Promise<Shown> {
     const id = (this.id = ++newest);
     const [send, texts] = await Promise.all([this.send, this.texts]);
     const { run, site } = choice;
@@ -64,7 +65,7 @@ export class Engine {
       this.receive = (look) => {
         if (look.id === id) done(this.shown(choice, settings, look));
       };
-      send({ kind: 'look', id, choice, settings });
+      send({ kind: 'look', id, choice, settings, hasWeights });
     });
   }
 
@@ -92,8 +93,8 @@ export class Engine {
     const site = this.page.runs[choice.run].sites[choice.site];
     const isSame = this.last !== null && isEqual(this.last.choice, choice);
     const head = isSame ? this.last!.head : headOf(site, choice, this.tensors, look.operands);
-    const { difference, statistics, image, top, isCapped } = look;
-    this.last = { choice, settings, head, difference, statistics, image, top, isCapped };
+    const { difference, statistics, image, top, isCapped, weights } = look;
+    this.last = { choice, settings, head, difference, statistics, image, top, isCapped, weights };
     return this.last;
   }
 

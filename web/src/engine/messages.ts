@@ -10,7 +10,7 @@ export type Choice = { run: number; site: number; sequence: number; head: number
 export type Message =
   | { kind: 'tensors'; text: string }
   | { kind: 'site'; run: number; site: number; text: string } // its operands, as they travel
-  | { kind: 'look'; id: number; choice: Choice; settings: Settings };
+  | { kind: 'look'; id: number; choice: Choice; settings: Settings; hasWeights: boolean };
 
 /** A head as the page needs it: its operands, what they amount to, and its picture. */
 export type Look = {
@@ -22,4 +22,5 @@ export type Look = {
   image: ImageBitmap;
   top: number; // the weight of the strongest colour
   isCapped: boolean; // some weights are larger still
+  weights: Float32Array | null; // of all cells, row after row, where they were asked for
 };

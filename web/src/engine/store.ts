@@ -84,5 +84,7 @@ export function headOf(
     scale: site.scale,
     softcap: site.softcap,
   };
-  return new Head(q, k, v, scoring, site.query_positions);
+  const { query_positions: given } = site;
+  const positions = typeof given === 'number' ? Array.from({ length: L }, (_, i) => given + i) : given;
+  return new Head(q, k, v, scoring, positions);
 }

@@ -16,6 +16,7 @@ export type Settings = {
   leavesFirst: boolean; // the first key is left out
   factor: number; // cells along the side of a block
   isDark: boolean; // the scheme: weight 0 is paper
+  least?: number; // the strongest colour stands for at least this weight: two maps, one scale
 };
 
 export type Pixels = {
@@ -82,7 +83,11 @@ function pool(summary: Summary, { scale, pool, leavesFirst, factor }: Settings):
  * The weight that gets the strongest colour. A query that sees one key gives it all, as the first
  * of a causal text does: that says nothing, and does not count.
  */
-function topOf(summary: Summary, { scale, pool, leavesFirst }: Settings, pooled: Float32Array) {
+function topOf(
+  summary: Summary,
+  { scale, pool, leavesFirst, least = 0 }: Settings,
+  pooled: Float32Array,
+) {
   if (scale === 'row') return { top: 1, isCapped: false };
   const { L, S, weights, statistics } = summary;
   const share = scale === 'largest' ? 1 : QUANTILE;
@@ -96,6 +101,7 @@ function topOf(summary: Summary, { scale, pool, leavesFirst }: Settings, pooled:
     const free = rows.filter((_, q) => statistics.visible[q] > 1);
     top = quantile(free.length > 0 ? free : rows, share);
   }
+  top = Math.max(top, least);
   return { top, isCapped: largest.some((weight) => weight > 1.01 * top) };
 }
 

@@ -37,7 +37,7 @@ export type SiteParts = {
   next: number[] | null; // and which the tokens after those that rows read; null: none predicted
   shape: [B: number, H: number, L: number, S: number];
   heads: number[]; // their numbers in the model: not all may have been recorded
-  query_positions: number[]; // the key position of each query
+  query_positions: number | number[]; // the key position of each query; of a run of them, the first
   n_kv_heads: number;
   sharpness?: (number | null)[][]; // of a page, (B, H): 0 even, 1 a single key; null: nothing to choose from
   head_dim: number;

@@ -25,10 +25,40 @@ const DARK: Colour[] = [
   [136, 214, 205],
   [214, 245, 239],
 ];
+// The other side of a difference: as light as its counterpart at every step.
+const LIGHT_AGAINST: Colour[] = [
+  [255, 255, 255],
+  [250, 235, 225],
+  [244, 210, 189],
+  [233, 179, 149],
+  [219, 146, 107],
+  [197, 112, 69],
+  [163, 79, 34],
+  [119, 54, 20],
+  [72, 31, 10],
+];
+const DARK_AGAINST: Colour[] = [
+  [24, 28, 31],
+  [54, 42, 36],
+  [85, 58, 44],
+  [118, 76, 52],
+  [155, 97, 65],
+  [189, 123, 85],
+  [218, 154, 118],
+  [239, 190, 162],
+  [253, 235, 225],
+];
 const anchors = (isDark: boolean): Colour[] => (isDark ? DARK : LIGHT);
+const anchorsAgainst = (isDark: boolean): Colour[] => (isDark ? DARK_AGAINST : LIGHT_AGAINST);
 
-export function colourOf(share: number, isDark: boolean): Colour {
-  const all = anchors(isDark);
+export const colourOf = (share: number, isDark: boolean): Colour =>
+  between(anchors(isDark), share);
+
+/** The colour of a difference from −1 to 1; 0 is paper. */
+export const signedColour = (share: number, isDark: boolean): Colour =>
+  between(share < 0 ? anchorsAgainst(isDark) : anchors(isDark), Math.abs(share));
+
+function between(all: Colour[], share: number): Colour {
   const place = Math.min(1, Math.max(0, share)) * (all.length - 1);
   const low = Math.min(Math.floor(place), all.length - 2);
   const [a, b] = [all[low], all[low + 1]];
@@ -36,10 +66,14 @@ export function colourOf(share: number, isDark: boolean): Colour {
 }
 
 /** The scale as CSS. */
-export const gradient = (isDark: boolean): string =>
-  `linear-gradient(to right, ${anchors(isDark)
-    .map((c) => `rgb(${c.join(' ')})`)
-    .join(', ')})`;
+export const gradient = (isDark: boolean): string => asGradient(anchors(isDark));
+
+/** The scale of differences as CSS, from −1 to 1. */
+export const signedGradient = (isDark: boolean): string =>
+  asGradient([...[...anchorsAgainst(isDark)].reverse(), ...anchors(isDark).slice(1)]);
+
+const asGradient = (colours: Colour[]): string =>
+  `linear-gradient(to right, ${colours.map((c) => `rgb(${c.join(' ')})`).join(', ')})`;
 
 /** How bright a colour is, from 0 to 1 (WCAG 2). */
 export const luminance = ([red, green, blue]: Colour): number =>
@@ -49,5 +83,5 @@ const linear = (part: number): number =>
 
 /** Black or white, whichever reads better on a colour of this share. */
 export const inkOn = (share: number, isDark: boolean): '#000' | '#fff' =>
-  luminance(colourOf(share, isDark)) > EVEN ? '#000' : '#fff';
+  luminance(signedColour(share, isDark)) > EVEN ? '#000' : '#fff';
 const EVEN = Math.sqrt(1.05 * 0.05) - 0.05; // both have the same contrast

@@ -13,11 +13,18 @@ export type Look = {
   hatch: string;
 };
 export type CellPlace = { query: number; key: number };
-export type Scene = {
-  head: Head;
-  image: ImageBitmap;
-  settings: Settings; // with which the image was made
-  top: number; // the weight of the strongest colour
+/** A number in its cell, and the ink that is readable there. */
+export type Written = { text: string; ink: string };
+/** A matrix as an image, a pixel for each block of cells. */
+export type Picture = {
+  L: number;
+  S: number;
+  image: CanvasImageSource & { width: number; height: number };
+  factor: number; // cells along the side of a block
+  leavesFirst: boolean; // the first key is left out
+  writer: (query: number) => (key: number) => Written | null; // null: nobody may attend here
+};
+export type Scene = Picture & {
   rows: string[];
   keys: string[];
   width: number;
@@ -27,13 +34,33 @@ export type Scene = {
   size: number; // of a cell, in pixels
   left: number; // how far one has scrolled
   down: number;
-  chosen: CellPlace;
+  chosen: CellPlace | null;
   hovered: CellPlace | null;
   look: Look;
 };
 
+/** The picture of a head, whose cells tell their weights. */
+export function weightPicture({ head, image, settings, top }: Weights): Picture {
+  const { factor, leavesFirst, isRooted, isDark } = settings;
+  const first = leavesFirst ? 1 : 0;
+  const writer = (query: number) => {
+    const weights = head.weights(query);
+    const own = settings.scale === 'row' ? Math.max(...weights.subarray(first)) : top;
+    return (key: number): Written | null =>
+      head.sees(query, key)
+        ? {
+            text: weights[key].toFixed(2).replace(/^0/, ''),
+            ink: inkOn(share(weights[key], own, isRooted), isDark),
+          }
+        : null;
+  };
+  return { L: head.L, S: head.S, image, factor, leavesFirst, writer };
+}
+type Weights = { head: Head; image: ImageBitmap; settings: Settings; top: number };
+
 export const FONT =
   '12px system-ui, "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", sans-serif';
+export const MOST_SIZE = 52; // pixels of a cell
 const LEAST_NAME = 13; // pixels between names
 const FEW = 200; // names that are measured
 const HATCH = 7; // pixels between hatches
@@ -74,20 +101,20 @@ export function paint(context: CanvasRenderingContext2D, scene: Scene): void {
 }
 
 function paintCells(context: CanvasRenderingContext2D, scene: Scene): void {
-  const { head, size, look, chosen, hovered } = scene;
-  const [right, bottom] = [head.S * size, head.L * size];
+  const { L, S, size, look, chosen, hovered } = scene;
+  const [right, bottom] = [S * size, L * size];
   context.fillStyle = hatched(context, look);
   context.fillRect(0, 0, right, bottom);
-  if (scene.settings.leavesFirst) {
+  if (scene.leavesFirst) {
     context.fillStyle = look.panel; // left out, and not hidden by a mask
     context.fillRect(0, 0, size, bottom);
   }
   // A pixel of the image is never smaller than one of the screen: nothing is smoothed away.
   context.imageSmoothingEnabled = false;
-  const block = size * scene.settings.factor;
+  const block = size * scene.factor;
   context.drawImage(scene.image, 0, 0, scene.image.width * block, scene.image.height * block);
-  const rows = seen(scene.down, scene.height - scene.above, size, head.L);
-  const columns = seen(scene.left, scene.width - scene.side, size, head.S);
+  const rows = seen(scene.down, scene.height - scene.above, size, L);
+  const columns = seen(scene.left, scene.width - scene.side, size, S);
   if (size >= 9) {
     context.fillStyle = look.quiet; // seen on paper and on ink
     context.globalAlpha = 0.22;
@@ -103,6 +130,7 @@ function paintCells(context: CanvasRenderingContext2D, scene: Scene): void {
     context.strokeRect(x, y, w, w);
   };
   if (hovered !== null) mark(hovered, look.quiet, 1.5);
+  if (chosen === null) return;
   mark(chosen, look.panel, 5);
   mark(chosen, look.ink, 2);
 }
@@ -126,33 +154,32 @@ export function hatched(context: CanvasRenderingContext2D, look: Look): CanvasPa
 
 function paintNumbers(
   context: CanvasRenderingContext2D,
-  { head, size, settings, top }: Scene,
+  { size, leavesFirst, writer }: Scene,
   rows: number[],
   columns: number[],
 ): void {
   context.font = `${size >= 44 ? 12 : 11}px system-ui, sans-serif`;
   context.textAlign = 'center';
   context.textBaseline = 'middle';
-  const first = settings.leavesFirst ? 1 : 0;
   for (let q = rows[0]; q < rows[1]; q++) {
-    const own = settings.scale === 'row' ? Math.max(...head.weights(q).subarray(first)) : top;
-    for (let k = Math.max(first, columns[0]); k < columns[1]; k++) {
-      if (!head.sees(q, k)) continue;
-      const weight = head.weight(q, k);
-      context.fillStyle = inkOn(share(weight, own, settings.isRooted), settings.isDark);
-      context.fillText(weight.toFixed(2).replace(/^0/, ''), (k + 0.5) * size, (q + 0.5) * size);
+    const write = writer(q);
+    for (let k = Math.max(leavesFirst ? 1 : 0, columns[0]); k < columns[1]; k++) {
+      const written = write(k);
+      if (written === null) continue;
+      context.fillStyle = written.ink;
+      context.fillText(written.text, (k + 0.5) * size, (q + 0.5) * size);
     }
   }
 }
 
 function paintQueries(context: CanvasRenderingContext2D, scene: Scene): void {
-  const { size, side, above, down, height, head, look } = scene;
+  const { size, side, above, down, height, L, look } = scene;
   context.save();
   context.beginPath();
   context.rect(0, above - 7, side, height - above + 7);
   context.clip();
   context.textAlign = 'right';
-  for (const q of named(seen(down, height - above, size, head.L), size, pointed(scene, 'query'))) {
+  for (const q of named(seen(down, height - above, size, L), size, pointed(scene, 'query'))) {
     context.fillStyle = colour(q, scene, 'query', look);
     const text = fitted(context, scene.rows[q], side - 10);
     context.fillText(text, side - 7, above + (q + 0.5) * size - down);
@@ -161,13 +188,13 @@ function paintQueries(context: CanvasRenderingContext2D, scene: Scene): void {
 }
 
 function paintKeys(context: CanvasRenderingContext2D, scene: Scene): void {
-  const { size, side, above, left, width, head, look } = scene;
+  const { size, side, above, left, width, S, look } = scene;
   context.save();
   context.beginPath();
   context.rect(side - 7, 0, width - side + 7, above);
   context.clip();
   context.textAlign = 'left';
-  for (const k of named(seen(left, width - side, size, head.S), size, pointed(scene, 'key'))) {
+  for (const k of named(seen(left, width - side, size, S), size, pointed(scene, 'key'))) {
     context.save();
     context.fillStyle = colour(k, scene, 'key', look);
     context.translate(side + (k + 0.5) * size - left, above - 6);
@@ -180,11 +207,11 @@ function paintKeys(context: CanvasRenderingContext2D, scene: Scene): void {
 
 const pointed = ({ chosen, hovered }: Scene, which: 'query' | 'key'): number[] => [
   ...(hovered === null ? [] : [hovered[which]]),
-  chosen[which],
+  ...(chosen === null ? [] : [chosen[which]]),
 ];
 
 function colour(n: number, { chosen, hovered }: Scene, which: 'query' | 'key', look: Look): string {
-  return n === chosen[which] || n === hovered?.[which] ? look.accent : look.quiet;
+  return n === chosen?.[which] || n === hovered?.[which] ? look.accent : look.quiet;
 }
 
 /** The first and one past the last cell in sight. */

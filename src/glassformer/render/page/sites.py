@@ -63,6 +63,13 @@ def pack_site(site: Site) -> dict[str, Any]:
     return operands | {"difference": _difference(site)}
 
 
+def _list_positions(site: Site) -> int | list[int]:
+    """The key position of each query: the first where they follow each other, as nearly always."""
+    positions = site.query_positions
+    is_run = len(positions) > 0 and bool((positions.diff() == 1).all())
+    return int(positions[0]) if is_run else positions.tolist()
+
+
 def describe_site(trace: Trace, site: Site, names: Names, tensors: Tensors) -> dict[str, Any]:
     """What is shown of a site first, and how its scores are computed; nothing is measured."""
     head_dim = site.q.shape[-1]
@@ -78,7 +85,7 @@ def describe_site(trace: Trace, site: Site, names: Names, tensors: Tensors) -> d
         "next": following,
         "shape": list(site.shape),
         "heads": list(site.head_numbers),
-        "query_positions": site.query_positions.tolist(),
+        "query_positions": _list_positions(site),
         "n_kv_heads": site.k.shape[1],
         "head_dim": head_dim,
         "value_dim": site.v.shape[-1],

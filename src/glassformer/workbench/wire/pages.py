@@ -132,7 +132,8 @@ class SiteParts(Answer):
     next: list[int] | None  # and which the tokens after those that rows read; None: none predicted
     shape: Annotated[list[int], Field(min_length=4, max_length=4)]  # B, H, L, S
     heads: list[int]  # their numbers in the model: not all may have been recorded
-    query_positions: list[int]  # the key position of each query
+    # The key position of each query; of queries that follow each other, the first.
+    query_positions: int | list[int]
     n_kv_heads: int
     head_dim: int
     value_dim: int

@@ -1,0 +1,1 @@
+import{i as e,s as t}from"./format.js";var n=n=>Math.abs(n)<5e-7?e(0):(n>0?`+`:``)+t(n,3),r=n=>{let r=100*n;return Math.abs(r)<.005?e(0):(r>0?`+`:``)+t(Number(r.toFixed(2)),4)};export{n,r as t};
