@@ -27,7 +27,7 @@ test('other texts are aligned by their tokens, both ways', () => {
 });
 
 test('pieces that spell the same belong together; the sign of a space does not count', () => {
-  const { there, back } = align(words('the cat sits'), words('<s> ␣the ␣c at ␣si ts'));
+  const { there, back } = align(words('The cat sits'), words('<s> ␣the ␣c at ␣si ts'));
   expect(there).toEqual([1, 2, 4]);
   expect(back).toEqual([null, 0, 1, null, 2, null]);
 });

@@ -28,8 +28,8 @@ export function align(first: string[], second: string[]): Alignment {
   return { there, back };
 }
 
-/** A token without the sign for its space: models differ in where they put it. */
-const plain = (token: string): string => token.replace(/^[␣▁]+(?=.)/u, '');
+/** A token without the sign for its space, in small letters: models differ in both. */
+const plain = (token: string): string => token.replace(/^[␣▁]+(?=.)/u, '').toLowerCase();
 
 type Span = [from: number, to: number];
 
