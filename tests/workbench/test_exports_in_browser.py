@@ -16,6 +16,7 @@ from glassformer.workbench.wire.flow import AttributeRequest
 from glassformer.workbench.wire.requests import ReadingRequest
 from glassformer.workbench.wire.touch import ChangeRequest
 from glassformer.workbench.wire.writing import WriteRequest
+from training.small_runs import language, run
 from workbench.served import TOKEN, Server, serving
 
 pytest.importorskip("playwright.sync_api")
@@ -26,13 +27,22 @@ WRITER: dict[str, Any] = {"model": "writer", "text": TEXT}
 CELL: dict[str, Any] = {"site": "decoder.1.self", "head": 2, "query": 5, "key": 2}
 CHANGE = "ablate(decoder.0.mlp)"
 PLACE = f"model=writer&sentence={quote(TEXT)}&" + "&".join(f"{n}={v}" for n, v in CELL.items())
-TAGS = "svg g rect line path text image title"
+TAGS = "svg g rect circle line polyline path text tspan image title"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with serving("glassformer.workbench.desk", size=1) as found:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    there = tmp_path_factory.mktemp("runs")
+    snapshots = {"every": 10, "text": "abcabc"}
+    settings = {"until": {"steps": 20}, "show": {"every": 5}, "snapshots": snapshots}
+    run(language(there, **settings), there / "alphabet")
+    return there / "alphabet"
+
+
+@pytest.fixture(scope="module")
+def server(trained: Path) -> Iterator[Server]:
+    with serving("glassformer.workbench.desk", trained, size=1) as found:
         yield found
 
 
@@ -47,6 +57,8 @@ def open_export(server: Server, chromium: Any) -> Iterator[Any]:
         page.set_default_timeout(90_000)
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.goto(f"http://{server.host}/#token={TOKEN}&lang=en&theme=dark&{asked}")
+        if "learn.open=lab" in asked:
+            page.locator("button.main").click()
         page.locator(until).first.wait_for()
         page.locator(".switches button:enabled", has_text="Export").click()
         return page
@@ -63,7 +75,7 @@ def save(page: Any, button: str) -> bytes:
 
 
 def read_table(page: Any, name: str) -> list[dict[str, str]]:
-    text = save(page, f"[data-table={name}]").decode("utf-8-sig")
+    text = save(page, f"[data-table='{name}']").decode("utf-8-sig")
     return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
@@ -166,3 +178,51 @@ def test_atlas(open_export: Any) -> None:
     names: dict[str, Any] = {}
     exec(compile(page.locator("dialog pre").inner_text(), "exported", "exec"), names)
     assert (names["values"] - weights).abs().max() < 1e-6
+
+
+def read_lines(page: Any) -> dict[str, Any]:
+    """What the names of the program hold, run as a reader would paste it."""
+    page.locator("[data-format=python]").click()
+    names: dict[str, Any] = {}
+    exec(compile(page.locator("dialog pre").inner_text(), "exported", "exec"), names)
+    return names
+
+
+def test_steps_and_shapes(open_export: Any) -> None:
+    page = open_export(f"room=steps&{PLACE}&steps.at=weights", "#step table")
+    assert formats_of(page) == {"python", "png", "svg", "pdf", "html", "trace"}
+    trace = Memory().glance(ReadingRequest(**WRITER), silent).trace
+    row = trace[CELL["site"]].row(CELL["head"], CELL["query"])
+    rows = [each for each in read_table(page, "steps") if each["step"] == "weights"]
+    assert [float(each["value"]) for each in rows] == pytest.approx(row.weights.tolist(), abs=1e-6)
+    texts, _ = read_drawing(page)
+    assert "␣Weston" in texts
+    page = open_export(f"room=shapes&{PLACE}", "#shapes .letters")
+    assert formats_of(page) == {"python", "png", "svg", "pdf"}  # an architecture has no trace
+    whole = read_table(page, "shapes")[0]
+    total = read_lines(page)["total"]
+    assert int(whole["parameters"]) == total.parameters and int(whole["FLOPs"]) == total.flops
+    assert "writer" in read_drawing(page)[0]
+
+
+def test_training_and_an_experiment(open_export: Any, trained: Path) -> None:
+    page = open_export("room=training&model=alphabet&training.step=10", "figure svg")
+    assert formats_of(page) == {"python", "png", "svg", "pdf"}
+    names = read_lines(page)
+    logged = [line for line in names["lines"] if "loss" in line]
+    curves = [each for each in read_table(page, "curves") if each["loss"]]
+    assert [float(each["loss"]) for each in curves] == [line["loss"] for line in logged]
+    frame = [each for each in read_table(page, "frame") if each["site"] == "decoder.0.self"]
+    assert {each["step"] for each in frame} == {"10"} and Path(names["folder"]) == trained
+    weights = [float(each["weight"]) for each in frame]
+    assert any(
+        weights == pytest.approx(each.flatten().tolist(), abs=1e-6) for each in names["maps"]
+    )
+    read_drawing(page)
+    page = open_export("room=learn&learn.open=lab:scale", ".verdict")
+    rows = read_table(page, "1")
+    panel = read_lines(page)["panel"]
+    assert len(rows) == len(panel["places"]) and read_table(page, "3")[0].keys() == rows[0].keys()
+    last = [float(list(each.values())[1]) for each in read_table(page, "3")]
+    assert last == pytest.approx(panel["series"][0]["values"], rel=1e-5)
+    assert "The claim holds" in read_drawing(page)[0]

@@ -23,6 +23,8 @@ _ROOMS: dict[str, tuple[str, str]] = {
     "roles": ("heads", "name_roles"),
     "effects": ("heads", "measure_effects"),
     "export": ("exports", "export_view"),
+    "lines/steps": ("lines.steps", "write_steps"),
+    "lines/shapes": ("lines.shapes", "write_shapes"),
     "lines/touch": ("lines.touch", "write_touch"),
     "lines/flow": ("lines.flow", "write_flow"),
     "lines/writing": ("lines.writing", "write_writing"),

@@ -1,16 +1,21 @@
 """Python lines: each program runs by itself, and its numbers are those that the room shows."""
 
+import base64
 import contextlib
 import io
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
 from glassformer.workbench.memory import Memory
-from glassformer.workbench.rooms import atlas, flow, touch, writing
+from glassformer.workbench.rooms import atlas, flow, shapes, steps, touch, writing
 from glassformer.workbench.rooms.lines.atlas import write_region
 from glassformer.workbench.rooms.lines.flow import write_flow
+from glassformer.workbench.rooms.lines.shapes import write_shapes
+from glassformer.workbench.rooms.lines.steps import write_steps
 from glassformer.workbench.rooms.lines.touch import write_touch
 from glassformer.workbench.rooms.lines.writing import write_writing
 from glassformer.workbench.wire.atlas import TileRequest
@@ -24,8 +29,11 @@ from glassformer.workbench.wire.lines import (
     FlowLinesRequest,
     LinesAnswer,
     RegionRequest,
+    StepsLinesRequest,
     WriteLinesRequest,
 )
+from glassformer.workbench.wire.shapes import ShapesRequest
+from glassformer.workbench.wire.steps import StepsRequest
 from glassformer.workbench.wire.touch import ChangeRequest
 from glassformer.workbench.wire.writing import WriteRequest
 
@@ -52,11 +60,16 @@ def run_lines(write: Callable[..., dict[str, Any]], asked: Any, memory: Memory) 
     return names
 
 
+def unpack(packed: dict[str, Any]) -> list[float]:
+    """The numbers of a tensor as it travels."""
+    form = "float32" if packed.get("float32") else "float64"
+    return np.frombuffer(base64.b64decode(packed[form]), form).tolist()
+
+
 @pytest.mark.parametrize(
     ("reading", "site", "change", "second"),
     [
         (CAT, "decoder.1.cross", "ablate(decoder.0.self, head=1)", None),
-        (CAT, "decoder.2.cross", None, None),
         (WESTON, "decoder.1.self", "ablate(decoder.1.self, head=0, how=mean, of=$this)", None),
         (WESTON, "decoder.2.self", "steer(decoder.0.mlp, vector=$direction)", "The ships sank."),
         (CAT, "decoder.2.cross", "swap(decoder.1.self, bias=$alibi)", None),
@@ -130,6 +143,42 @@ def test_a_written_text_and_its_choices(memory, asked):
         if choice["after"] is not None and asked.get("temperature"):
             after = float(names["after"][choice["token"]])
             assert after == pytest.approx(choice["after"], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("reading", "site"), [(CAT, "decoder.2.cross"), (WESTON, "decoder.1.self")]
+)
+def test_the_steps_of_a_row_and_back(memory, reading, site):
+    place = {**reading, "site": site, "head": 1, "query": 3}
+    shown = steps.describe_steps(StepsRequest(**place), memory, silent)
+    names = run_lines(write_steps, StepsLinesRequest(**place), memory)
+    for name in ("q", "k", "v"):
+        expected = unpack(shown[name])
+        assert getattr(names["row"], name).flatten().tolist() == pytest.approx(expected, abs=1e-5)
+    assert names["block"].end.tolist() == pytest.approx(unpack(shown["end"]), abs=1e-4)
+    asked = StepsLinesRequest(**place, way="back", gradient=((2, 0.5),))
+    back = run_lines(write_steps, asked, memory)
+    row = back["row"]
+    q = row.q.double().requires_grad_()
+    weights = ((row.k.double() @ q) * row.scale).masked_fill(~row.allowed, -torch.inf).softmax(-1)
+    (0.5 * (weights @ row.v.double())[2]).backward()
+    assert q.grad is not None and (back["d_q"] - q.grad).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {**CAT, "length": 13, "context": 9},
+        {**WESTON, "dim": 96, "heads": 6, "layers": 7, "batch": 3},
+        {**WESTON, "preset": "gpt-2", "length": 50, "kv_heads": 4},
+    ],
+)
+def test_shapes_and_their_costs(memory, asked):
+    request = ShapesRequest(**asked)
+    names = run_lines(write_shapes, request, memory)
+    shown = shapes.describe_shapes(request, memory, silent)
+    cost = shown["model"]["cost"]
+    assert {name: getattr(names["total"], name) for name in cost} == cost
 
 
 def test_a_part_of_a_map(memory):

@@ -2520,6 +2520,44 @@ export interface components {
             next_site?: string | null;
         };
         /**
+         * StepsLinesRequest
+         * @description One row of one head, from the stream to the output, or from a gradient of it back.
+         */
+        StepsLinesRequest: {
+            /** Model */
+            model: string;
+            /** Text */
+            text: string;
+            /** Target */
+            target?: string | null;
+            /** To */
+            to?: string | null;
+            /** Change */
+            change?: string | null;
+            /** Second */
+            second?: string | null;
+            /** Site */
+            site: string;
+            /** Head */
+            head: number;
+            /** Query */
+            query: number;
+            /**
+             * Way
+             * @default forward
+             * @enum {string}
+             */
+            way: "forward" | "back";
+            /**
+             * Gradient
+             * @default []
+             */
+            gradient: [
+                number,
+                number
+            ][];
+        };
+        /**
          * StepsRequest
          * @description Every operand of one row of one head.
          */
@@ -3117,6 +3155,7 @@ export type Status = components['schemas']['Status'];
 export type Step = components['schemas']['Step'];
 export type StepAnswer = components['schemas']['StepAnswer'];
 export type StepsAnswer = components['schemas']['StepsAnswer'];
+export type StepsLinesRequest = components['schemas']['StepsLinesRequest'];
 export type StepsRequest = components['schemas']['StepsRequest'];
 export type StrongKey = components['schemas']['StrongKey'];
 export type SurveyAnswer = components['schemas']['SurveyAnswer'];

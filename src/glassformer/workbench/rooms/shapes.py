@@ -78,10 +78,16 @@ def _shorten(config: Config) -> Config:
 
 def _read_config(asked: ShapesRequest, memory: Memory) -> Config:
     """The config of the model or preset, with the sizes that were asked for."""
+    config, changes = choose_config(asked, memory)
+    return config.replace(**changes)
+
+
+def choose_config(asked: ShapesRequest, memory: Memory) -> tuple[Config, dict[str, int | None]]:
+    """The config of the model or preset, and what is to be replaced in it."""
     if asked.preset is not None and asked.preset not in PRESETS:
         raise ConfigError(f"Presets are {', '.join(PRESETS)}; got {asked.preset!r}.")
     config = PRESETS[asked.preset] if asked.preset else memory.model(asked.model).config
-    changes = {
+    changes: dict[str, int | None] = {
         field: size
         for name, field in _FIELDS.items()
         if (size := getattr(asked, name)) is not None and size != getattr(config, field)
@@ -96,7 +102,7 @@ def _read_config(asked: ShapesRequest, memory: Memory) -> Config:
         changes["n_decoder_layers"] = changes["n_layers"]
     if asked.length is not None or asked.context is not None:
         changes["max_len"] = max(config.max_len, asked.length or 1, asked.context or 1)
-    return config.replace(**changes)
+    return config, changes
 
 
 class _Drawing:

@@ -44,6 +44,8 @@ JOBS: dict[str, JobForm] = {
     "roles": JobForm(heads.RolesRequest, heads.RolesAnswer),
     "effects": JobForm(heads.EffectsRequest, heads.EffectsAnswer),
     "export": JobForm(exports.ExportRequest, exports.ExportAnswer),
+    "lines/steps": JobForm(lines.StepsLinesRequest, lines.LinesAnswer),
+    "lines/shapes": JobForm(shapes.ShapesRequest, lines.LinesAnswer),
     "lines/touch": JobForm(touch.ChangeRequest, lines.LinesAnswer),
     "lines/flow": JobForm(lines.FlowLinesRequest, lines.LinesAnswer),
     "lines/writing": JobForm(lines.WriteLinesRequest, lines.LinesAnswer),

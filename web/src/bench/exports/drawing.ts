@@ -6,7 +6,7 @@ import { drawSvg } from './svg';
 import { drawText } from './text';
 
 const CONTROLS =
-  'button.plain, [type="range"], [type="search"], textarea, progress, details:not([open]), summary, .unseen, [data-export="none"]';
+  'button.plain, form button, [type="range"], [type="search"], textarea, progress, details:not([open]), summary, .unseen, [data-export="none"]';
 
 /** An element as it looks in the light scheme, with a title above it. */
 export function drawElement(root: Element, title: string): string {

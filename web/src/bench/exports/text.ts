@@ -56,7 +56,9 @@ function clipOf(parent: Element): number {
 
 function linesOf(node: Text, right: number): Line[] {
   const range = document.createRange();
-  range.selectNodeContents(node);
+  // A space at either end has room on the screen, and would be dropped in the drawing.
+  range.setStart(node, node.data.length - node.data.trimStart().length);
+  range.setEnd(node, node.data.trimEnd().length);
   const boxes = [...range.getClientRects()].filter(({ width }) => width > 0);
   const collapse = /pre/.test(getComputedStyle(node.parentElement!).whiteSpace)
     ? (text: string) => text.replace(/\n/g, '')

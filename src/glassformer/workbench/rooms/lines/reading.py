@@ -37,7 +37,12 @@ class Program:
 
 
 def begin_program(
-    asked: ReadingRequest, memory: Memory, progress: Progress, *, residual: bool
+    asked: ReadingRequest,
+    memory: Memory,
+    progress: Progress,
+    *,
+    residual: bool,
+    outputs: bool = False,
 ) -> Program:
     """Load the model, read the text, and record it as `trace`, under the interventions if any."""
     reading = (memory.reading if residual else memory.glance)(asked, progress)
@@ -49,8 +54,9 @@ def begin_program(
     if asked.change is not None:
         changes = write_changes(program, asked, memory, progress)
         program.lines.append(f"changes = {changes}")
+    is_changed = asked.change is not None
     program.lines += record(
-        reading, "trace", residual=residual, is_changed=asked.change is not None
+        reading, "trace", residual=residual, outputs=outputs, is_changed=is_changed
     )
     return program
 
@@ -119,11 +125,18 @@ def write_text(model: Model, asked: ReadingRequest) -> str:
 
 
 def record(
-    reading: Reading, name: str, *, residual: bool, is_changed: bool, inputs: str = "tokens"
+    reading: Reading,
+    name: str,
+    *,
+    residual: bool,
+    is_changed: bool,
+    outputs: bool = False,
+    inputs: str = "tokens",
 ) -> list[str]:
     """Two lines that run the model and record it under a name."""
     is_foreign = isinstance(reading.source, ForeignModel)
     given = ["model", *(["changes"] if is_changed else []), *(["tokenizer"] if is_foreign else [])]
+    given += ["outputs=True"] if outputs else []
     given += ["residual=True"] if residual else []
     verb = "gf.change" if is_changed else "gf.watch"
     return [

@@ -31,6 +31,24 @@ export function regionOf({ map, view, box, level }: Scene): Region {
   };
 }
 
+export type Seen = { row: number; col: number; value: number };
+
+/** The largest values in sight, the largest first. */
+export function findStrongest(scene: Scene, most: number): Seen[] {
+  const { level, rows, cols } = regionOf(scene);
+  const block = 2 ** level;
+  const found: Seen[] = [];
+  for (let row = rows[0]; row < rows[1]; row++) {
+    for (let col = cols[0]; col < cols[1]; col++) {
+      const value = valueAt(scene.map, level, { query: row * block, key: col * block })?.value ?? HIDDEN;
+      if (!(value > 0) || (found.length === most && value <= found[most - 1].value)) continue;
+      found.push({ row, col, value });
+      found.sort((a, b) => b.value - a.value).splice(most);
+    }
+  }
+  return found;
+}
+
 /** A row for each line of blocks, a column for each of theirs; empty where nothing is visible. */
 export function tabulateRegion(scene: Scene): Table {
   const { map, labels } = scene;
