@@ -78,7 +78,7 @@ def test_another_view_of_a_room(page: Any, name: str) -> None:
 def test_an_experiment_that_has_run(page: Any) -> None:
     enter(page, *VIEWS["experiment"])
     page.click(".experiment form .main")
-    page.locator(".panels").wait_for()
+    page.locator(".verdict").wait_for()
     assert judge(page) == []
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from glassformer.models.shapes import shapes
 from glassformer.workbench.memory import Memory
 from glassformer.workbench.wire.requests import ReadingRequest
 from workbench.browsing import listen
+from workbench.foreign_folder import save_foreign
 from workbench.served import TOKEN, Server, serving
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -22,8 +24,12 @@ ASKED = f"model=writer&room=shapes&lang=en&sentence={TEXT}"
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with serving("glassformer.workbench.desk", size=1) as found:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("models") / "neox"
+    if find_spec("transformers"):
+        save_foreign(folder)
+    paths = [folder] if folder.is_dir() else []
+    with serving("glassformer.workbench.desk", *paths, size=1) as found:
         yield found
 
 
@@ -131,6 +137,25 @@ def test_another_architecture_and_its_list(room: Room) -> None:
     room.page.locator("#shapes-text").click()
     expect(room.page.locator("#shapes table")).to_contain_text("124,439,808")
     expect(room.page.locator("#shapes table")).to_contain_text("Block 0 … 11 × 12")
+
+
+def test_a_model_of_transformers_is_measured(chromium: Any, server: Server) -> None:
+    pytest.importorskip("transformers")
+    page = chromium.new_page(viewport={"width": 1280, "height": 720})
+    faults = listen(page, server)
+    asked = "model=neox&sentence=the cat sat on&room=shapes&lang=en"
+    page.goto(f"http://{server.host}/#token={TOKEN}&{asked}")
+    page.locator("#measured-sites").wait_for(timeout=60_000)  # transformers loads slowly
+    assert page.locator("#measured-sites td").all_inner_texts() == ["(1, 3, 4, 8)"] * 6
+    expect(page.locator("#measured-modules")).to_contain_text("GPTNeoXLayer × 2")
+    expect(page.locator("[data-size]")).to_have_count(0)
+    page.get_by_label("Architecture").select_option("gpt-2")
+    page.locator("[data-box=model]").wait_for()
+    page.get_by_label("Architecture").select_option("")
+    page.locator("#measured-modules-title").wait_for()
+    assert "7,384 in all" in page.inner_text("#measured-modules-title")
+    assert faults == []
+    page.close()
 
 
 def test_in_chinese_and_on_a_phone(chromium: Any, server: Server) -> None:

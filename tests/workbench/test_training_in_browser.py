@@ -106,6 +106,7 @@ def test_a_run_that_grows_is_followed(enter: Any, finished: Path, growing: Path)
     with (growing / "metrics.jsonl").open("ab") as log:
         log.write(b"".join(whole[3:6]))
     expect(page.locator(".state")).to_contain_text("第 20 步，共 30 步", timeout=20_000)
+    expect(page.get_by_text("第 10 步本应保存快照，但没有找到。")).to_be_visible()
     (growing / "snapshots").mkdir()
     for name in ("00000010.trace", "samples.jsonl"):
         (growing / "snapshots" / name).write_bytes((finished / "snapshots" / name).read_bytes())

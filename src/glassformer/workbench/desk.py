@@ -38,6 +38,7 @@ _ROOMS: dict[str, tuple[str, str]] = {
     "steps": ("steps", "describe_steps"),
     "feed_forward": ("steps", "pack_feed_forward"),
     "shapes": ("shapes", "describe_shapes"),
+    "shapes/measured": ("measured_shapes", "measure_shapes"),
     "write": ("writing", "write_text"),
     "looks": ("writing", "list_looks"),
     "training": ("training", "describe_training"),

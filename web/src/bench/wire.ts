@@ -1482,6 +1482,42 @@ export interface components {
             columns: number;
         };
         /**
+         * MeasuredShapesAnswer
+         * @description Modules and attention sites as they were in the run.
+         */
+        MeasuredShapesAnswer: {
+            /** Name */
+            name: string;
+            /** Parameters */
+            parameters: number | null;
+            /** Modules */
+            modules: components["schemas"]["ModuleEntry"][];
+            /** N Modules */
+            n_modules: number;
+            /** Sites */
+            sites: components["schemas"]["SiteShapes"][];
+            /** Presets */
+            presets: string[];
+        };
+        /**
+         * MeasuredShapesRequest
+         * @description What one run shows of the shapes of any model, also of one that cannot be drawn.
+         */
+        MeasuredShapesRequest: {
+            /** Model */
+            model: string;
+            /** Text */
+            text: string;
+            /** Target */
+            target?: string | null;
+            /** To */
+            to?: string | null;
+            /** Change */
+            change?: string | null;
+            /** Second */
+            second?: string | null;
+        };
+        /**
          * Measurement
          * @description What was logged at a step: loss, lr, tokens_per_s, valid_loss … as training names them.
          */
@@ -1526,6 +1562,22 @@ export interface components {
             languages: string[];
             /** Example */
             example: string | null;
+        };
+        /**
+         * ModuleEntry
+         * @description A module with parameters; alike ones in a row are one entry.
+         */
+        ModuleEntry: {
+            /** Name */
+            name: string;
+            /** Kind */
+            kind: string;
+            /** Depth */
+            depth: number;
+            /** Count */
+            count: number;
+            /** Parameters */
+            parameters: number;
         };
         /**
          * NamedShape
@@ -2375,6 +2427,20 @@ export interface components {
             site: number;
         };
         /**
+         * SiteShapes
+         * @description What an attention site was given, as (B, H, L, D).
+         */
+        SiteShapes: {
+            /** Name */
+            name: string;
+            /** Q */
+            q: number[];
+            /** K */
+            k: number[];
+            /** V */
+            v: number[];
+        };
+        /**
          * SizesAnswer
          * @description The sizes that can be changed.
          */
@@ -3094,9 +3160,12 @@ export type MapsRequest = components['schemas']['MapsRequest'];
 export type Mark = components['schemas']['Mark'];
 export type MarkAnswer = components['schemas']['MarkAnswer'];
 export type MatrixNumbers = components['schemas']['MatrixNumbers'];
+export type MeasuredShapesAnswer = components['schemas']['MeasuredShapesAnswer'];
+export type MeasuredShapesRequest = components['schemas']['MeasuredShapesRequest'];
 export type Measurement = components['schemas']['Measurement'];
 export type MetricsRead = components['schemas']['MetricsRead'];
 export type ModelEntry = components['schemas']['ModelEntry'];
+export type ModuleEntry = components['schemas']['ModuleEntry'];
 export type NamedShape = components['schemas']['NamedShape'];
 export type NormNumbers = components['schemas']['NormNumbers'];
 export type NotMask = components['schemas']['NotMask'];
@@ -3149,6 +3218,7 @@ export type SiteHeads = components['schemas']['SiteHeads'];
 export type SiteMaps = components['schemas']['SiteMaps'];
 export type SiteParts = components['schemas']['SiteParts'];
 export type SiteRequest = components['schemas']['SiteRequest'];
+export type SiteShapes = components['schemas']['SiteShapes'];
 export type SizesAnswer = components['schemas']['SizesAnswer'];
 export type SourceLine = components['schemas']['SourceLine'];
 export type Status = components['schemas']['Status'];

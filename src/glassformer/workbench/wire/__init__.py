@@ -59,6 +59,7 @@ JOBS: dict[str, JobForm] = {
     "steps": JobForm(steps.StepsRequest, steps.StepsAnswer),
     "feed_forward": JobForm(steps.FeedForwardRequest, steps.FeedForwardAnswer),
     "shapes": JobForm(shapes.ShapesRequest, shapes.ShapesAnswer),
+    "shapes/measured": JobForm(shapes.MeasuredShapesRequest, shapes.MeasuredShapesAnswer),
     "write": JobForm(writing.WriteRequest, writing.WriteAnswer),
     "looks": JobForm(writing.LooksRequest, writing.LooksAnswer),
     "training": JobForm(training.TrainingRequest, training.TrainingAnswer),

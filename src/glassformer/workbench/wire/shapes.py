@@ -84,3 +84,37 @@ class ShapesAnswer(Answer):
     presets: list[str]
     cache_bytes_per_token: int
     model: BoxAnswer
+
+
+class MeasuredShapesRequest(ReadingRequest):
+    """What one run shows of the shapes of any model, also of one that cannot be drawn."""
+
+
+class ModuleEntry(Answer):
+    """A module with parameters; alike ones in a row are one entry."""
+
+    name: str
+    kind: str  # its class
+    depth: int
+    count: int
+    parameters: int  # of all that it counts; inside, of one
+
+
+class SiteShapes(Answer):
+    """What an attention site was given, as (B, H, L, D)."""
+
+    name: str
+    q: list[int]
+    k: list[int]
+    v: list[int]
+
+
+class MeasuredShapesAnswer(Answer):
+    """Modules and attention sites as they were in the run."""
+
+    name: str
+    parameters: int | None  # null: a saved trace has no model
+    modules: list[ModuleEntry]
+    n_modules: int  # of which the first are listed
+    sites: list[SiteShapes]
+    presets: list[str]

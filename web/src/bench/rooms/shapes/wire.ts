@@ -33,3 +33,4 @@ export type Sizes = {
   hidden_dim: number;
 };
 export type ShapesAnswer = Schemas['ShapesAnswer'];
+export type MeasuredShapes = Schemas['MeasuredShapesAnswer'];

@@ -88,6 +88,9 @@ export function gradientOf(given: Operands, edits: Edits): Numbers {
   return out;
 }
 
+/** Keys of a row whose Jacobian is written out: beyond, it would be a matrix that nobody reads. */
+export const MOST_JACOBIAN = 256;
+
 /** The results of the way back, in the form of steps. */
 export function backStages(given: Operands, chain: Chain, edits: Edits): { back: Gradients; stages: Map<string, Stage> } {
   const back = computeBack(given, chain, gradientOf(given, edits));
@@ -97,7 +100,7 @@ export function backStages(given: Operands, chain: Chain, edits: Edits): { back:
     d_out: [back.out, E],
     d_values: [back.values, E],
     d_weights: [back.weights, S],
-    jacobian: [Float64Array.from({ length: S <= 256 ? S * S : 0 }, (_, n) => jacobian(weights, Math.floor(n / S), n % S)), S],
+    jacobian: [Float64Array.from({ length: S <= MOST_JACOBIAN ? S * S : 0 }, (_, n) => jacobian(weights, Math.floor(n / S), n % S)), S],
     d_scores: [back.scores, S],
     d_dots: [back.dots, S],
     d_q: [back.q, D],
