@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from glassformer.errors import GlassformerError
 from glassformer.workbench.memory import Memory
 from glassformer.workbench.rooms import atlas, flow, shapes, steps, touch, writing
 from glassformer.workbench.rooms.lines.atlas import write_region
@@ -179,6 +180,17 @@ def test_shapes_and_their_costs(memory, asked):
     shown = shapes.describe_shapes(request, memory, silent)
     cost = shown["model"]["cost"]
     assert {name: getattr(names["total"], name) for name in cost} == cost
+
+
+def test_what_is_not_there_has_no_lines(memory):
+    with pytest.raises(GlassformerError, match="99"):
+        asked = StepsLinesRequest(**CAT, site="decoder.0.self", head=0, query=99)
+        write_steps(asked, memory, silent)
+    with pytest.raises(GlassformerError, match="head=9"):
+        region = RegionRequest(**CAT, site=0, head=9, level=0, rows=(0, 1), cols=(0, 1))
+        write_region(region, memory, silent)
+    with pytest.raises(GlassformerError, match="7"):
+        write_shapes(ShapesRequest(**CAT, heads=7), memory, silent)
 
 
 def test_a_part_of_a_map(memory):

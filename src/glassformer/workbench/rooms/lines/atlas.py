@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from glassformer.errors import TraceError
 from glassformer.workbench.jobs import Progress
 from glassformer.workbench.memory import Memory
 from glassformer.workbench.rooms.lines.reading import begin_program
@@ -12,6 +13,9 @@ from glassformer.workbench.wire.lines import RegionRequest
 def write_region(asked: RegionRequest, memory: Memory, progress: Progress) -> dict[str, Any]:
     """A program that prints the numbers of the part of the map that is in sight."""
     site = select_site(memory.glance(asked, progress).trace, asked.site)
+    if asked.head not in site.head_numbers:
+        known = ", ".join(map(str, site.head_numbers))
+        raise TraceError(f"{site.name} has heads {known}; got head={asked.head}.")
     program = begin_program(asked, memory, progress, residual=False)
     rows, cols = (f"slice({start}, {stop})" for start, stop in (asked.rows, asked.cols))
     sequence = f", sequence={asked.sequence}" if asked.sequence else ""

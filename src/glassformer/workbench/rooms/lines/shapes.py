@@ -12,6 +12,7 @@ from glassformer.workbench.wire.shapes import ShapesRequest
 def write_shapes(asked: ShapesRequest, memory: Memory, progress: Progress) -> dict[str, Any]:
     """A program that prints the shape of each result, and what it costs."""
     config, changes = choose_config(asked, memory)
+    config.replace(**changes)  # raises where sizes do not fit together
     progress(0.5)
     program = Program(
         {

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from glassformer.analysis.block_rows import check_row
 from glassformer.models.stack import Stack
 from glassformer.workbench.jobs import Progress
 from glassformer.workbench.memory import Memory
@@ -33,6 +34,7 @@ def write_steps(asked: StepsLinesRequest, memory: Memory, progress: Progress) ->
     """A program that prints the numbers of the row, forward or back."""
     reading = memory.reading(asked, progress)
     site = reading.trace[asked.site]
+    check_row(site, asked.head, asked.query)
     has_block = isinstance(getattr(reading.source, asked.site.split(".")[0], None), Stack)
     program = begin_program(asked, memory, progress, residual=True, outputs=has_block)
     program.lines += [
