@@ -43,19 +43,19 @@ _ROOMS: dict[str, tuple[str, str]] = {
     "looks": ("writing", "list_looks"),
     "training": ("training", "describe_training"),
     "film": ("training", "show_film"),
-    "learn/course": ("learn.course_map", "describe_course"),
-    "learn/chapter": ("learn.chapters", "describe_chapter"),
-    "learn/read": ("learn.chapters", "mark_read"),
-    "learn/experiment": ("learn.experiments", "describe_experiment"),
-    "learn/measure": ("learn.experiments", "measure_experiment"),
-    "learn/exercise": ("learn.exercises", "describe_exercise"),
-    "learn/save": ("learn.exercises", "save_exercise"),
-    "learn/check": ("learn.exercises", "check_exercise"),
-    "learn/hint": ("learn.exercises", "give_hint"),
-    "learn/reset": ("learn.exercises", "reset_exercise"),
-    "learn/questions": ("learn.questions", "list_round"),
-    "learn/answer": ("learn.questions", "tell_answer"),
-    "learn/grade": ("learn.questions", "grade_question"),
+    "learn/course": ("learn/course_map", "describe_course"),
+    "learn/chapter": ("learn/chapters", "describe_chapter"),
+    "learn/read": ("learn/chapters", "mark_read"),
+    "learn/experiment": ("learn/experiments", "describe_experiment"),
+    "learn/measure": ("learn/experiments", "measure_experiment"),
+    "learn/exercise": ("learn/exercises", "describe_exercise"),
+    "learn/save": ("learn/exercises", "save_exercise"),
+    "learn/check": ("learn/exercises", "check_exercise"),
+    "learn/hint": ("learn/exercises", "give_hint"),
+    "learn/reset": ("learn/exercises", "reset_exercise"),
+    "learn/questions": ("learn/questions", "list_round"),
+    "learn/answer": ("learn/questions", "tell_answer"),
+    "learn/grade": ("learn/questions", "grade_question"),
 }
 _MEMORY = Memory()
 
@@ -65,5 +65,5 @@ def handle(name: str, arguments: dict[str, Any], progress: Report) -> Any:
     _MEMORY.locate(arguments.pop("sources", {}))
     asked = JOBS[name].asked.model_validate(arguments)
     room, function = _ROOMS[name]
-    module = import_module(f"glassformer.workbench.rooms.{room}")
+    module = import_module(f"glassformer.workbench.rooms.{room.replace('/', '.')}")
     return getattr(module, function)(asked, _MEMORY, progress)
