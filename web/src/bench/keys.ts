@@ -46,7 +46,7 @@ const ROOMS: Record<string, readonly KeyRow[]> = {
   ],
   atlas: [
     ['← ↑ → ↓', 'bench.keys.atlas.cell'],
-    ['Shift+← ↑ → ↓', 'bench.keys.atlas.pan'],
+    ['Shift ← ↑ → ↓', 'bench.keys.atlas.pan'],
     ['+ − 0', 'page.keys.zoom'],
     ['Enter', 'bench.keys.atlas.enter'],
     ...PATH,
