@@ -113,9 +113,13 @@ def test_one_path_through_all_rooms(chromium: Any, server: Server, trace: Trace,
 
     # Back and forward, a reload, the other language, and the link in another tab.
     tab.go_back()
+    tab.wait_for_url(lambda url: "atlas.view" not in url)
+    tab.go_back()
     walk.expect_weight("atlas", weight("decoder.2.self", 1))
     tab.go_forward()
     walk.expect_weight("atlas", weight("decoder.3.self", 1))
+    tab.go_forward()
+    tab.wait_for_url(lambda url: "atlas.view" in url)
     tab.reload()
     walk.expect_weight("atlas", weight("decoder.3.self", 1))
     assert "atlas.view" in walk.place()
