@@ -11,6 +11,8 @@ from glassformer.workbench.wire import JOBS
 @pytest.mark.parametrize("job", sorted({*JOBS, *_ROOMS}))
 def test_a_room_does_it(job: str) -> None:
     room, function = _ROOMS[job]
-    found = getattr(import_module(f"glassformer.workbench.rooms.{room}"), function)
+    found = getattr(
+        import_module(f"glassformer.workbench.rooms.{room.replace('/', '.')}"), function
+    )
     given = [each for name, each in found.__annotations__.items() if name != "return"]
     assert given[0] is JOBS[job].asked

@@ -2,11 +2,14 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import glassformer as gf
+from glassformer.tracing import Run, Site, Trace, TracedText
 from workbench.browsing import listen
 from workbench.served import TOKEN, Server, serving
 
@@ -146,3 +149,36 @@ def test_a_view_is_exported_as_a_file_and_as_python_lines(tab: Any, server: Serv
     found: dict[str, Any] = {}
     exec(compile(lines, "exported", "exec"), found)  # as a reader would paste it
     assert weight(tab) == pytest.approx(found["weight"], abs=1e-4)
+
+
+def test_a_long_text_is_sketched(chromium: Any, tmp_path: Path) -> None:
+    """Beyond what a browser computes: some queries at once, and every cell exactly."""
+    torch.manual_seed(0)
+    q, k, v = torch.randn(3, 1, 2, 4096, 8).unbind(0)
+    site = Site(name="decoder.0.self", q=2 * q, k=k, v=v, mask=gf.Causal())
+    words = TracedText(torch.arange(4096)[None], [[f"t{i}" for i in range(4096)]])
+    Trace([Run({site.name: site}, {"tokens": words})]).save(tmp_path / "long.trace")
+    with serving("glassformer.workbench.desk", tmp_path / "long.trace", size=1) as server:
+        context = chromium.new_context(viewport={"width": 1280, "height": 720}, locale="en-GB")
+        tab = context.new_page()
+        faults = listen(tab, server)
+        tab.goto(f"http://{server.host}/#token={TOKEN}&model=long.trace&head=0&query=4000&key=17")
+        chosen = tab.locator("#weight")
+        chosen.wait_for()
+        exact = float(site.weights(head=0, rows=[4000])[0, 17])
+        assert float(chosen.get_attribute("data-weight")) == pytest.approx(exact, rel=1e-4)
+        settle(tab)
+        tab.keyboard.press("]")
+        expect(tab.locator("#view-title")).to_contain_text("head 1")
+        exact = float(site.weights(head=1, rows=[4000])[0, 17])
+        expect(chosen).to_have_attribute("data-weight", re.compile(f"^{exact:.4f}"[:8]))
+        tab.locator(".map").focus()
+        tab.keyboard.press("ArrowUp")
+        expect(tab).not_to_have_url(re.compile("query=4000"))
+        tab.keyboard.press("t")
+        row = tab.locator("#view-panel tbody tr").last
+        expect(row).to_contain_text("t4095")
+        best = float(site.weights(head=1, rows=[4095]).max())
+        assert float(row.locator("td").last.inner_text()) == pytest.approx(best, abs=1e-3)
+        assert not faults
+        context.close()

@@ -20,6 +20,7 @@ _ROOMS: dict[str, tuple[str, str]] = {
     "run": ("look", "describe_run"),
     "site": ("look", "open_site"),
     "maps": ("heads", "draw_maps"),
+    "sketch": ("heads", "sketch_head"),
     "roles": ("heads", "name_roles"),
     "effects": ("heads", "measure_effects"),
     "export": ("exports", "export_view"),

@@ -10,8 +10,14 @@ import glassformer as gf
 from glassformer.analysis.traced_text import trace_text
 from glassformer.errors import TraceError
 from glassformer.render.traced_roles import find_roles
+from glassformer.tracing import Run, Site, TracedText
 from glassformer.workbench.memory import Memory
-from glassformer.workbench.rooms.heads import draw_maps, measure_effects, name_roles
+from glassformer.workbench.rooms.heads import (
+    draw_maps,
+    measure_effects,
+    name_roles,
+    sketch_head,
+)
 from glassformer.workbench.wire.heads import (
     EffectsAnswer,
     EffectsRequest,
@@ -19,6 +25,8 @@ from glassformer.workbench.wire.heads import (
     MapsRequest,
     RolesAnswer,
     RolesRequest,
+    SketchAnswer,
+    SketchRequest,
 )
 
 READINGS: list[dict[str, Any]] = [
@@ -54,6 +62,59 @@ def test_small_maps_are_the_weights(memory, reading):
             cells = read_cells(each, drawn["rows"], drawn["cols"])
             assert abs(each["top"] - float(weights.max())) < 1e-6
             assert (cells - weights).abs().max() <= each["top"] / 255 / 2 + 1e-6
+
+
+@pytest.fixture(scope="module")
+def long_trace(memory: Memory, tmp_path_factory: pytest.TempPathFactory) -> gf.Trace:
+    """A text beyond what a browser computes; two heads share their keys, and one is biased."""
+    torch.manual_seed(0)
+    q, k = torch.randn(1, 4, 2500, 8), torch.randn(1, 2, 2500, 8)
+    bias = gf.ALiBi(torch.tensor([0.5, 0.25, 0.01, 0.002]))
+    site = Site(name="decoder.0.self", q=2 * q, k=k, v=k, mask=gf.Causal(), bias=bias)
+    words = TracedText(torch.arange(2500)[None], [[f"t{i}" for i in range(2500)]])
+    trace = gf.Trace([Run({site.name: site}, {"tokens": words})])
+    path = tmp_path_factory.mktemp("long") / "long.trace"
+    trace.save(path)
+    memory.locate({"long": str(path)})
+    return trace
+
+
+@pytest.mark.parametrize("head", range(4))
+def test_a_sketch_of_a_long_text_is_exact(memory, long_trace, head):
+    asked = SketchRequest(model="long", text="", site=0, head=head)
+    found = sketch_head(asked, memory, lambda _: None)
+    SketchAnswer.model_validate(found)
+    rows, cols, block = found["rows"], found["cols"], found["block"]
+    assert found["queries"][0] == 0 and found["queries"][-1] == 2499 and rows > 30
+    exact = long_trace["decoder.0.self"].weights(head=head, rows=found["queries"])
+    values, tops = (
+        torch.frombuffer(bytearray(base64.b64decode(found[name])), dtype=torch.float32)
+        for name in ("values", "row_tops")
+    )
+    offsets = torch.frombuffer(bytearray(base64.b64decode(found["strongest"])), dtype=torch.int32)
+    padded = torch.nn.functional.pad(exact, (0, cols * block - 2500), value=-1.0)
+    blocks = padded.view(rows, cols, block)
+    assert (values.view(rows, cols) - blocks.amax(-1)).abs().max() < 1e-6
+    chosen = blocks.gather(-1, offsets.view(rows, cols, 1).long())[..., 0]
+    assert (chosen - blocks.amax(-1)).abs().max() < 1e-6
+    assert (tops - exact.amax(-1)).abs().max() < 1e-6
+    assert found["top"] == pytest.approx(float(exact.max()), abs=1e-6)
+
+
+def test_maps_and_roles_of_a_long_text_look_at_some_queries(memory, long_trace):
+    (drawn,) = draw_maps(MapsRequest(model="long", text=""), memory, lambda _: None)["sites"]
+    site = long_trace["decoder.0.self"]
+    rows = torch.linspace(0, 2499, 24, dtype=torch.float64).round().long().tolist()
+    for each in drawn["heads"]:
+        cells = read_cells(each, drawn["rows"], drawn["cols"])
+        exact = site.weights(head=each["head"], rows=rows)
+        assert (cells.amax(-1) - exact.amax(-1)).abs().max() <= each["top"] / 255 / 2 + 1e-6
+    named = name_roles(RolesRequest(model="long", text=""), memory, lambda _: None)["heads"]
+    assert [each["head"] for each in named] == [0, 1, 2, 3]
+    whole = site.sharpness().tolist()  # of all queries; a sample is near it
+    assert [each["sharpness"] for each in named] == pytest.approx(whole, abs=0.1)
+    with pytest.raises(TraceError, match=r"heads 0 … 3; got head=4"):
+        sketch_head(SketchRequest(model="long", text="", site=0, head=4), memory, lambda _: None)
 
 
 def test_long_texts_are_pooled_to_the_largest_weight(memory):

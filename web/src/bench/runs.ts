@@ -5,6 +5,9 @@ import { Engine } from '../engine/engine';
 import type { PageParts, SiteOperands, TensorParts } from '../trace/wire';
 import type { Server } from './server';
 
+/** Tokens: beyond, the server computes what is shown. */
+export const LONG = 2048;
+
 /** What every question names: a text on a model. */
 export type Reading = {
   model: string;

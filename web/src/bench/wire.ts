@@ -2184,7 +2184,7 @@ export interface components {
             page: components["schemas"]["PageParts"];
             /** Tensors */
             tensors: (components["schemas"]["Packed"] | components["schemas"]["Bits"])[];
-            opened: components["schemas"]["SiteAnswer"];
+            opened: components["schemas"]["SiteAnswer"] | null;
             outcome: components["schemas"]["Outcome"];
             insight: components["schemas"]["Insight"] | null;
         };
@@ -2463,6 +2463,55 @@ export interface components {
             layers: number;
             /** Hidden Dim */
             hidden_dim: number;
+        };
+        /**
+         * SketchAnswer
+         * @description A line for each of the chosen queries, a column for each block of neighbouring keys.
+         */
+        SketchAnswer: {
+            /** Queries */
+            queries: number[];
+            /** Block */
+            block: number;
+            /** Rows */
+            rows: number;
+            /** Cols */
+            cols: number;
+            /**
+             * Form
+             * @constant
+             */
+            form: "float32";
+            /** Values */
+            values: string;
+            /** Strongest */
+            strongest: string;
+            /** Row Tops */
+            row_tops: string;
+            /** Top */
+            top: number;
+        };
+        /**
+         * SketchRequest
+         * @description A head of a long text, at once: some of its queries, each of them exact.
+         */
+        SketchRequest: {
+            /** Model */
+            model: string;
+            /** Text */
+            text: string;
+            /** Target */
+            target?: string | null;
+            /** To */
+            to?: string | null;
+            /** Change */
+            change?: string | null;
+            /** Second */
+            second?: string | null;
+            /** Site */
+            site: number;
+            /** Head */
+            head: number;
         };
         /**
          * SourceLine
@@ -3220,6 +3269,8 @@ export type SiteParts = components['schemas']['SiteParts'];
 export type SiteRequest = components['schemas']['SiteRequest'];
 export type SiteShapes = components['schemas']['SiteShapes'];
 export type SizesAnswer = components['schemas']['SizesAnswer'];
+export type SketchAnswer = components['schemas']['SketchAnswer'];
+export type SketchRequest = components['schemas']['SketchRequest'];
 export type SourceLine = components['schemas']['SourceLine'];
 export type Status = components['schemas']['Status'];
 export type Step = components['schemas']['Step'];

@@ -11,6 +11,7 @@ from glassformer.workbench.jobs import Progress
 from glassformer.workbench.memory import Memory, Reading
 from glassformer.workbench.wire.runs import RunRequest, SiteRequest
 
+LONG = 2048  # tokens: beyond, the server computes what is shown, and some queries stand for all
 _GUESSES = 10
 
 
@@ -19,11 +20,11 @@ def describe_run(asked: RunRequest, memory: Memory, progress: Progress) -> dict[
     reading = memory.glance(asked, progress)
     tensors = Tensors()
     page = describe_trace(reading.trace, tensors)
-    opened = page["runs"][page["opening"]["run"]]["sites"][page["opening"]["site"]]["name"]
+    opened = select_site(reading.trace, page["opening"]["site"])
     return {
         "page": page,
         "tensors": tensors.packed,
-        "opened": pack_site(reading.trace[opened]),
+        "opened": None if is_long(opened) else pack_site(opened),
         "outcome": _describe_outcome(reading),
         "insight": _find_insight(reading.trace, page),
     }
@@ -31,7 +32,13 @@ def describe_run(asked: RunRequest, memory: Memory, progress: Progress) -> dict[
 
 def open_site(asked: SiteRequest, memory: Memory, progress: Progress) -> dict[str, Any]:
     """The operands of one site."""
-    return pack_site(select_site(memory.glance(asked, progress).trace, asked.site))
+    site = select_site(memory.glance(asked, progress).trace, asked.site)
+    if is_long(site):
+        raise TraceError(
+            f"The operands of a site are sent for texts of up to {LONG:,} tokens; {site.name} has "
+            f"{max(site.shape[2:]):,}. Ask for a sketch of a head, or open the Atlas."
+        )
+    return pack_site(site)
 
 
 def select_site(trace: Trace, number: int) -> Site:
@@ -39,6 +46,11 @@ def select_site(trace: Trace, number: int) -> Site:
     if number >= len(trace):
         raise TraceError(f"This run has sites 0 … {len(trace) - 1}; got site={number}.")
     return list(trace)[number]
+
+
+def is_long(site: Site) -> bool:
+    """Whether a site has more cells than a browser computes at once."""
+    return max(site.shape[2:]) > LONG
 
 
 def _describe_outcome(reading: Reading) -> dict[str, Any]:

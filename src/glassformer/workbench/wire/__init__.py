@@ -41,6 +41,7 @@ JOBS: dict[str, JobForm] = {
     "run": JobForm(runs.RunRequest, runs.RunAnswer),
     "site": JobForm(runs.SiteRequest, runs.SiteAnswer),
     "maps": JobForm(heads.MapsRequest, heads.MapsAnswer),
+    "sketch": JobForm(heads.SketchRequest, heads.SketchAnswer),
     "roles": JobForm(heads.RolesRequest, heads.RolesAnswer),
     "effects": JobForm(heads.EffectsRequest, heads.EffectsAnswer),
     "export": JobForm(exports.ExportRequest, exports.ExportAnswer),

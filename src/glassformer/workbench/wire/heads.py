@@ -3,7 +3,7 @@
 Sites are named by their number in the run, heads by their number in the model.
 """
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -40,6 +40,27 @@ class MapsAnswer(Answer):
     """The maps of the sites that were asked for, in that order."""
 
     sites: list[SiteMaps]
+
+
+class SketchRequest(ReadingRequest):
+    """A head of a long text, at once: some of its queries, each of them exact."""
+
+    site: Whole
+    head: Whole
+
+
+class SketchAnswer(Answer):
+    """A line for each of the chosen queries, a column for each block of neighbouring keys."""
+
+    queries: list[int]  # the places of the lines, evenly spaced
+    block: int  # how many keys share a column
+    rows: int
+    cols: int
+    form: Literal["float32"]
+    values: str  # base64 of rows × cols numbers: the largest weight of each block
+    strongest: str  # base64 of rows × cols int32: which of the block's keys has it
+    row_tops: str  # base64 of float32: the largest weight of each line
+    top: float
 
 
 class RolesRequest(ReadingRequest):

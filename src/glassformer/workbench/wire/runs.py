@@ -62,7 +62,7 @@ class RunAnswer(Answer):
 
     page: PageParts
     tensors: list[TensorParts]  # of masks and biases, each once
-    opened: "SiteAnswer"  # the site that the run opens with
+    opened: "SiteAnswer | None"  # the site that the run opens with; None: its text is too long
     outcome: Outcome
     insight: Insight | None
 

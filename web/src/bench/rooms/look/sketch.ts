@@ -1,0 +1,56 @@
+// A head of a long text as the server sketches it: some queries, each exact, their keys in blocks.
+
+import { decodeNumbers, decodeTile, type Tile } from '../atlas/tile';
+import type { Schemas } from '../../schemas';
+
+export type Sketch = {
+  site: string;
+  head: number;
+  queries: number[]; // the places of the lines
+  block: number; // keys that share a column
+  tile: Tile;
+  strongest: Int32Array; // which key of a block has its weight
+};
+
+export function decodeSketch(answer: Schemas['SketchAnswer'], site: string, head: number): Sketch {
+  const offsets = decodeNumbers(answer.strongest, 'float32');
+  return {
+    site,
+    head,
+    queries: answer.queries,
+    block: answer.block,
+    tile: decodeTile(answer),
+    strongest: new Int32Array(offsets.buffer),
+  };
+}
+
+/** The cell of a line and a column: the key of the block with the largest weight. */
+export function cellAt(sketch: Sketch, line: number, column: number) {
+  const i = line * sketch.tile.cols + column;
+  return {
+    query: sketch.queries[line],
+    key: column * sketch.block + sketch.strongest[i],
+    weight: sketch.tile.values[i],
+  };
+}
+
+/** The line of the query that is nearest to a place. */
+export function lineOf({ queries }: Sketch, query: number): number {
+  let best = 0;
+  queries.forEach((place, i) => {
+    if (Math.abs(place - query) < Math.abs(queries[best] - query)) best = i;
+  });
+  return best;
+}
+
+/** Of each line, its strongest cell. */
+export function strongestOf(sketch: Sketch) {
+  const { rows, cols, values } = sketch.tile;
+  return Array.from({ length: rows }, (_, line) => {
+    let best = 0;
+    for (let column = 1; column < cols; column++) {
+      if (values[line * cols + column] > values[line * cols + best]) best = column;
+    }
+    return cellAt(sketch, line, best);
+  });
+}
