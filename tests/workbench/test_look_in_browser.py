@@ -172,7 +172,7 @@ def test_a_long_text_is_sketched(chromium: Any, tmp_path: Path) -> None:
         expect(tab.locator("#view-title")).to_contain_text("head 1")
         exact = float(site.weights(head=1, rows=[4000])[0, 17])
         expect(chosen).to_have_attribute("data-weight", re.compile(f"^{exact:.4f}"[:8]))
-        tab.locator(".map").focus()
+        tab.locator("[role=application]").focus()
         tab.keyboard.press("ArrowUp")
         expect(tab).not_to_have_url(re.compile("query=4000"))
         tab.keyboard.press("t")
