@@ -5,10 +5,11 @@ python benchmarks/workbench.py --without-browser     what the server takes, over
 
 Starts are fresh processes of `glassformer serve` with the shipped translator; the browser runs
 already, as it usually does. The first picture is there when the map of a head has been drawn. A
-sentence is typed by its last key, Enter, until the map of the new sentence has been drawn; every
-sentence is new to the server. A head is switched by its key, in a short text and in saved traces of
-random operands (8 heads of 64). Times are medians with the range of all; memory is the proportional
-share of each process of the server (PSS), summed, at the end.
+sentence takes from its last key, Enter, until the map of the new sentence has been drawn; each is
+new to the server, and typed when the one before is shown with all of its heads. A head is switched
+by its key, in a short text and in saved traces of random operands (8 heads of 64). Times are
+medians with the range of all; memory is the proportional share of each process of the server (PSS),
+summed, at the end.
 """
 
 import argparse
@@ -49,6 +50,7 @@ LENGTHS = (512, 16_384, 131_072)
 TYPE = """async (text) => {
   const said = () => ['.insight', '.outcome'].map(
     (part) => document.querySelector(part)?.textContent).join();
+  await new Promise((done) => setTimeout(done, 1000));
   const box = document.querySelector('#sentence'), before = said();
   box.focus();
   box.value = text;
@@ -65,6 +67,7 @@ TYPE = """async (text) => {
   }
 }"""
 SWITCH = """async () => {
+  await new Promise((done) => setTimeout(done, 500));
   const title = () => document.querySelector('#view-title').textContent, before = title();
   const start = performance.now();
   window.dispatchEvent(new KeyboardEvent('keydown', { key: ']', bubbles: true, cancelable: true }));

@@ -11,6 +11,7 @@ import pytest
 import glassformer as gf
 from glassformer.analysis.traced_text import trace_text
 from glassformer.tracing import Trace
+from glassformer.tracing.interventions import Changes
 from workbench.served import TOKEN, Server, serving
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -168,7 +169,7 @@ def test_a_change_another_model_and_a_saved_trace(tab: Tab, traces: dict[str, Tr
     page.locator("#with-change").fill("ablate(decoder.1.self, head=0)")
     page.keyboard.press("Enter")
     expect(page.locator("#pair-note")).to_contain_text("mean of the head")
-    changed = trace_text(model, FIRST, changes=gf.Ablate("decoder.1.self", head=0))
+    changed = trace_text(model, FIRST, changes=Changes((gf.Ablate("decoder.1.self", head=0),)))
     assert tab.shown("B")[2] == pytest.approx(weight(changed, QUERY, KEY), abs=1e-4)
     page.locator("#with-change").fill("ablate(decoder.77.self)")
     page.keyboard.press("Enter")

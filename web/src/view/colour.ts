@@ -65,6 +65,17 @@ function between(all: Colour[], share: number): Colour {
   return a.map((from, i) => Math.round(from + (b[i] - from) * (place - low))) as Colour;
 }
 
+/** The colours of the shares 0, 1/255 … 1, as a canvas stores them. */
+export function palette(isDark: boolean): Uint32Array {
+  return (palettes[Number(isDark)] ??= Uint32Array.from({ length: 256 }, (_, i) =>
+    asPixel(colourOf(i / 255, isDark)),
+  ));
+}
+const palettes: (Uint32Array | undefined)[] = [];
+
+export const asPixel = ([red, green, blue]: Colour): number =>
+  new Uint32Array(new Uint8Array([red, green, blue, 255]).buffer)[0];
+
 /** The scale as CSS. */
 export const gradient = (isDark: boolean): string => asGradient(anchors(isDark));
 

@@ -1,5 +1,6 @@
 // A tile: numbers as they arrive, and the picture that they make under the present colours.
 
+import { bytes, float32 } from '../../../trace/numbers';
 import type { TileAnswer } from './wire';
 
 export const HIDDEN = -1; // instead of a weight: nothing may be attended to
@@ -38,9 +39,8 @@ export function decodeTile(answer: TileAnswer): Tile {
 
 /** Numbers of an answer; a bfloat16 is the upper half of a float32. */
 export function decodeNumbers(text: string, form: TileAnswer['form']): Float32Array {
-  const bytes = Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
-  if (form === 'float32') return new Float32Array(bytes.buffer);
-  const halves = new Uint16Array(bytes.buffer);
+  if (form === 'float32') return float32(text);
+  const halves = new Uint16Array(bytes(text).buffer);
   return new Float32Array(Uint32Array.from(halves, (half) => half << 16).buffer);
 }
 

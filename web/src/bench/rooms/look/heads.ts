@@ -1,5 +1,6 @@
 // All heads of a run: their maps, roles and effects as the server measures them, and their order.
 
+import { bytes } from '../../../trace/numbers';
 import type { Schemas } from '../../schemas';
 
 export type HeadMap = Schemas['HeadMap'];
@@ -37,7 +38,7 @@ export function collect(maps: SiteMaps[], roles: HeadRole[], effects: HeadEffect
         rows,
         cols,
         top,
-        cells: Uint8Array.from(atob(cells), (sign) => sign.charCodeAt(0)),
+        cells: bytes(cells),
         role: role?.role ?? null,
         score: role?.score ?? null,
         sharpness: role?.sharpness ?? null,
