@@ -34,9 +34,10 @@ QUALITY = 82  # of WebP
 TOKENS = 2000  # of the long text
 
 SENTENCE = "model=translator&to=fr&sentence=" + quote("The cat sat on the mat.")
-LINE = "model=writer&sentence=" + quote("And God said unto Moses, Go")
+LINE = "model=writer&sentence=" + quote("In the beginning God created the heaven and the")
 CELL = "site=decoder.1.cross&head=1&query=1&key=2"
-REMOVED = quote("ablate(decoder.1.cross, head=1)")
+REMOVED = quote("ablate(decoder.3.self, head=1)")
+ABOVE = "site=decoder.4.self&head=1&query=8"  # what reads the stream that lacks it
 # Where each room is entered, and what is there once it has been computed.
 ROOMS = {
     "look": (f"{SENTENCE}&{CELL}", "[data-map]"),
@@ -46,9 +47,9 @@ ROOMS = {
     ),
     "steps": (f"{SENTENCE}&{CELL}&room=steps&steps.at=weights", "td[data-step=weights]"),
     "shapes": (f"{SENTENCE}&room=shapes&shapes.open=model+decoder+decoder.0", "[data-box]"),
-    "touch": (f"{SENTENCE}&{CELL}&room=touch&change={REMOVED}", ".effect .along button"),
-    "flow": (f"{LINE}&room=flow", "#reasons-panel tbody th"),
-    "why": (f"{LINE}&room=flow&flow.view=why", ".verdict strong"),
+    "touch": (f"{LINE}&{ABOVE}&room=touch&change={REMOVED}", ".effect .along button"),
+    "flow": (f"{LINE}&query=8&room=flow", "#reasons-panel tbody th"),
+    "why": (f"{LINE}&query=8&room=flow&flow.view=why", ".verdict strong"),
     "writing": (f"{LINE}&room=writing&writing.max_new_tokens=12&writing.at=4", ".line button"),
     "atlas": ("model=long.trace&room=atlas", "#weight"),
     "training": ("model=run&room=training&training.heads=decoder.0.self:1", "[role=img]"),
@@ -70,7 +71,7 @@ def main() -> int:
         chromium = shutil.which("chromium") or shutil.which("chromium-browser")
         browser = play.chromium.launch(executable_path=chromium)
         size = {"width": WIDTH, "height": HEIGHT}
-        page = browser.new_page(viewport=size, reduced_motion="reduce")
+        page = browser.new_page(viewport=size)
         page.goto(address)
         page.locator("[data-map]").first.wait_for(timeout=120_000)
         (FOLDER / "workbench").mkdir(parents=True, exist_ok=True)
@@ -85,6 +86,8 @@ def main() -> int:
 def take(page: Any, room: str, lang: str, theme: str) -> None:
     place, content = ROOMS[room]
     enter(page, f"{place}&lang={lang}&theme={theme}", content)
+    if room == "why":
+        page.locator("#reasons-panel").evaluate("part => part.scrollIntoView()")
     path = FOLDER / "workbench" / f"{room}.{lang}.{theme}.webp"
     picture(page).save(path, quality=QUALITY, method=6)
 
@@ -163,10 +166,10 @@ def train(folder: Path) -> None:
     text = folder / "chapters.txt"
     text.write_text("\n".join(path.read_text("utf-8") for path in sorted(CHAPTERS.glob("*.md"))))
     settings = [
-        "until.steps=300",
-        "show.every=10",
-        "evaluate.every_steps=50",
-        "snapshots.every=20",
+        "until.steps=120",
+        "show.every=5",
+        "evaluate.every_steps=40",
+        "snapshots.every=10",
         'snapshots.text="the model reads the text and the model writes"',
     ]
     options = [word for setting in settings for word in ("--set", setting)]

@@ -15,6 +15,7 @@ from glassformer.languages import CODES
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDES = (
+    "workbench",
     "from-formula-to-code",
     "from-looking-to-knowing",
     "transforms",

@@ -151,6 +151,26 @@ def test_a_view_is_exported_as_a_file_and_as_python_lines(tab: Any, server: Serv
     assert weight(tab) == pytest.approx(found["weight"], abs=1e-4)
 
 
+def test_another_site_keeps_the_query_where_it_reads_the_same_text(
+    tab: Any, server: Server
+) -> None:
+    place = "model=translator&to=fr&site=decoder.1.cross&head=1&query=4&key=2"
+    visit(tab, server, place)
+    tab.locator("[data-map]").first.wait_for()
+    tab.get_by_role("button", name=re.compile(r"^decoder\.2\.self head 3")).click()
+    expect(tab.locator("#view-title")).to_contain_text("decoder.2.self")
+    settle(tab)
+    expect(tab.locator("#query")).to_have_value("4")
+    with gf.watch(model := gf.load("translator")) as trace:
+        gf.translate(model, "The cat sat on the mat.", to="fr", beams=1)
+    row = trace["decoder.2.self"].weights(head=3)[4]
+    expect(tab.locator("#key")).to_have_value(str(int(row.argmax())))  # other keys: the strongest
+    expect(tab.locator("[data-token][aria-pressed=true]")).to_have_count(1)
+    tab.get_by_role("button", name=re.compile(r"^decoder\.3\.self head 0")).click()
+    expect(tab.locator("#view-title")).to_contain_text("decoder.3.self")
+    expect(tab.locator("#key")).to_have_value(str(int(row.argmax())))
+
+
 def test_a_long_text_is_sketched(chromium: Any, tmp_path: Path) -> None:
     """Beyond what a browser computes: some queries at once, and every cell exactly."""
     torch.manual_seed(0)

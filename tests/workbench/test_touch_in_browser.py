@@ -70,6 +70,9 @@ def test_a_switch_changes_the_run_and_the_numbers_are_the_librarys(open_room: An
     expect(page.locator("#change")).to_have_value("")
     page.go_back()
     expect(page.locator("#change")).to_have_value(change)
+    page.locator("#change").fill("ablate(decoder.1.self)")  # acts on what its heads write
+    page.keyboard.press("Enter")
+    expect(page.locator(".effect .note").first).to_contain_text("stay the same")
 
 
 def test_what_is_typed_shows_in_the_switches_or_is_refused_in_a_sentence(open_room: Any) -> None:

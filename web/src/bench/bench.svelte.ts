@@ -51,13 +51,23 @@ export class Bench {
     const isMoved = isOther || 'query' in change || 'key' in change;
     const options = isMoved ? forget(this.place.options, isOther) : this.place.options;
     const nowhere = isOther ? { site: null, head: null, query: null, key: null } : {};
-    const place = { ...this.place, ...nowhere, options, ...change };
+    const carried = isOther ? {} : this.carry(change.site ?? null);
+    const place = { ...this.place, ...nowhere, ...carried, options, ...change };
     if (written(place) === written(this.place)) return;
     if (place.room !== this.place.room) this.trouble = null;
     this.place = place;
     clearTimeout(this.timer);
     if (isStep(this.saved, place)) this.save();
     else this.timer = window.setTimeout(() => this.save(), PAUSE);
+  }
+
+  /** The cell at another site: its query where that reads the same text, its key where both do. */
+  private carry(name: string | null): Partial<Place> {
+    const [from, to] = [this.at, this.run?.parts.sites.find((each) => each.name === name)];
+    if (from === null || to === undefined || to === from.site) return {};
+    const hasQuery = from.site.queries[0] === to.queries[0];
+    const hasKey = hasQuery && from.site.keys[0] === to.keys[0];
+    return { query: hasQuery ? from.query : null, key: hasKey ? from.key : null };
   }
 
   private save(): void {

@@ -37,7 +37,7 @@ export function* summarise(head: Head): Generator<void, Summary> {
     let [visible, peak, distance] = [0, 0, 0];
     for (let key = 0; key < S; key++) {
       const weight = row[key];
-      const sees = head.sees(query, key);
+      const sees = weight > 0 || head.sees(query, key); // what has a weight is seen
       weights[query * S + key] = sees ? weight : HIDDEN;
       if (sees) visible++;
       if (weight > peak) peak = weight;
