@@ -111,7 +111,8 @@ class _Search:
         self.length_penalty, self.never, self.observe = length_penalty, never, observe
         # One row per beam; each prompt starts with one live beam and copies that cannot win.
         repeated = [prompt for prompt in prompts for _ in range(beams)]
-        self.session = start_session(model, repeated, source=source, max_new_tokens=max_new_tokens)
+        sources = None if source is None else [s for s in source for _ in range(beams)]
+        self.session = start_session(model, repeated, source=sources, max_new_tokens=max_new_tokens)
         self.scores = torch.full((len(prompts), beams), -torch.inf, dtype=torch.float64)
         self.scores[:, 0] = 0.0
         self.texts: list[list[tuple[int, ...]]] = [[()] * beams for _ in prompts]

@@ -157,14 +157,9 @@ def start_session(
     fixed: bool = False,
     compiled: bool = False,
 ) -> "DecodingSession | RecurrentSession":
-    """A decoding session over a key-value cache, or over an LSTM's state.
-
-    Each source serves as many neighbouring prompts as there are for each: the beams of a text.
-    """
+    """A decoding session over a key-value cache, or over an LSTM's state."""
     if isinstance(model, RecurrentLanguage | RecurrentTranslator):
-        copies = 1 if source is None else len(prompts) // len(source)
-        sources = None if source is None else [text for text in source for _ in range(copies)]
-        return RecurrentSession(model, prompts, source=sources)
+        return RecurrentSession(model, prompts, source=source)
     return DecodingSession(
         model,
         prompts,
@@ -200,7 +195,7 @@ class DecodingSession:
         self.compiled = compiled
         self.length = 0
         self.cache = model.new_cache(B, max_len=L + max_new_tokens if fixed or compiled else None)
-        self.context, self.context_mask = _encode_source(model, source, B, device)
+        self.context, self.context_mask = _encode_source(model, source, device)
 
     def logits(self) -> Float[Tensor, "B L V"]:
         """The next-token logits after each token not read yet."""
@@ -263,23 +258,16 @@ def _compile_read() -> Callable[..., Tensor]:
 
 
 def _encode_source(
-    model: Decoder | EncoderDecoder,
-    source: Sequence[Sequence[int]] | None,
-    n_prompts: int,
-    device: torch.device,
+    model: Decoder | EncoderDecoder, source: Sequence[Sequence[int]] | None, device: torch.device
 ) -> tuple[Tensor | None, Mask | None]:
-    """What the decoder reads: each source is encoded once, and repeated for its prompts."""
     if source is None or not isinstance(model, EncoderDecoder):
         return None, None
-    lengths = torch.tensor([len(text) for text in source], device=device)
-    padded = torch.zeros(len(source), int(lengths.max()), dtype=torch.long, device=device)
+    lengths = [len(text) for text in source]
+    padded = torch.zeros(len(source), max(lengths), dtype=torch.long, device=device)
     for row, text in zip(padded, source, strict=True):
         row[: len(text)] = torch.tensor(list(text), device=device)
-    is_even = bool((lengths == padded.shape[1]).all())
-    context = model.encode(padded, mask=None if is_even else Padding(lengths))
-    copies = n_prompts // len(source)
-    mask = None if is_even else Padding(lengths.repeat_interleave(copies))
-    return context.repeat_interleave(copies, dim=0), mask
+    mask = None if min(lengths) == max(lengths) else Padding(torch.tensor(lengths, device=device))
+    return model.encode(padded, mask=mask), mask
 
 
 def _pad_left(
