@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 import torch
-from tokenizers import Tokenizer, models, pre_tokenizers
 
 import glassformer as gf
 from glassformer.analysis.traced_text import trace_text
@@ -17,6 +16,7 @@ from glassformer.workbench.memory import Memory
 from glassformer.workbench.rooms.look import describe_run, open_site
 from glassformer.workbench.wire.requests import ReadingRequest
 from glassformer.workbench.wire.runs import RunAnswer, RunRequest, SiteAnswer, SiteRequest
+from workbench.foreign_folder import save_foreign
 
 READINGS: dict[str, dict[str, Any]] = {
     "translation": {"model": "translator", "text": "The cat sat on the mat.", "to": "fr"},
@@ -114,25 +114,8 @@ def test_a_saved_trace_is_shown_as_it_is(memory, tmp_path):
 @pytest.fixture(scope="module")
 def foreign(tmp_path_factory):
     """A folder of an architecture that gf.load has no table for."""
-    from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, PreTrainedTokenizerFast
-
     folder = tmp_path_factory.mktemp("foreign")
-    words = ["<unk>", "the", "cat", "sat", "on", "mat", "."]
-    backend = Tokenizer(models.WordLevel({w: i for i, w in enumerate(words)}, unk_token="<unk>"))
-    backend.pre_tokenizer = pre_tokenizers.Whitespace()
-    PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="<unk>").save_pretrained(folder)
-    torch.manual_seed(0)
-    config = GPTNeoXConfig(
-        vocab_size=len(words),
-        hidden_size=24,
-        num_hidden_layers=2,
-        num_attention_heads=3,
-        intermediate_size=20,
-        max_position_embeddings=16,
-        bos_token_id=0,
-        eos_token_id=0,
-    )
-    GPTNeoXForCausalLM(config).save_pretrained(folder)
+    save_foreign(folder)
     return folder
 
 
