@@ -30,7 +30,7 @@ def test_it_is_torchs(kind):
     ours.load_state_dict(theirs.state_dict())
     settings = {"betas": (0.9, 0.98), "eps": 1e-9, "weight_decay": 0.1}
     expected = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[kind](
-        theirs.parameters(), lr=0.01, **settings
+        theirs.parameters(), lr=0.01, fused=True, **settings
     )
     built = Optimizer(kind=kind, **settings).build(ours)
     built.param_groups[0]["lr"] = 0.01

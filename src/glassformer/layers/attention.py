@@ -91,8 +91,10 @@ class SelfAttention(nn.Module):
         tables: Tables | None = None,
         cache: GrowingCache | StaticCache | None = None,
     ) -> Float[Tensor, "B L C"]:
-        heads = self.qkv(x).unflatten(-1, (-1, self.head_dim)).transpose(1, 2)  # B H+2K L D
-        q, k, v = heads.split([self.n_heads, self.n_kv_heads, self.n_kv_heads], dim=1)
+        # Split before transposing: so the gradients of q, k and v are joined without a copy.
+        heads = self.qkv(x).unflatten(-1, (-1, self.head_dim))  # B L H+2K D
+        parts = heads.split([self.n_heads, self.n_kv_heads, self.n_kv_heads], dim=2)
+        q, k, v = (part.transpose(1, 2) for part in parts)  # B H L D, twice B K L D
         if self.has_head_norm:
             q, k = self.q_norm(q), self.k_norm(k)
         if tables is not None:
@@ -151,8 +153,9 @@ class CrossAttention(nn.Module):
         q = self.q(x).unflatten(-1, (-1, self.head_dim)).transpose(1, 2)  # B H L D
 
         def keys_and_values() -> tuple[Tensor, Tensor]:
-            heads = self.kv(context).unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
-            return heads.split([self.n_kv_heads, self.n_kv_heads], dim=1)  # each B K S D
+            heads = self.kv(context).unflatten(-1, (-1, self.head_dim))  # B S 2K D
+            k, v = heads.split([self.n_kv_heads, self.n_kv_heads], dim=2)
+            return k.transpose(1, 2), v.transpose(1, 2)  # each B K S D
 
         k, v = keys_and_values() if cache is None else cache.keep(keys_and_values)
         return self.out(_merge_heads(_attend(self, q, k, v, mask, bias)))

@@ -47,15 +47,26 @@ class Decoder(nn.Module):
         cache: ModelCache | None = None,
     ) -> Float[Tensor, "B L V"]:
         """`mask` hides more than the future does: padding, other documents."""
+        x = self.hidden(tokens, mask=mask, positions=positions, cache=cache)
+        return self.head(x, self.embedding.weight)
+
+    def hidden(
+        self,
+        tokens: Int[Tensor, "B L"],
+        *,
+        mask: Mask | None = None,
+        positions: Int[Tensor, " L"] | Int[Tensor, "B L"] | None = None,
+        cache: ModelCache | None = None,
+    ) -> Float[Tensor, "B L C"]:
+        """The hidden states from which the head computes logits."""
         if positions is None:
             positions = token_positions(tokens, self.config, cache)
-        x = self.decoder(
+        return self.decoder(
             self.embedding(tokens),
             positions=positions,
             mask=causal_mask(mask, cache, self.config.window),
             cache=cache,
         )
-        return self.head(x, self.embedding.weight)
 
     def new_cache(self, batch: int = 1, *, max_len: int | None = None) -> ModelCache:
         """A cache that grows, or with `max_len` one of fixed size, for compiled steps."""

@@ -73,9 +73,25 @@ class EncoderDecoder(nn.Module):
         cache: ModelCache | None = None,
     ) -> Float[Tensor, "B L V"]:
         """Scores for the next token; with a cache, the context's keys are computed once."""
+        x = self.hidden(
+            tokens, context, context_mask=context_mask, mask=mask, positions=positions, cache=cache
+        )
+        return self.head(x, self.embedding.weight)
+
+    def hidden(
+        self,
+        tokens: Int[Tensor, "B L"],
+        context: Float[Tensor, "B S C"],
+        *,
+        context_mask: Mask | None = None,
+        mask: Mask | None = None,
+        positions: Int[Tensor, " L"] | Int[Tensor, "B L"] | None = None,
+        cache: ModelCache | None = None,
+    ) -> Float[Tensor, "B L C"]:
+        """The decoder's hidden states, from which the head computes logits."""
         if positions is None:
             positions = token_positions(tokens, self.config, cache)
-        x = self.decoder(
+        return self.decoder(
             self.embedding(tokens),
             positions=positions,
             mask=causal_mask(mask, cache, self.config.window),
@@ -83,7 +99,6 @@ class EncoderDecoder(nn.Module):
             context=context,
             context_mask=context_mask,
         )
-        return self.head(x, self.embedding.weight)
 
     def new_cache(self, batch: int = 1, *, max_len: int | None = None) -> ModelCache:
         """A cache that grows, or with `max_len` one of fixed size, for compiled steps."""

@@ -1,5 +1,7 @@
 """Output heads: from hidden states to logits for tokens or classes."""
 
+from typing import NamedTuple
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -8,6 +10,20 @@ from torch import Tensor, nn
 from glassformer.layers import norm_maker
 from glassformer.layers.feed_forward import ACTIVATIONS
 from glassformer.models.config import Config
+
+
+class PendingLogits(NamedTuple):
+    """Logits before their last product, which is larger than all else that a model computes.
+
+    Training computes the loss from these parts, without holding all logits at once.
+    """
+
+    hidden: Float[Tensor, "B L C"]
+    weight: Float[Tensor, "V C"]
+    bias: Float[Tensor, " V"] | None = None
+
+    def compute(self) -> Float[Tensor, "B L V"]:
+        return F.linear(self.hidden, self.weight, self.bias)
 
 
 class NextTokenHead(nn.Module):
@@ -25,13 +41,16 @@ class NextTokenHead(nn.Module):
     def forward(
         self, hidden: Float[Tensor, "B L C"], embedding: Float[Tensor, "V C"]
     ) -> Float[Tensor, "B L V"]:
+        return self.prepare(hidden, embedding).compute()
+
+    def prepare(
+        self, hidden: Float[Tensor, "B L C"], embedding: Float[Tensor, "V C"]
+    ) -> PendingLogits:
+        """Everything but the product with the output matrix."""
         if self.output.scale != 1.0:
             hidden = hidden * self.output.scale
-        return F.linear(
-            hidden,
-            embedding if self.output.tied else self.weight,
-            self.bias if self.output.bias else None,
-        )
+        weight = embedding if self.output.tied else self.weight
+        return PendingLogits(hidden, weight, self.bias if self.output.bias else None)
 
 
 class MaskedTokenHead(nn.Module):
@@ -47,8 +66,14 @@ class MaskedTokenHead(nn.Module):
     def forward(
         self, hidden: Float[Tensor, "B L C"], embedding: Float[Tensor, "V C"]
     ) -> Float[Tensor, "B L V"]:
+        return self.prepare(hidden, embedding).compute()
+
+    def prepare(
+        self, hidden: Float[Tensor, "B L C"], embedding: Float[Tensor, "V C"]
+    ) -> PendingLogits:
+        """Everything but the product with the embedding."""
         x = self.norm(ACTIVATIONS[self.activation](self.dense(hidden)))
-        return F.linear(x, embedding, self.bias)
+        return PendingLogits(x, embedding, self.bias)
 
 
 class ClassificationHead(nn.Module):

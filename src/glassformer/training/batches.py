@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import ConfigError
+from glassformer.layers.embedding import check_tokens
 from glassformer.training.loss import IGNORED
 
 Rows = np.ndarray  # indices of examples, or start positions in a long text
@@ -39,6 +40,12 @@ class Batch:
             mine = {name: tensor[:1].clone() for name, tensor in self.tensors.items()}
             mine["targets"].fill_(IGNORED)
         return Batch(mine, self.n_targets, self.n_tokens)
+
+    def check_tokens(self, vocab_size: int) -> None:
+        """Check token ids while they are in the host's memory."""
+        for name in ("tokens", "source"):
+            if name in self.tensors:
+                check_tokens(self.tensors[name], vocab_size)
 
     def to(self, device: torch.device) -> "Batch":
         """Copy to another device; asynchronous if the memory is pinned."""

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import CheckpointError
+from glassformer.layers.embedding import trusting_tokens
 from glassformer.storage import move_aside
 from glassformer.training.averaging import MovingAverage, mean_weights
 from glassformer.training.checkpointing import (
@@ -34,7 +35,7 @@ from glassformer.training.metrics import Metrics
 from glassformer.training.model_building import recompute_blocks
 from glassformer.training.optimizer import clip_gradients
 from glassformer.training.parallel import Parallel
-from glassformer.training.precision import autocast, gradient_scaler
+from glassformer.training.precision import attention_kernels, autocast, gradient_scaler
 from glassformer.training.prefetch import Prefetch
 from glassformer.training.recipe import Recipe, SaveSettings
 from glassformer.training.run_folder import RunFolder, explain_divergence, gather_weights
@@ -222,14 +223,17 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         total: Tensor | None = None
-        for i, batch in enumerate(step.batches):
-            tensors = batch.to(self.parallel.device).tensors
-            is_last = i + 1 == len(step.batches)
-            with self.parallel.gradient_sync(self.objective, is_last=is_last):
-                with autocast(recipe.compute.precision, self.parallel.device):
-                    loss = self.compute(tensors)
-                self.scaler.scale(loss * (self.parallel.scale / step.n_targets)).backward()
-            total = loss.detach() if total is None else total + loss.detach()
+        device, fixed = self.parallel.device, self.task.fixed_shape
+        with trusting_tokens(self.model), attention_kernels(device, fixed_shape=fixed):
+            for i, batch in enumerate(step.batches):
+                batch.check_tokens(self.model.config.vocab_size)
+                tensors = batch.to(device).tensors
+                is_last = i + 1 == len(step.batches)
+                with self.parallel.gradient_sync(self.objective, is_last=is_last):
+                    with autocast(recipe.compute.precision, device):
+                        loss = self.compute(tensors)
+                    self.scaler.scale(loss * (self.parallel.scale / step.n_targets)).backward()
+                total = loss.detach() if total is None else total + loss.detach()
         self.scaler.unscale_(self.optimizer)
         norm = clip_gradients(self.model.parameters(), recipe.optimizer.clip)
         self.scaler.step(self.optimizer)

@@ -49,13 +49,12 @@ class Optimizer:
             {"params": decaying, "weight_decay": self.weight_decay},
             {"params": steady, "weight_decay": 0.0},
         ]
-        fused = all(p.is_cuda for p in (*decaying, *steady))
         return kind(
             [group for group in groups if group["params"]],
             lr=0.0,
             betas=(self.betas[0], self.betas[1]),
             eps=self.eps,
-            fused=fused or None,
+            fused=all(p.device.type in ("cpu", "cuda") for p in model.parameters()),
         )
 
 

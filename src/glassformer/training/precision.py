@@ -1,4 +1,7 @@
-"""Mixed precision: float32 weights, and matrix products in half precision where that is safe."""
+"""Mixed precision and kernels: how a GPU computes what the model asks for.
+
+Weights are in float32, matrix products in half precision where that is safe.
+"""
 
 from contextlib import AbstractContextManager, nullcontext
 from typing import Literal
@@ -21,6 +24,23 @@ def autocast(precision: Precision, device: torch.device) -> AbstractContextManag
             f"{torch.cuda.get_device_name()} has none. Use fp16 or fp32."
         )
     return torch.autocast(device.type, dtype=_DTYPES[precision])
+
+
+def attention_kernels(device: torch.device, *, fixed_shape: bool) -> AbstractContextManager:
+    """A context in which attention uses cuDNN's kernels where these are fastest: from Hopper on.
+
+    cuDNN prepares a plan for each shape of batch, so that batches must have few. What cuDNN cannot
+    compute (float32, some masks) goes to PyTorch's own kernels.
+    """
+    if not fixed_shape or device.type != "cuda" or torch.version.hip is not None:
+        return nullcontext()
+    if torch.cuda.get_device_capability(device) < (9, 0):
+        return nullcontext()
+    # Imported here: the module loads torch's compiler.
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    order = ("CUDNN_ATTENTION", "FLASH_ATTENTION", "EFFICIENT_ATTENTION", "MATH")
+    return sdpa_kernel([getattr(SDPBackend, name) for name in order], set_priority=True)
 
 
 def gradient_scaler(precision: Precision, device: torch.device) -> torch.amp.GradScaler:

@@ -39,7 +39,7 @@ def refusal(
     B, _, L, S = scoring.extent
     if torch.compiler.is_compiling():
         return "the kernels are not traced into a compiled graph"
-    if (why := _triton_refusal(q.device)) is not None:
+    if (why := triton_refusal(q.device)) is not None:
         return why
     if q.dtype == torch.float64:
         return "the kernels compute in float32"
@@ -358,7 +358,8 @@ def _edges(length: int, n: int, device: torch.device) -> Int[Tensor, " n+1"]:
 
 
 @cache
-def _triton_refusal(device: torch.device) -> str | None:
+def triton_refusal(device: torch.device) -> str | None:
+    """Why no kernel of ours can run on this device; None if it can."""
     if device.type != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
         return f"the kernels run on CUDA, not on {device.type}"
     if find_spec("triton") is None:

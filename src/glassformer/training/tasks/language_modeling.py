@@ -7,6 +7,7 @@ from torch import Tensor
 
 from glassformer.functional import Documents
 from glassformer.generation import generate
+from glassformer.models.output_heads import PendingLogits
 from glassformer.models.recurrent import LSTMLanguageModel
 from glassformer.training.batches import Batch, Rows, as_tensors
 from glassformer.training.data import TrainingData
@@ -18,6 +19,8 @@ from glassformer.training.tasks.windows import Windows
 
 class LanguageModeling(Task):
     """Windows of a long text; with `batches.documents`, attention stays within a document."""
+
+    fixed_shape = True
 
     def __init__(self, recipe: Recipe, data: TrainingData) -> None:
         super().__init__(recipe, data)
@@ -55,13 +58,15 @@ class LanguageModeling(Task):
         return Batch(tensors, int((targets != IGNORED).sum()), inputs.size)
 
     def logits(self, model: Any, tensors: Mapping[str, Tensor]) -> Tensor:
-        tokens = tensors["tokens"]
         if isinstance(model, LSTMLanguageModel):
-            return model(tokens)[0]
-        if "documents" not in tensors:
-            return model(tokens)
-        mask = Documents(tensors["documents"])
-        return model(tokens, mask=mask, positions=tensors["positions"])
+            return model(tensors["tokens"])[0]
+        return model(tensors["tokens"], **_within_documents(tensors))
+
+    def pending_logits(self, model: Any, tensors: Mapping[str, Tensor]) -> PendingLogits | None:
+        if isinstance(model, LSTMLanguageModel):
+            return None
+        hidden = model.hidden(tensors["tokens"], **_within_documents(tensors))
+        return model.head.prepare(hidden, model.embedding.weight)
 
     def sample(self, model: Any, text: str) -> str:
         if isinstance(model, LSTMLanguageModel):
@@ -82,3 +87,10 @@ class LanguageModeling(Task):
     def locate(self, rows: Rows) -> list[str]:
         length = self.recipe.batches.length
         return [f"tokens {int(start)} to {int(start) + length}" for start in rows]
+
+
+def _within_documents(tensors: Mapping[str, Tensor]) -> dict[str, Any]:
+    """The arguments that keep attention within documents, if the batch says where they are."""
+    if "documents" not in tensors:
+        return {}
+    return {"mask": Documents(tensors["documents"]), "positions": tensors["positions"]}

@@ -15,6 +15,7 @@ from torch import Tensor
 from glassformer.errors import ConfigError
 from glassformer.functional import Documents
 from glassformer.generation import fill
+from glassformer.models.output_heads import PendingLogits
 from glassformer.training.batches import Batch, Rows, as_tensors, content_rng
 from glassformer.training.data import TrainingData
 from glassformer.training.loss import IGNORED
@@ -25,6 +26,8 @@ from glassformer.training.tasks.windows import Windows
 
 class MaskedModeling(Task):
     """Masked windows of a text; with `batches.documents`, attention stays within a document."""
+
+    fixed_shape = True
 
     def __init__(self, recipe: Recipe, data: TrainingData) -> None:
         super().__init__(recipe, data)
@@ -83,13 +86,11 @@ class MaskedModeling(Task):
         return hidden, gaps, targets
 
     def logits(self, model: Any, tensors: Mapping[str, Tensor]) -> Tensor:
-        options = {}
-        if "documents" in tensors:
-            mask = Documents(tensors["documents"])
-            options = {"mask": mask, "positions": tensors["positions"]}
-        hidden = model(tensors["tokens"], **options)
-        where = tensors["gaps"][..., None].expand(-1, -1, hidden.shape[-1])
-        return model.fill(torch.gather(hidden, 1, where))  # (B, gaps, V)
+        return model.fill(_hidden_in_gaps(model, tensors))  # (B, gaps, V)
+
+    def pending_logits(self, model: Any, tensors: Mapping[str, Tensor]) -> PendingLogits:
+        hidden = _hidden_in_gaps(model, tensors)
+        return model.head.prepare(hidden, model.embedding.weight)
 
     def sample(self, model: Any, text: str) -> str:
         filled = text
@@ -100,3 +101,14 @@ class MaskedModeling(Task):
     def locate(self, rows: Rows) -> list[str]:
         length = self.recipe.batches.length
         return [f"tokens {int(start)} to {int(start) + length}" for start in rows]
+
+
+def _hidden_in_gaps(model: Any, tensors: Mapping[str, Tensor]) -> Tensor:
+    """The encoder's vectors at the positions to predict."""
+    options = {}
+    if "documents" in tensors:
+        mask = Documents(tensors["documents"])
+        options = {"mask": mask, "positions": tensors["positions"]}
+    hidden = model(tensors["tokens"], **options)
+    where = tensors["gaps"][..., None].expand(-1, -1, hidden.shape[-1])
+    return torch.gather(hidden, 1, where)  # (B, L, C) → (B, gaps, C)

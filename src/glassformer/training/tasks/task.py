@@ -8,8 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from glassformer.models.output_heads import PendingLogits
 from glassformer.text.store import TokenTable
 from glassformer.training.batches import Batch, Ragged, Rows, padding_share
+from glassformer.training.chunked_loss import linear_cross_entropy_sum
 from glassformer.training.data import TrainingData
 from glassformer.training.loss import count_hits, cross_entropy_sum, disagreement_sum
 from glassformer.training.parallel import Parallel
@@ -18,6 +20,8 @@ from glassformer.training.recipe import Recipe
 
 class Task(ABC):
     """A recipe's data as batches. Each has `targets`; its other tensors depend on the task."""
+
+    fixed_shape = False  # whether all batches have one shape
 
     def __init__(self, recipe: Recipe, data: TrainingData) -> None:
         self.recipe, self.data = recipe, data
@@ -39,6 +43,11 @@ class Task(ABC):
     @abstractmethod
     def logits(self, model: Any, tensors: Mapping[str, Tensor]) -> Tensor:
         """The model's logits, one row per target."""
+
+    def pending_logits(self, model: Any, tensors: Mapping[str, Tensor]) -> PendingLogits | None:
+        """The logits before their last product; None: this model has no such form of them."""
+        del model, tensors
+        return None
 
     def describe(self) -> str:
         """The amount of data, in one line."""
@@ -92,6 +101,12 @@ class Objective(nn.Module):
             loss = cross_entropy_sum(logits, tensors["targets"])
             return torch.stack([loss, count_hits(logits, tensors["targets"]).to(loss.dtype)])
         if not self.consistency:
+            pending = self.task.pending_logits(self.model, tensors)
+            if pending is not None:
+                hidden, weight, bias = pending
+                return linear_cross_entropy_sum(
+                    hidden, weight, tensors["targets"], bias=bias, smoothing=self.smoothing
+                )
             logits = self.task.logits(self.model, tensors)
             return cross_entropy_sum(logits, tensors["targets"], smoothing=self.smoothing)
         twice = {name: torch.cat([each, each]) for name, each in tensors.items()}

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from glassformer.errors import ConfigError
 from glassformer.functional import Padding
+from glassformer.models.output_heads import PendingLogits
 from glassformer.models.recurrent import LSTMSeq2Seq
 from glassformer.text import SpecialTokens
 from glassformer.text.store import TokenTable
@@ -68,6 +69,14 @@ class Translation(Task):
 
     def logits(self, model: Any, tensors: Mapping[str, Tensor]) -> Tensor:
         return translation_logits(model, tensors)
+
+    def pending_logits(self, model: Any, tensors: Mapping[str, Tensor]) -> PendingLogits | None:
+        if isinstance(model, LSTMSeq2Seq):
+            return None
+        mask = Padding(tensors["source_lengths"])
+        context = model.encode(tensors["source"], mask=mask)
+        hidden = model.hidden(tensors["tokens"], context, context_mask=mask)
+        return model.head.prepare(hidden, model.embedding.weight)
 
     def extra_scores(self, model: Any) -> dict[str, float]:
         """BLEU and chrF; all translations of one source are its references."""

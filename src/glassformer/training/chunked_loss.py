@@ -1,0 +1,203 @@
+"""Cross-entropy of a linear output layer, a chunk of rows at a time: all logits never exist.
+
+    hidden (N, C) ─ chunk ─ @ weightᵀ ─ logits (n, V) ─ softmax ─ p − target ─┬─ @ weight ─ d_hidden
+                      └───────────────────────────────────────────────────────┴─ᵀ@ hidden ─ d_weight
+
+The loss is a sum over rows, so its gradients are known up to a factor as soon as the logits are:
+the forward pass computes both, and the backward pass multiplies. Three matrix products, as without
+chunks, and memory for one chunk instead of all logits in float32, their gradient and its copies.
+"""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from glassformer.functional.autocast import autocast_dtype
+from glassformer.functional.statistics.cuda import triton_refusal
+from glassformer.training.loss import IGNORED
+
+# Logits in a chunk: enough that the products do not notice it. Chunks that fit the caches of a CPU
+# were tried: adding up d_weight for each took more time than the caches saved.
+_CHUNK = {"cpu": 1 << 26, "cuda": 1 << 29}
+# Tensor cores need rows of logits that begin at multiples of 16 bytes; 64 also fits their tiles.
+_ALIGNED = 64
+
+
+def linear_cross_entropy_sum(
+    hidden: Float[Tensor, "*B C"],
+    weight: Float[Tensor, "V C"],
+    targets: Int[Tensor, "*B"],
+    *,
+    bias: Float[Tensor, " V"] | None = None,
+    smoothing: float = 0.0,
+) -> Float[Tensor, ""]:
+    """`cross_entropy_sum(F.linear(hidden, weight, bias), targets)` in the memory of a chunk.
+
+    >>> hidden, weight = torch.zeros(1, 3, 2), torch.zeros(4, 2)
+    >>> linear_cross_entropy_sum(hidden, weight, torch.tensor([[1, 2, IGNORED]]))  # 2 · log 4
+    tensor(2.7726)
+    """
+    dtype = autocast_dtype(hidden)
+    rows = (hidden if dtype is None else hidden.to(dtype)).flatten(0, -2)  # (B, L, C) → (BL, C)
+    learns = torch.is_grad_enabled()
+    return chunked_loss(rows, weight, bias, targets.flatten(), smoothing, learns)[0]
+
+
+@torch.library.custom_op("glassformer::chunked_loss", mutates_args=())
+def chunked_loss(
+    hidden: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    targets: Tensor,
+    smoothing: float,
+    learns: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The sum of losses, and with `learns` its gradients for hidden, weight and bias."""
+    with torch.autocast(hidden.device.type, enabled=False):
+        kept = (targets != IGNORED).nonzero()[:, 0] if hidden.device.type == "cpu" else None
+        if kept is None or len(kept) == len(targets):
+            return _compute_chunks(hidden, weight, bias, targets, smoothing, learns)
+        # Ignored rows cost nothing, where finding them does not wait for a GPU.
+        loss, part, *rest = _compute_chunks(
+            hidden[kept], weight, bias, targets[kept], smoothing, learns
+        )
+        d_hidden = torch.zeros_like(hidden).index_copy_(0, kept, part) if learns else part
+        return loss, d_hidden, rest[0], rest[1]
+
+
+def _compute_chunks(
+    hidden: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    targets: Tensor,
+    smoothing: float,
+    learns: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    n, V = len(hidden), len(weight)
+    exact = torch.promote_types(hidden.dtype, torch.float32)
+    loss = hidden.new_zeros((), dtype=exact)
+    d_hidden = torch.empty_like(hidden) if learns else hidden.new_empty(0)
+    d_weight = torch.zeros_like(weight) if learns else weight.new_empty(0)
+    d_bias = weight.new_zeros(V if learns and bias is not None else 0)
+    table, shift = _cast_table(weight, bias, hidden)
+    by_kernel = exact == torch.float32 and triton_refusal(hidden.device) is None
+    compute = _compute_by_kernel if by_kernel else _compute_by_torch
+    for first, end in _chunk_bounds(n, V, hidden.device):
+        x, wanted = hidden[first:end], targets[first:end]
+        logits = F.linear(x, table, shift)
+        part, gradient = compute(logits, wanted, V, smoothing, learns)
+        loss += part
+        if gradient is None:
+            continue
+        torch.mm(gradient, table, out=d_hidden[first:end])
+        if gradient.dtype == d_weight.dtype:
+            d_weight.addmm_(gradient.t(), x)
+        else:
+            d_weight += (gradient.t() @ x)[:V]
+        if bias is not None:
+            d_bias += gradient[:, :V].sum(0, dtype=exact)
+    return loss, d_hidden, d_weight, d_bias
+
+
+def _cast_table(
+    weight: Tensor, bias: Tensor | None, hidden: Tensor
+) -> tuple[Tensor, Tensor | None]:
+    """The output matrix in the dtype of the products, with rows of zeros up to an aligned number.
+
+    Casting writes a new matrix in any case, so that the padding costs nothing.
+    """
+    shift = None if bias is None else bias.to(hidden.dtype)
+    if weight.dtype == hidden.dtype or not hidden.is_cuda:
+        return weight.to(hidden.dtype), shift
+    missing = -len(weight) % _ALIGNED
+    table = hidden.new_empty(len(weight) + missing, weight.shape[1])
+    table[: len(weight)] = weight
+    table[len(weight) :] = 0.0
+    return table, None if shift is None else F.pad(shift, (0, missing))
+
+
+def _chunk_bounds(n: int, vocab_size: int, device: torch.device) -> list[tuple[int, int]]:
+    """Equal parts of n rows, each with at most so many logits as suit the device."""
+    most = max(1, _CHUNK["cpu" if device.type == "cpu" else "cuda"] // vocab_size)
+    n_chunks = max(1, -(-n // most))
+    rows = max(1, -(-n // n_chunks))
+    return [(first, min(n, first + rows)) for first in range(0, n, rows)]
+
+
+def _compute_by_torch(
+    logits: Tensor, targets: Tensor, vocab_size: int, smoothing: float, learns: bool
+) -> tuple[Tensor, Tensor | None]:
+    """The loss of a chunk, and its gradient for the logits."""
+    exact = torch.promote_types(logits.dtype, torch.float32)
+    log_p = logits[:, :vocab_size].log_softmax(-1, dtype=exact)
+    ignored, index = targets == IGNORED, targets.clamp(min=0)[:, None]
+    losses = log_p.gather(1, index)[:, 0] * (smoothing - 1.0)
+    if smoothing:
+        losses -= log_p.sum(-1) * (smoothing / vocab_size)
+    loss = losses.masked_fill_(ignored, 0.0).sum()
+    if not learns:
+        return loss, None
+    gradient = log_p.exp_()
+    if smoothing:
+        gradient -= smoothing / vocab_size
+    gradient.scatter_add_(1, index, gradient.new_full((1, 1), smoothing - 1.0).expand_as(index))
+    if logits.device.type != "cpu":  # there, no row is ignored
+        gradient.masked_fill_(ignored[:, None], 0.0)
+    return loss, F.pad(gradient, (0, logits.shape[1] - vocab_size)).to(logits.dtype)
+
+
+def _compute_by_kernel(
+    logits: Tensor, targets: Tensor, vocab_size: int, smoothing: float, learns: bool
+) -> tuple[Tensor, Tensor | None]:
+    """The same by one kernel, which writes the gradient over the logits."""
+    from glassformer.training.loss_kernel import loss_kernel
+
+    losses = logits.new_empty(len(logits), dtype=torch.float32)
+    loss_kernel[(len(logits),)](
+        logits,
+        targets,
+        losses,
+        logits.stride(0),
+        vocab_size,
+        logits.shape[1],
+        smoothing,
+        LEARNS=learns,
+        IGNORED=IGNORED,
+        BLOCK=4096,
+        num_warps=8,  # pyright: ignore[reportCallIssue]
+    )
+    return losses.sum(), logits if learns else None
+
+
+@chunked_loss.register_fake
+def _(
+    hidden: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    targets: Tensor,
+    smoothing: float,
+    learns: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    del targets, smoothing
+    exact = torch.promote_types(hidden.dtype, torch.float32)
+    return (
+        hidden.new_empty((), dtype=exact),
+        torch.empty_like(hidden) if learns else hidden.new_empty(0),
+        torch.empty_like(weight) if learns else weight.new_empty(0),
+        weight.new_empty(len(weight) if learns and bias is not None else 0),
+    )
+
+
+def _keep_gradients(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
+    ctx.set_materialize_grads(False)
+    ctx.has_bias = inputs[2] is not None
+    ctx.save_for_backward(*output[1:])
+
+
+def _scale_gradients(ctx, scale, *_unused):  # type: ignore[no-untyped-def]
+    d_hidden, d_weight, d_bias = (kept * scale for kept in ctx.saved_tensors)
+    return d_hidden, d_weight, d_bias if ctx.has_bias else None, None, None, None
+
+
+chunked_loss.register_autograd(_scale_gradients, setup_context=_keep_gradients)

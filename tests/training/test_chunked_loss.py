@@ -1,0 +1,169 @@
+"""The loss in chunks against the definition in float64: by torch, by the kernel, and compiled."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from glassformer.training import chunked_loss
+from glassformer.training.chunked_loss import linear_cross_entropy_sum
+from glassformer.training.loss import IGNORED
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+DEVICE = "cpu" if INTERPRETED else "cuda"
+needs_kernels = pytest.mark.plain if INTERPRETED else pytest.mark.gpu
+B, L, C, V = 3, 7, 5, 11
+
+
+def operands(dtype: torch.dtype, *, ignored: bool = True, device: str = "cpu") -> list[Tensor]:
+    shapes = ((B, L, C), (V, C), (V,))
+    tensors = [torch.randn(s, dtype=torch.float64).to(device, dtype) for s in shapes]
+    targets = torch.randint(0, V, (B, L), device=device)
+    if ignored:
+        targets[0, 4:] = targets[2, 1:] = IGNORED
+    return [*(x.requires_grad_() for x in tensors), targets]
+
+
+def definition(
+    hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float
+) -> Tensor:
+    log_p = F.linear(hidden, weight, bias).log_softmax(-1)
+    kept = targets != IGNORED
+    chosen = log_p.gather(-1, targets.clamp(min=0)[..., None])[..., 0]
+    losses = -(1 - smoothing) * chosen - smoothing / log_p.shape[-1] * log_p.sum(-1)
+    return losses[kept].sum()
+
+
+def gradients(loss: Tensor, *inputs: Tensor) -> list[Tensor]:
+    return [loss.detach(), *torch.autograd.grad(0.37 * loss, inputs)]
+
+
+@pytest.mark.parametrize("n_logits", [1 << 26, 5 * V])  # one chunk, several
+@pytest.mark.parametrize("ignored", [False, True])
+@pytest.mark.parametrize("smoothing", [0.0, 0.13])
+@pytest.mark.parametrize("biased", [False, True])
+def test_equals_the_definition(monkeypatch, n_logits, ignored, smoothing, biased):
+    monkeypatch.setitem(chunked_loss._CHUNK, "cpu", n_logits)
+    hidden, weight, bias, targets = operands(torch.float64, ignored=ignored)
+    given = bias if biased else None
+    inputs = (hidden, weight, bias) if biased else (hidden, weight)
+    found = linear_cross_entropy_sum(hidden, weight, targets, bias=given, smoothing=smoothing)
+    expected = definition(hidden, weight, given, targets, smoothing)
+    for a, b in zip(gradients(found, *inputs), gradients(expected, *inputs), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+
+
+def test_tied_weights_get_both_gradients():
+    _, weight, _, targets = operands(torch.float64, ignored=False)
+    found = linear_cross_entropy_sum(F.embedding(targets, weight), weight, targets)
+    expected = definition(F.embedding(targets, weight), weight, None, targets, 0.0)
+    torch.testing.assert_close(gradients(found, weight), gradients(expected, weight))
+
+
+def test_without_gradients_there_is_only_the_loss():
+    hidden, weight, bias, targets = operands(torch.float64)
+    with torch.no_grad():
+        loss = linear_cross_entropy_sum(hidden, weight, targets, bias=bias)
+        rows = hidden.flatten(0, 1)
+        parts = chunked_loss.chunked_loss(rows, weight, bias, targets.flatten(), 0.0, False)
+    assert [x.numel() for x in parts] == [1, 0, 0, 0]
+    torch.testing.assert_close(loss, definition(hidden, weight, bias, targets, 0.0).detach())
+
+
+def test_all_targets_ignored():
+    hidden, weight, bias, targets = operands(torch.float32)
+    targets.fill_(IGNORED)
+    loss = linear_cross_entropy_sum(hidden, weight, targets, bias=bias, smoothing=0.1)
+    assert all(float(x.abs().max()) == 0.0 for x in gradients(loss, hidden, weight, bias))
+
+
+def test_autocast_rounds_products_and_sums_in_float32():
+    hidden, weight, bias, targets = operands(torch.float32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = linear_cross_entropy_sum(hidden, weight, targets, bias=bias)
+    assert found.dtype == torch.float32
+    expected = definition(hidden, weight, bias, targets, 0.0)
+    for a, b in zip(
+        gradients(found, hidden, weight, bias),
+        gradients(expected, hidden, weight, bias),
+        strict=True,
+    ):
+        assert a.dtype == b.dtype
+        torch.testing.assert_close(a, b, rtol=0.03, atol=0.03)
+
+
+@pytest.mark.plain
+def test_compiled_without_a_break():
+    hidden, weight, bias, targets = operands(torch.float64)
+
+    def compute(hidden: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return linear_cross_entropy_sum(hidden, weight, targets, bias=bias, smoothing=0.1)
+
+    inputs = (hidden, weight, bias)
+    found = torch.compile(compute, fullgraph=True, backend="aot_eager")(*inputs)
+    expected = definition(hidden, weight, bias, targets, 0.1)
+    for a, b in zip(gradients(found, *inputs), gradients(expected, *inputs), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.plain
+@pytest.mark.skipif(INTERPRETED, reason="this is the interpreter's process")
+def test_the_interpreter_agrees_with_the_definition() -> None:
+    pytest.importorskip("triton")
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "plain", "-p", "no:cacheprovider"]
+    run = subprocess.run(
+        [*command, "-k", "kernel", __file__],
+        env=os.environ | {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout[-5000:] + run.stderr[-1000:]
+    assert " passed" in run.stdout
+
+
+@needs_kernels
+@pytest.mark.parametrize("vocab_size", [11, 4096, 5003])
+@pytest.mark.parametrize("smoothing", [0.0, 0.13])
+def test_the_kernel_by_the_definition(vocab_size, smoothing):
+    padded = -(-vocab_size // 64) * 64
+    logits = 3 * torch.randn(6, padded, device=DEVICE)
+    targets = torch.randint(0, vocab_size, (6,), device=DEVICE)
+    targets[2] = IGNORED
+    real = logits[:, :vocab_size].double().requires_grad_()
+    eye = torch.eye(vocab_size, dtype=torch.float64, device=DEVICE)
+    expected = definition(real, eye, None, targets, smoothing)
+    (by_definition,) = torch.autograd.grad(expected, real)
+    loss, gradient = chunked_loss._compute_by_kernel(
+        logits.clone(), targets, vocab_size, smoothing, True
+    )
+    torch.testing.assert_close(loss.double(), expected.detach(), rtol=1e-6, atol=1e-5)
+    torch.testing.assert_close(gradient[:, :vocab_size].double(), by_definition, rtol=0, atol=1e-6)
+    assert not gradient[:, vocab_size:].any() and not gradient[2].any()
+    only, nothing = chunked_loss._compute_by_kernel(logits, targets, vocab_size, smoothing, False)
+    assert torch.equal(only, loss) and nothing is None
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("vocab_size", [11, 503])
+def test_half_precision_on_a_gpu_pads_the_vocabulary(vocab_size):
+    torch.manual_seed(0)
+    hidden = torch.randn(64, 48, device="cuda", requires_grad=True)
+    weight = torch.randn(vocab_size, 48, device="cuda", requires_grad=True)
+    bias = torch.randn(vocab_size, device="cuda", requires_grad=True)
+    targets = torch.randint(0, vocab_size, (64,), device="cuda")
+    targets[5] = IGNORED
+    inputs = (hidden, weight, bias)
+    expected = gradients(definition(*(x.double() for x in inputs), targets, 0.1), *inputs)
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        plain = F.cross_entropy(
+            F.linear(hidden, weight, bias), targets, label_smoothing=0.1, reduction="sum"
+        )
+        found = linear_cross_entropy_sum(hidden, weight, targets, bias=bias, smoothing=0.1)
+    for a, b, c in zip(gradients(found, *inputs), gradients(plain, *inputs), expected, strict=True):
+        allowed = 3 * float((b.double() - c.double()).abs().max()) + 1e-2
+        assert float((a.double() - c.double()).abs().max()) <= allowed
