@@ -29,6 +29,7 @@ from glassformer.training.checkpointing import (
 )
 from glassformer.training.checkpoints import Selection, parse_step
 from glassformer.training.display import Display
+from glassformer.training.float8 import use_float8
 from glassformer.training.loss_readout import LossReadout, NonFiniteLoss
 from glassformer.training.metrics import FILE as METRICS
 from glassformer.training.metrics import Metrics
@@ -65,6 +66,8 @@ class Trainer:
         self.recipe, self.task, self.folder = recipe, task, folder
         self.parallel, self.display = parallel, display
         self.model = model.to(parallel.device).train()
+        if recipe.compute.precision == "fp8":
+            use_float8(self.model, parallel.device)
         if recipe.compute.checkpointing:
             recompute_blocks(self.model)
         objective = Objective(

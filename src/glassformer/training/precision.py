@@ -10,8 +10,9 @@ import torch
 
 from glassformer.errors import ConfigError
 
-Precision = Literal["fp32", "bf16", "fp16"]
-_DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
+Precision = Literal["fp32", "bf16", "fp16", "fp8"]
+# Beside the products of float8.py, 8-bit training computes in bfloat16.
+_DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp8": torch.bfloat16}
 
 
 def autocast(precision: Precision, device: torch.device) -> AbstractContextManager:

@@ -154,7 +154,7 @@ class StopSettings:
 class ComputeSettings:
     """How to compute; results differ by rounding only."""
 
-    precision: Literal["fp32", "bf16", "fp16"] = "fp32"
+    precision: Literal["fp32", "bf16", "fp16", "fp8"] = "fp32"
     compile: bool = False
     checkpointing: bool = False  # activation checkpointing: less memory, more time
     parallel: Literal["ddp", "fsdp"] = "ddp"  # with torchrun

@@ -1,0 +1,140 @@
+"""Our side of benchmarks/training.py: the step of `glassformer train` on batches made up here."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+import glassformer as gf
+from glassformer.models import Config
+from glassformer.training import Recipe
+from glassformer.training.batches import Batch, Rows, as_tensors
+from glassformer.training.display import SilentDisplay
+from glassformer.training.initialization import initialize_weights
+from glassformer.training.loop import Trainer
+from glassformer.training.loss import IGNORED
+from glassformer.training.parallel import start_parallel
+from glassformer.training.run_folder import RunFolder
+from glassformer.training.step_plan import TrainingStep
+from glassformer.training.tasks import LanguageModeling, Translation
+from glassformer.training.tasks.task import Objective, Task
+
+SETTINGS = {
+    "data": {"train": [{"files": ["made up"]}]},
+    "until": {"steps": 1_000_000},
+    "optimizer": {"betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": 0.1, "decay_embeddings": True},
+    "schedule": {"kind": "constant", "lr": 6e-4, "warmup": 50},
+}
+
+
+def read_text() -> np.ndarray:
+    """The documentation and the chapters in this repository, as tokens of the shipped writer."""
+    root = Path(__file__).parents[1]
+    names = sorted([*root.glob("docs/*.md"), *root.glob("src/glassformer/course/**/*.md")])
+    texts = [path.read_text(encoding="utf-8") for path in names]
+    tokenizer = gf.load("writer").tokenizer
+    return np.concatenate([np.array(ids) for ids in tokenizer.encode_many(texts)])
+
+
+class Shape:
+    """The sizes of a race: a model, and batches of `rows` windows of `length` tokens."""
+
+    def __init__(self, config: Config, rows: int, length: int, text: np.ndarray) -> None:
+        self.config, self.rows, self.length = config, rows, length
+        self.text = text % config.vocab_size
+        self.is_pair = config.family == "encoder_decoder"
+
+    @property
+    def n_tokens(self) -> int:
+        """In a step: of source and target where there are two."""
+        return self.rows * self.length * (2 if self.is_pair else 1)
+
+    def build(self, **changes: Any) -> nn.Module:
+        """Our model of this shape, always with the same weights."""
+        torch.manual_seed(0)
+        model = gf.build(self.config.replace(**changes))
+        initialize_weights(model, "xavier" if self.is_pair else "gpt2")
+        return model
+
+    def batches(self, seed: int = 0) -> Iterator[Batch]:
+        """Windows anywhere in the text, without end; of pairs, the second is what follows."""
+        rng, L = np.random.default_rng(seed), self.length
+        while True:
+            starts = rng.integers(0, len(self.text) - 2 * L - 1, self.rows)[:, None]
+            if not self.is_pair:
+                x = self.text[starts + np.arange(L + 1)]
+                tensors = as_tensors(tokens=x[:, :-1], targets=x[:, 1:])
+                yield Batch(tensors, self.rows * L, self.rows * L)
+                continue
+            x = self.text[starts + np.arange(2 * L + 1)]
+            source_lengths = rng.integers(L // 2, L + 1, self.rows)
+            inside = np.arange(L) < rng.integers(L // 2, L + 1, self.rows)[:, None]
+            tensors = as_tensors(
+                source=x[:, :L],
+                source_lengths=source_lengths,
+                tokens=x[:, L:-1],
+                targets=np.where(inside, x[:, L + 1 :], IGNORED),
+            )
+            yield Batch(tensors, int(inside.sum()), self.n_tokens)
+
+
+class Ours:
+    """Rounds of the training loop's own step; losses are read at the end of each."""
+
+    def __init__(
+        self, shape: Shape, folder: Path, device: str, *, compiled: bool, n_steps: int, **parts: Any
+    ) -> None:
+        self.shape, self.n_steps, self.curve = shape, n_steps, [0.0]
+        compute = {"compile": compiled, "precision": "bf16" if device == "cuda" else "fp32"}
+        compute |= parts.pop("compute", {})
+        values = SETTINGS | {"task": "translation" if shape.is_pair else "language"}
+        values |= {"compute": compute, "label_smoothing": 0.1 if shape.is_pair else 0.0}
+        recipe = Recipe.from_dict(values)
+        self.model = shape.build()
+        task = make_task(recipe, **parts)
+        place = start_parallel("ddp", device)
+        self.trainer = Trainer(recipe, self.model, task, RunFolder(folder), place, SilentDisplay())
+        self.source = shape.batches()
+        self.batch = next(self.source)
+
+    def __call__(self) -> None:
+        for _ in range(self.n_steps):
+            rows = [np.arange(self.shape.rows)]
+            self.trainer._update(TrainingStep(0, 0, 1, rows, [self.batch]))
+            self.trainer.state.step += 1
+            self.batch = self._next()  # while the device is still busy
+        pending = self.trainer.losses.pending
+        self.curve = torch.stack([each.loss for each in pending]).tolist()
+        self.trainer.losses.read()
+
+    def _next(self) -> Batch:
+        batch = next(self.source)
+        return batch.pin() if self.trainer.parallel.device.type == "cuda" else batch
+
+
+def make_task(recipe: Recipe, *, chunked: bool = True, fixed_shape: bool | None = None) -> Task:
+    """The task of a recipe without its data; `chunked` and `fixed_shape` take parts away."""
+    kind = Translation if recipe.task == "translation" else LanguageModeling
+    task = _WithoutData.__new__(type("Task", (_WithoutData, kind), {}))
+    task.recipe = recipe
+    if not chunked:
+        task.pending_logits = lambda *_: None  # type: ignore[method-assign]
+    if fixed_shape is not None:
+        task.fixed_shape = fixed_shape
+    return task
+
+
+class _WithoutData(Task):
+    def order(self, epoch: int) -> list[Rows]:
+        del epoch
+        return []
+
+
+def training_loss(model: nn.Module, shape: Shape, batch: Batch) -> Tensor:
+    """The mean loss of a batch as training computes it."""
+    recipe = Recipe.from_dict(SETTINGS | {"task": "translation" if shape.is_pair else "language"})
+    objective = Objective(model, make_task(recipe), smoothing=0.1 if shape.is_pair else 0.0)
+    return objective.train()(batch.tensors) / batch.n_targets
