@@ -5,6 +5,7 @@ from closeness import assert_close, assert_same
 from glassformer.errors import ConfigError, ShapeError
 from glassformer.functional import sinusoidal
 from glassformer.layers import LearnedPositions, SinusoidalPositions, TokenEmbedding
+from glassformer.layers.embedding import trusting_tokens
 
 
 def test_rows_of_the_table() -> None:
@@ -44,3 +45,12 @@ def test_refusals() -> None:
 
 def test_no_tokens_are_no_vectors() -> None:
     assert TokenEmbedding(7, 5)(torch.zeros(2, 0).long()).shape == (2, 0, 5)
+
+
+@pytest.mark.plain
+def test_trusted_tokens_are_not_checked() -> None:
+    table, wrong = TokenEmbedding(5, 3), torch.tensor([[7]])
+    with trusting_tokens(table), pytest.raises(IndexError):  # torch's own
+        table(wrong)
+    with pytest.raises(ShapeError, match="token ids must lie in 0 … 4; got 7 to 7"):
+        table(wrong)

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.errors import ConfigError
+from glassformer.errors import ConfigError, ShapeError
 from glassformer.training.batches import (
     Batch,
     Ragged,
@@ -110,3 +110,11 @@ def test_shares_make_the_whole(n_rows, world_size):
 def test_what_is_random_inside_is_a_function_of_the_place():
     assert content_rng(1, 2, 3).random() == content_rng(1, 2, 3).random()
     assert content_rng(1, 2, 3).random() != content_rng(1, 2, 4).random()
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("name", ["tokens", "source"])
+def test_tokens_are_checked_before_they_reach_a_gpu(name):
+    Batch({name: torch.tensor([[0, 6]])}, 1, 1).check_tokens(7)
+    with pytest.raises(ShapeError, match="token ids must lie in 0 … 5; got 0 to 6"):
+        Batch({name: torch.tensor([[0, 6]])}, 1, 1).check_tokens(6)
