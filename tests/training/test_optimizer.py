@@ -81,7 +81,7 @@ def test_first_weights():
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"kind": "sgd"}, "one of adam, adamw; got 'sgd'"),
+        ({"kind": "sgd"}, "one of adam, adamw, muon; got 'sgd'"),
         ({"betas": (0.9, 1.0)}, r"from 0 to below 1; got \(0.9, 1.0\)"),
         ({"clip": -1.0}, "optimizer.clip must be at least 0; got -1.0"),
     ],

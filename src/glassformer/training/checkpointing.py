@@ -180,6 +180,11 @@ def restore_optimizer(
     """Load the optimizer state from a checkpoint."""
     kinds = ("step", "exp_avg", "exp_avg_sq")
     for name, parameter in model.named_parameters():
+        if f"{name}.momentum" in saved.names:  # Muon's only moment
+            moment = saved.get(f"{name}.momentum")
+            moment = shard_like(moment, parameter, f"{name}.momentum")
+            optimizer.state[parameter] = {"momentum": moment}
+            continue
         if f"{name}.step" not in saved.names:
             continue
         found = {kind: saved.get(f"{name}.{kind}") for kind in kinds}

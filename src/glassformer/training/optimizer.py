@@ -1,8 +1,8 @@
-"""The optimizer: Adam as in the paper, AdamW, and gradient clipping."""
+"""The optimizer: Adam as in the paper, AdamW, Muon, and gradient clipping."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -11,17 +11,18 @@ from glassformer.errors import ConfigError
 from glassformer.layers import TokenEmbedding
 from glassformer.layers.embedding import LearnedPositions
 from glassformer.settings import NonNegative, check_bounds
+from glassformer.training.muon import Muon, split_parameters
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Optimizer:
-    """Settings of Adam (Kingma and Ba 2015; Vaswani et al. 2017, §5.3) or AdamW.
+    """Settings of Adam (Kingma and Ba 2015; Vaswani et al. 2017, §5.3), AdamW or Muon.
 
     Weight decay applies to matrices only. Norms and biases have few parameters and a natural scale;
     the embedding of a rare token would decay between two of its updates.
     """
 
-    kind: Literal["adam", "adamw"] = "adamw"
+    kind: Literal["adam", "adamw", "muon"] = "adamw"
     betas: tuple[float, ...] = (0.9, 0.98)
     eps: NonNegative = 1e-9
     weight_decay: NonNegative = 0.0
@@ -43,12 +44,19 @@ class Optimizer:
         >>> [(len(group["params"]), group["weight_decay"]) for group in built.param_groups]
         [(1, 0.1), (3, 0.0)]
         """
-        kind = torch.optim.Adam if self.kind == "adam" else torch.optim.AdamW
+        kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "muon": Muon}[self.kind]
         decaying, steady = parameter_groups(model, decay_embeddings=self.decay_embeddings)
-        groups = [
+        groups: list[dict[str, Any]] = [
             {"params": decaying, "weight_decay": self.weight_decay},
             {"params": steady, "weight_decay": 0.0},
         ]
+        if self.kind == "muon":
+            matrices, row_counts = split_parameters(model)
+            taken = {id(matrix) for matrix in matrices}
+            groups[0]["params"] = [p for p in decaying if id(p) not in taken]
+            groups.append(
+                {"params": matrices, "row_counts": row_counts, "weight_decay": self.weight_decay}
+            )
         return kind(
             [group for group in groups if group["params"]],
             lr=0.0,
