@@ -56,6 +56,7 @@ class Ours:
 
     def __init__(self, recipe: Recipe, folder: Path, device: str, n_steps: int) -> None:
         self.n_steps, self.loss = n_steps, float("nan")
+        folder.mkdir(parents=True)
         run = RunFolder(folder)
         run.claim(recipe, resume=False)
         prepare_data(recipe, run.path)

@@ -6,8 +6,9 @@
 
 Ours is the step of `glassformer train`, theirs their model stepped as nanoGPT's train.py does. Both
 start from the same weights and see the same batches: first their losses must agree, then rounds
-of steps take turns, and at last the losses of 300 steps must stay together. `--parts` also takes
-our measures away one at a time. On CUDA in bfloat16, on a CPU in float32.
+of steps take turns, and at last ours must be as low as theirs after 300 steps. `--parts` also takes
+our measures away one at a time; `--fp8` and `--muon` add options of the recipe. On CUDA in
+bfloat16, on a CPU in float32.
 """
 
 import argparse
@@ -44,6 +45,7 @@ SIZES = {
     "tiny": ((LAPTOP.replace(**TINY), 4, 32), (PAIR.replace(**TINY), 4, 16)),
 }
 FP8 = {"compute": {"precision": "fp8"}}
+MUON = {"optimizer": {"kind": "muon"}}
 PARTS = {"all logits at once": {"chunked": False}, "PyTorch's attention": {"fixed_shape": False}}
 TOLERANCE = {"fp32": 1e-5, "bf16": 3e-3}  # of a loss, relative
 APART = 0.02  # nats: how much higher our mean of the last steps may lie, besides noise
@@ -84,8 +86,8 @@ def race(shape: Shape, args: argparse.Namespace, folder: Path, *, compiled: bool
     settings: dict[str, dict[str, Any]] = {"": {}}
     if args.parts:
         settings |= PARTS
-    if args.fp8 and compiled:
-        settings |= {"fp8": FP8}
+    if compiled:
+        settings |= options_of(args)
     for name, setting in settings.items():
         if shape.is_pair and "fixed_shape" in setting:
             continue  # pairs never have one shape
@@ -104,6 +106,11 @@ def race(shape: Shape, args: argparse.Namespace, folder: Path, *, compiled: bool
         del ours
 
 
+def options_of(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """The options of a recipe that are measured too."""
+    return ({"fp8": FP8} if args.fp8 else {}) | ({"Muon": MUON} if args.muon else {})
+
+
 def compare_curves(shape: Shape, args: argparse.Namespace, folder: Path) -> bool:
     """Whether the losses of both stay together from the same weights over the same batches."""
     shape = Shape(shape.config.replace(dropout=Dropout()), shape.rows, shape.length, shape.text)
@@ -115,12 +122,10 @@ def compare_curves(shape: Shape, args: argparse.Namespace, folder: Path) -> bool
         theirs()
         curves[name] = theirs.curve
         del theirs
-    for name, setting in {"ours": {}, "ours in fp8": FP8}.items():
-        if setting and not args.fp8:
-            continue
+    for name, setting in ({"": {}} | options_of(args)).items():
         ours = Ours(shape, folder, args.device, **options, **setting)
         ours()
-        curves[name] = ours.curve
+        curves[f"ours, {name}" if name else "ours"] = ours.curve
         del ours
     n = max(1, args.curve // 6)
     print(f"mean losses of {n} steps each: {', '.join(curves)}")
@@ -149,6 +154,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--curve", type=int, default=300, help="steps of loss curves; 0: none")
     parser.add_argument("--parts", action="store_true", help="also without each of our measures")
     parser.add_argument("--fp8", action="store_true", help="also in 8 bits; needs a Hopper GPU")
+    parser.add_argument("--muon", action="store_true", help="also with Muon")
     args = parser.parse_args(arguments)
     torch._dynamo.config.recompile_limit = 64  # one compiled step for each row of the table
     torch.backends.cuda.matmul.allow_tf32 = True  # as nanoGPT has it; for both

@@ -91,6 +91,7 @@ class Ours:
         compute = {"compile": compiled, "precision": "bf16" if device == "cuda" else "fp32"}
         compute |= parts.pop("compute", {})
         values = SETTINGS | {"task": "translation" if shape.is_pair else "language"}
+        values |= {"optimizer": SETTINGS["optimizer"] | parts.pop("optimizer", {})}
         values |= {"compute": compute, "label_smoothing": 0.1 if shape.is_pair else 0.0}
         recipe = Recipe.from_dict(values)
         self.model = shape.build()
