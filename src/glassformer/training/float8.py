@@ -5,7 +5,7 @@
                dw = dyᵀ · x       e5m2 · e4m3
 
 Each operand has one scale, found anew at each product: its largest number becomes the largest that
-the format holds. Products are summed in float32 and rounded to the dtype of autocast. Weights,
+the format holds. Products are summed in more bits and rounded to bfloat16. Weights,
 embeddings, norms, attention and the output layer stay as they are in bf16 training.
 """
 
@@ -80,7 +80,8 @@ class _Float8Product(torch.autograd.Function):
         g8, g_scale = _quantize(gradients[0].contiguous(), _BACKWARD)
         # The hardware multiplies rows by columns: the other order is a copy of one byte a number.
         dx = _multiply(g8, g_scale, _as_columns(w8), w_scale)
-        dw = _multiply(g8.t().contiguous(), g_scale, _as_columns(x8), x_scale)
+        # This sum runs over all tokens: too long for the 14 bits of fast accumulation on Hopper.
+        dw = _multiply(g8.t().contiguous(), g_scale, _as_columns(x8), x_scale, fast=False)
         return dx, dw
 
 
@@ -92,9 +93,11 @@ def _quantize(x: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     return (x.float() / scale).clamp(-most, most).to(dtype), scale
 
 
-def _multiply(a: Tensor, a_scale: Tensor, b: Tensor, b_scale: Tensor) -> Tensor:
+def _multiply(
+    a: Tensor, a_scale: Tensor, b: Tensor, b_scale: Tensor, *, fast: bool = True
+) -> Tensor:
     return torch._scaled_mm(  # pyright: ignore[reportPrivateImportUsage]
-        a, b, scale_a=a_scale, scale_b=b_scale, out_dtype=torch.bfloat16, use_fast_accum=True
+        a, b, scale_a=a_scale, scale_b=b_scale, out_dtype=torch.bfloat16, use_fast_accum=fast
     )
 
 
