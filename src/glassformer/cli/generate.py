@@ -61,7 +61,7 @@ def add(app: typer.Typer, language: Language) -> None:
         # Imported here: help screens and usage errors must not load torch.
         from glassformer.generation import stream
         from glassformer.generation.continuation import check_stops
-        from glassformer.generation.loop import check_max_new_tokens
+        from glassformer.generation.prompts import check_max_new_tokens
         from glassformer.generation.sampling import Sampling
 
         Sampling(  # rejects what cannot be sampled by, before the model is loaded

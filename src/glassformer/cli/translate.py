@@ -54,7 +54,7 @@ def add(app: typer.Typer, language: Language) -> None:
         # Imported here: help screens and usage errors must not load torch.
         from glassformer.generation import rank_translations
         from glassformer.generation.beam import check_beams
-        from glassformer.generation.loop import check_max_new_tokens
+        from glassformer.generation.prompts import check_max_new_tokens
 
         check_beams(beams, n_best)
         check_max_new_tokens(max_new)

@@ -1,7 +1,9 @@
 """From a model to text: sampling, greedy decoding and beam search.
 
-On tokens: `sampling` turns a row of logits into a token and knows no model; `loop` runs a model
-over its key-value cache; `beam` is beam search. On text: `continuation` (decoders), `translation`
+On tokens: `sampling` turns a row of logits into a token and knows no model; `loop` decodes with a
+session; `beam` is beam search. `sessions` chooses how a model is run: by its modules, so that all
+can be watched, or by its weights alone, on a CPU (`direct`, `step`, `products`) or as a CUDA graph
+(`captured`, `cuda_step`, `step_kernels`). On text: `continuation` (decoders), `translation`
 (encoder-decoders), `encoder_tasks` (encoders). May import models and what lies below them, never
 tracing or training.
 """

@@ -15,8 +15,9 @@ from typing import Literal
 import torch
 
 from glassformer.errors import ConfigError
-from glassformer.generation.loop import GenerativeModel, check_prompts, start_session
+from glassformer.generation.prompts import GenerativeModel, check_prompts
 from glassformer.generation.sampling import exclude_tokens
+from glassformer.generation.sessions import start_session
 
 
 @dataclass(frozen=True, order=True)
@@ -83,6 +84,7 @@ def beam_search(
             search.step(n)
             if search.is_over(n_best, early):
                 break
+        search.session.close()
         return [search.best(b, n_best) for b in range(len(prompts))]
 
 
@@ -110,16 +112,16 @@ class _Search:
         self.beams, self.stop, self.max_new_tokens = beams, frozenset(stop), max_new_tokens
         self.length_penalty, self.never, self.observe = length_penalty, never, observe
         # One row per beam; each prompt starts with one live beam and copies that cannot win.
-        repeated = [prompt for prompt in prompts for _ in range(beams)]
-        sources = None if source is None else [s for s in source for _ in range(beams)]
-        self.session = start_session(model, repeated, source=sources, max_new_tokens=max_new_tokens)
+        self.session = start_session(
+            model, prompts, source=source, max_new_tokens=max_new_tokens, copies=beams
+        )
         self.scores = torch.full((len(prompts), beams), -torch.inf, dtype=torch.float64)
         self.scores[:, 0] = 0.0
         self.texts: list[list[tuple[int, ...]]] = [[()] * beams for _ in prompts]
         self.finished: list[list[Hypothesis]] = [[] for _ in prompts]
 
     def step(self, n: int) -> None:
-        logits = exclude_tokens(self.session.logits()[:, -1], self.never)
+        logits = exclude_tokens(self.session.next_logits(), self.never)
         log_probabilities = logits.double().log_softmax(-1)
         V = log_probabilities.shape[-1]
         scores = self.scores.to(logits.device)

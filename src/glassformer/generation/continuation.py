@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from glassformer.errors import CheckpointError, ConfigError
-from glassformer.generation.loop import DecodingStep, stream_tokens
+from glassformer.generation.loop import stream_chosen
 from glassformer.generation.sampling import Sampling
 from glassformer.generation.text_arguments import Texts, list_texts, match_input
 from glassformer.generation.text_stream import TextStream
@@ -122,7 +122,7 @@ def stream(
     if max_new_tokens is None:
         room = model.config.max_len - max(map(len, prompts))
         max_new_tokens = max(1, min(MAX_NEW_TOKENS, room))
-    steps = stream_tokens(
+    steps = stream_chosen(
         model,
         prompts,
         max_new_tokens=max_new_tokens,
@@ -156,14 +156,12 @@ def _encode_prompt(model: Decoder | RecurrentLanguage, text: str, *, chat: bool)
 
 
 def _decode_steps(
-    steps: Iterator[DecodingStep], streams: Sequence[TextStream]
+    steps: Iterator[tuple[list[int], list[bool]]], streams: Sequence[TextStream]
 ) -> Iterator[list[str]]:
-    for step in steps:
+    for tokens, done in steps:
         pieces = [
             each.finish() if is_done else each.add(token)
-            for each, token, is_done in zip(
-                streams, step.tokens.tolist(), step.done.tolist(), strict=True
-            )
+            for each, token, is_done in zip(streams, tokens, done, strict=True)
         ]
         if any(pieces):
             yield pieces

@@ -39,14 +39,17 @@ class RecurrentSession:
             padded = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True).to(device)
             self.memory = model.encode(padded, lengths)
 
-    def logits(self) -> Float[Tensor, "B L V"]:
-        """The next-token logits after each token not read yet."""
+    def next_logits(self) -> Float[Tensor, "B V"]:
+        """Read the new tokens; the logits of what follows them."""
         if isinstance(self.model, RecurrentTranslator):
             assert self.memory is not None
             logits, self.state = self.model.decode(self.fresh, self.memory, self.state)
         else:
             logits, self.state = self.model(self.fresh, self.state)
-        return logits
+        return logits[:, -1]  # (B, L, V) → (B, V)
+
+    def close(self) -> None:
+        """Nothing is held."""
 
     def append(
         self, tokens: Int[Tensor, " B"], *, parents: Int[Tensor, " B"] | None = None

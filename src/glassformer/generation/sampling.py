@@ -157,11 +157,23 @@ def choose(
     tensor([0, 1])
     """
     _check_rank(logits)
-    if not torch.compiler.is_compiling():  # reading values would break the graph
+    if _may_read(logits):
         _check_choice(logits)
     if sampling.temperature == 0:
         return logits.argmax(dim=-1)  # (B, V) → (B,); ties: the first
-    return torch.multinomial(_probabilities(logits), 1, generator=generator).squeeze(1)
+    probabilities = _probabilities(logits)
+    if _may_read(logits):
+        return torch.multinomial(probabilities, 1, generator=generator).squeeze(1)
+    # What multinomial computes for one sample, without its check, which reads values.
+    waits = torch.empty_like(probabilities).exponential_(generator=generator)
+    return (probabilities / waits).argmax(dim=-1)
+
+
+def _may_read(tensor: Tensor) -> bool:
+    """Whether values can be read: not while a graph is compiled or captured."""
+    if torch.compiler.is_compiling():
+        return False
+    return not (tensor.is_cuda and torch.cuda.is_current_stream_capturing())
 
 
 def _probabilities(logits: Float[Tensor, "B V"]) -> Float[Tensor, "B V"]:
@@ -227,7 +239,7 @@ def _check_seen(
             f"mask must have the shape of seen; got mask {tuple(mask.shape)} for seen "
             f"{tuple(seen.shape)}."
         )
-    if sampling.repetition_penalty is None or torch.compiler.is_compiling():
+    if sampling.repetition_penalty is None or not _may_read(logits):
         return
     outside = (seen < 0) | (seen >= logits.shape[1])
     outside = outside if mask is None else outside & mask

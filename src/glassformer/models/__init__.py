@@ -1,6 +1,7 @@
 """Whole models: an encoder, a decoder, both; and recurrent ones to compare with.
 
-Reading order: config, stack, heads, decoder, encoder, encoder_decoder, cache, presets, parameters
+Reading order: config, stack, heads, decoder, encoder, encoder_decoder, cache, decoder_weights
+(the tensors of a decoder by role), presets, parameters
 and describe (counting), recording and shapes (every shape of a run), checkpoints (saved models),
 pretrained (the models of the package); recurrent is independent. Imports layers,
 attention and text; knows nothing of training, generation or drawing.
@@ -9,6 +10,7 @@ attention and text; knows nothing of training, generation or drawing.
 from glassformer.models.cache import ModelCache
 from glassformer.models.config import Config, Dropout, Norms, Output, Positions
 from glassformer.models.decoder import Decoder
+from glassformer.models.decoder_weights import DecoderWeights
 from glassformer.models.encoder import Encoder
 from glassformer.models.encoder_decoder import EncoderDecoder
 from glassformer.models.output_heads import ClassificationHead
@@ -19,6 +21,7 @@ __all__ = [
     "ClassificationHead",
     "Config",
     "Decoder",
+    "DecoderWeights",
     "Dropout",
     "Encoder",
     "EncoderDecoder",

@@ -1,0 +1,215 @@
+"""Decoding on a GPU by replayed CUDA graphs: no Python and no host between two tokens.
+
+    host     replay replay replay … ─ copy tokens ─ replay replay replay …
+    GPU             step ─ choose ─ step ─ choose ─ step ─ choose ─ …
+                                             └ tokens of earlier steps reach the host meanwhile
+
+A graph has fixed addresses, so an `Engine` keeps state and graphs for one batch size and a capacity
+rounded up to a power of 2, and is used again by the next session of the same model.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from glassformer.errors import ConfigError
+from glassformer.generation.cuda_step import CudaStep
+from glassformer.generation.direct import DirectSession
+from glassformer.generation.sampling import Sampling, adjust, choose
+from glassformer.models import Decoder, DecoderWeights, EncoderDecoder
+
+_LEAST = 128  # tokens of the smallest capacity
+_KEPT = 2  # engines of a model that wait for the next session
+_CHUNK = 16  # steps between two looks at what was written
+
+
+class EngineKey(NamedTuple):
+    """What a graph depends on beside the weights."""
+
+    batch: int
+    capacity: int
+    context_length: int  # 0 for a decoder
+    device: torch.device
+
+
+class Engine:
+    """The state of a batch and the graphs that advance it.
+
+    `written` and `seen` have a row for each column of the text, so that what one step writes lies
+    together.
+    """
+
+    def __init__(self, weights: DecoderWeights, key: EngineKey) -> None:
+        self.key = key
+        self.state = weights.state
+        self.step = CudaStep(weights, batch=key.batch, capacity=key.capacity)
+        if key.context_length:
+            self.step.allocate_context(key.context_length)
+        shape = (key.capacity, key.batch)
+        self.written = torch.zeros(shape, dtype=torch.int32, device=key.device)
+        self.on_host = torch.zeros(shape, dtype=torch.int32, pin_memory=True)
+        self.seen = torch.zeros(shape, dtype=torch.long, device=key.device)
+        self.columns = torch.arange(key.capacity, device=key.device)
+        self.generator = torch.Generator(key.device)
+        self.graphs: dict[Sampling | None, torch.cuda.CUDAGraph] = {}
+
+    def replay(self, sampling: Sampling | None = None) -> None:
+        """One step; with `sampling` it also chooses the next tokens and advances."""
+        graph = self.graphs.get(sampling)
+        if graph is None:
+            graph = self.graphs[sampling] = self._capture(sampling)
+        graph.replay()
+
+    def _capture(self, sampling: Sampling | None) -> torch.cuda.CUDAGraph:
+        # A step runs once before it is captured, which compiles its kernels. What it moved on is
+        # put back; the rest is written again.
+        state = (self.step.tokens, self.step.lengths, self.written, self.seen)
+        before = [each.clone() for each in state]
+        drawn = self.generator.get_state()
+        stream = torch.cuda.Stream(self.key.device)
+        stream.wait_stream(torch.cuda.current_stream(self.key.device))
+        with torch.cuda.stream(stream):
+            self._run(sampling)
+        torch.cuda.current_stream(self.key.device).wait_stream(stream)
+        for each, kept in zip(state, before, strict=True):
+            each.copy_(kept)
+        self.generator.set_state(drawn)
+        graph = torch.cuda.CUDAGraph()
+        graph.register_generator_state(self.generator)
+        with torch.cuda.graph(graph, stream=stream):
+            self._run(sampling)
+        return graph
+
+    def _run(self, sampling: Sampling | None) -> None:
+        logits = self.step()
+        if sampling is None:
+            return
+        if sampling.temperature == 0 and sampling.repetition_penalty is None:
+            self.step.choose(self.written)
+            return
+        allowed = logits + self.step.excluded
+        lengths = self.step.lengths
+        is_there = (self.columns <= lengths[:, None]) & (self.columns >= self.step.missing[:, None])
+        adjusted = adjust(allowed, sampling, self.seen.T, mask=is_there)
+        tokens = choose(adjusted, sampling, self.generator)
+        lengths.add_(1)
+        here = lengths.long()[None]
+        self.seen.scatter_(0, here, tokens[None])
+        valid = torch.where(adjusted.isnan().any(dim=1), -1, tokens)
+        self.written.scatter_(0, here, valid.to(self.written.dtype)[None])
+        self.step.tokens.copy_(tokens)
+
+
+_engines: WeakKeyDictionary[torch.nn.Module, list[Engine]] = WeakKeyDictionary()
+
+
+def borrow_engine(model: Decoder | EncoderDecoder, key: EngineKey) -> Engine:
+    """An engine that no session uses, made anew where none fits the model as it is now."""
+    weights = DecoderWeights.of(model)
+    state = weights.state
+    waiting = _engines.setdefault(model, [])
+    waiting[:] = [each for each in waiting if each.state == state]
+    for engine in waiting:
+        if engine.key == key:
+            waiting.remove(engine)
+            return engine
+    return Engine(weights, key)
+
+
+def return_engine(model: Decoder | EncoderDecoder, engine: Engine) -> None:
+    """Keep an engine for the next session."""
+    waiting = _engines.setdefault(model, [])
+    waiting.append(engine)
+    del waiting[:-_KEPT]
+
+
+def round_up(n: int, least: int = _LEAST) -> int:
+    """The power of 2 from n on, at least `least`.
+
+    >>> round_up(100), round_up(129), round_up(5, 1)
+    (128, 256, 8)
+    """
+    return max(least, 1 << (n - 1).bit_length())
+
+
+class CapturedSession(DirectSession):
+    """Decoding by the graphs of an engine, which goes to the next session when this is closed."""
+
+    step: CudaStep
+
+    def _set_up(self, batch: int, capacity: int, missing: Tensor | None) -> None:
+        length = 0 if self.context is None else round_up(self.context.shape[1], 64)
+        key = EngineKey(batch, round_up(capacity + 1), length, self.prompt.device)
+        self.engine = borrow_engine(self.model, key)
+        self.step = self.engine.step
+        self.step.missing.zero_()
+        if missing is not None:
+            self.step.missing.copy_(missing)
+        self.step.excluded.zero_()
+
+    def _read(self, tokens: Int[Tensor, " B"]) -> Float[Tensor, "B V"]:
+        self.step.tokens.copy_(tokens)
+        self.step.lengths.fill_(self.length)
+        self.engine.replay()
+        return self.step.logits.clone()
+
+    def close(self) -> None:
+        return_engine(self.model, self.engine)
+
+    def stream_tokens(
+        self,
+        sampling: Sampling,
+        *,
+        max_new_tokens: int,
+        never: Sequence[int],
+        seed: int | None,
+    ) -> Iterator[list[int]]:
+        """The tokens of each step, read while the GPU works on later ones."""
+        self._begin(never, seed)
+        L = self.fresh.shape[1]
+        pending: deque[tuple[range, torch.cuda.Event]] = deque()
+        n_launched, size = 0, 1
+        while n_launched < max_new_tokens or pending:
+            while n_launched < max_new_tokens and len(pending) < 2:
+                n = min(size, max_new_tokens - n_launched)
+                size = min(2 * size, _CHUNK)
+                for _ in range(n):
+                    self.engine.replay(sampling)
+                pending.append(self._fetch(range(L + n_launched, L + n_launched + n)))
+                n_launched += n
+            columns, event = pending.popleft()
+            event.synchronize()
+            for tokens in self.engine.on_host[columns.start : columns.stop].tolist():
+                if min(tokens) < 0:
+                    raise ConfigError(
+                        f"logits must be numbers; got NaN in row {tokens.index(-1)}. Look for an "
+                        "overflow or a division by zero in the model."
+                    )
+                yield tokens
+
+    def _begin(self, never: Sequence[int], seed: int | None) -> None:
+        """Read all but the last token of each prompt, which the first step reads."""
+        engine, step, L = self.engine, self.step, self.fresh.shape[1]
+        if never:
+            step.excluded[list(never)] = -torch.inf
+        if seed is None:
+            engine.generator.seed()
+        else:
+            engine.generator.manual_seed(seed)
+        if L > 1:
+            self._prefill(self.prompt[:, :-1])
+        engine.seen[:L] = self.fresh.T
+        step.tokens.copy_(self.fresh[:, -1])
+        step.lengths.fill_(L - 1)
+
+    def _fetch(self, columns: range) -> tuple[range, torch.cuda.Event]:
+        part = slice(columns.start, columns.stop)
+        self.engine.on_host[part].copy_(self.engine.written[part], non_blocking=True)
+        event = torch.cuda.Event()
+        event.record()
+        return columns, event

@@ -1,0 +1,425 @@
+"""One decoding step on a GPU, without a module and without a number that the host must know.
+
+Lengths, tokens and the memory lie in tensors of fixed addresses, so that a step can be captured as
+one CUDA graph and replayed for each token. Attention reads only the slots that are filled. Up to
+`FEW` rows, products are by kernels of our own, which read each weight once; with more rows by
+cuBLAS.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from glassformer.generation.step import widen_tables
+from glassformer.layers.feed_forward import ACTIVATIONS
+from glassformer.models.decoder_weights import DecoderWeights, Linear, Norm
+
+FEW = 4  # rows
+_KEYS_PER_PART = 256  # of a sequence: what one program of the attention kernel reads
+_PARTS = 264  # programs that fill a GPU; with more, parts gain nothing
+_FAR = 1 << 30  # no window
+
+
+def refusal(weights: DecoderWeights) -> str | None:
+    """Why the kernels cannot decode with these weights; None if they can."""
+    if find_spec("triton") is None:
+        return "triton is not installed"
+    config, dtype = weights.config, weights.embedding.dtype
+    if dtype not in (torch.bfloat16, torch.float16, torch.float32):
+        return f"the kernels do not compute in {dtype}"
+    if config.head_dim > 256:
+        return f"the kernels support heads of at most 256; got {config.head_dim}"
+    return None
+
+
+class CudaStep:
+    """Weights, tables and state of a batch. A call reads one token per row and gives logits.
+
+    ::
+
+        tokens    (B,)    to be read next
+        lengths   (B,)    how many tokens each row has in memory, its padding included
+        missing   (B,)    padding at the beginning of each row
+        memory    (layers, B, capacity, 2, K, D)    keys and values
+        logits    (B, V)    after the last call
+    """
+
+    def __init__(
+        self,
+        weights: DecoderWeights,
+        *,
+        batch: int,
+        capacity: int,
+        missing: Int[Tensor, " B"] | None = None,
+    ) -> None:
+        config, like = weights.config, weights.embedding
+        self.weights, self.batch, self.capacity = weights, batch, capacity
+        self.config, self.like = config, like
+        device = like.device
+        self.is_few = (
+            batch <= FEW and config.norms.place == "pre" and weights.embedding_norm is None
+        )
+        self.missing = torch.zeros(batch, dtype=torch.int32, device=device)
+        if missing is not None:
+            self.missing.copy_(missing)
+        self.tokens = torch.zeros(batch, dtype=torch.long, device=device)
+        self.lengths = torch.zeros(batch, dtype=torch.int32, device=device)
+        self.memory = like.new_zeros(
+            len(weights.layers), batch, capacity, 2, config.n_kv_heads, config.head_dim
+        )
+        self.contexts: list[Tensor] = []  # per layer: (B, S, 2, K, D)
+        self.context_lengths = self.lengths
+        self.context_missing = torch.zeros_like(self.lengths)
+        self.logits = like.new_zeros(batch, config.vocab_size)
+        self.head = weights.head
+        self.x = like.new_zeros(batch, config.dim)
+        # A vocabulary is cut into blocks; the largest logit of each is kept.
+        self.block = _head_block(config.vocab_size) if self.is_few else 4096
+        self.n_blocks = _blocks(config.vocab_size, self.block)
+        self.best = torch.zeros(batch, self.n_blocks, dtype=torch.float32, device=device)
+        self.best_index = torch.zeros(batch, self.n_blocks, dtype=torch.int32, device=device)
+        self.excluded = torch.zeros(config.vocab_size, dtype=torch.float32, device=device)
+        places = torch.arange(capacity, device=device)
+        self.added = like
+        if weights.positions is not None:
+            places = places.clamp(max=config.max_len - 1)  # the rest is never reached
+            self.added = weights.positions(places).detach().to(like.dtype).contiguous()
+        self.cos = self.sin = like
+        if config.positions.kind == "rotary":
+            tables = widen_tables(*config.rotary().tables(places), config.positions.layout)
+            self.cos, self.sin = (table.contiguous() for table in tables)
+        # Since Hopper, a kernel can start before the one that it depends on has ended.
+        self.overlaps = like.is_cuda and torch.cuda.get_device_capability(device) >= (9, 0)
+        if not self.is_few:
+            self._pad_head()
+
+    def _pad_head(self) -> None:
+        """Give the output matrix a multiple of 64 rows, without which cuBLAS has no fast kernel."""
+        V = self.config.vocab_size
+        if self.like.is_cuda and V % 64:
+            weight, bias = self.head.weight, self.head.bias
+            more = -V % 64
+            weight = F.pad(weight, (0, 0, 0, more))
+            self.head = Linear(weight, None if bias is None else F.pad(bias, (0, more)))
+            self.logits = self.like.new_zeros(self.batch, V + more)[:, :V]
+
+    def read_context(
+        self, context: Float[Tensor, "B S C"], lengths: Int[Tensor, " B"] | None, copies: int
+    ) -> None:
+        """Project the keys and values of cross-attention, once for all steps and copies."""
+        config, S = self.config, context.shape[1]
+        if not self.contexts:
+            self.allocate_context(S)
+        for layer, kept in zip(self.weights.layers, self.contexts, strict=True):
+            assert layer.cross is not None
+            kv = F.linear(context, layer.cross.kv.weight, layer.cross.kv.bias)
+            kv = kv.unflatten(-1, (2, config.n_kv_heads, config.head_dim))
+            kept[:, :S] = kv.repeat_interleave(copies, dim=0)
+        rows = torch.full((len(context),), S) if lengths is None else lengths
+        self.context_lengths.copy_(rows.repeat_interleave(copies))
+
+    def allocate_context(self, length: int) -> None:
+        """Set up buffers for contexts of at most `length` tokens, which keep their addresses."""
+        config = self.config
+        shape = (self.batch, length, 2, config.n_kv_heads, config.head_dim)
+        self.contexts = [self.like.new_zeros(shape) for _ in self.weights.layers]
+        self.context_lengths = torch.zeros_like(self.lengths)
+
+    def choose(self, written: Int[Tensor, "T B"]) -> None:
+        """The token with the largest logit of each row becomes the next, and is written down."""
+        from glassformer.generation.step_kernels import choose_kernel, largest_kernel
+
+        if not self.is_few:
+            self._launch(largest_kernel, self.n_blocks, self.batch)(
+                self.logits,
+                self.excluded,
+                self.best,
+                self.best_index,
+                self.config.vocab_size,
+                self.logits.stride(0),
+                BLOCK=self.block,
+                num_warps=4,
+            )
+        self._launch(choose_kernel, self.batch)(
+            self.best,
+            self.best_index,
+            self.tokens,
+            self.lengths,
+            written,
+            self.batch,
+            self.n_blocks,
+            PARTS=_power(self.n_blocks),
+            num_warps=4,
+        )
+
+    def reorder(self, parents: Int[Tensor, " B"], length: int) -> None:
+        """Row i becomes what row `parents[i]` was."""
+        self.memory[:, :, :length] = self.memory[:, parents, :length]
+
+    def __call__(self) -> Float[Tensor, "B V"]:
+        """Read `tokens`; the caller advances `lengths`."""
+        self._embed()
+        return self._run_few() if self.is_few else self._run_many()
+
+    def _launch(self, kernel: Any, *grid: int) -> Callable[..., None]:
+        overlaps = {"launch_pdl": True} if self.overlaps else {}
+        return partial(kernel[grid], OVERLAPS=self.overlaps, **overlaps)
+
+    def _embed(self) -> None:
+        from glassformer.generation.step_kernels import embed_kernel
+
+        weights, C = self.weights, self.config.dim
+        self._launch(embed_kernel, self.batch)(
+            self.tokens,
+            self.lengths,
+            self.missing,
+            weights.embedding,
+            self.added,
+            self.x,
+            float(weights.embedding_scale),
+            C,
+            ADDS=weights.positions is not None,
+            WIDTH=_power(C),
+            num_warps=4,
+        )
+
+    def _run_few(self) -> Tensor:
+        config = self.config
+        for i, layer in enumerate(self.weights.layers):
+            attention, cross, feed_forward = layer
+            heads = self._multiply(self.x, attention.qkv, norm=attention.norm)
+            norms = (attention.q_norm, attention.k_norm)
+            found = self._attend(heads, self.memory[i], norms=norms)
+            self._multiply(found, attention.out, onto=self.x)
+            if cross is not None:
+                heads = self._multiply(self.x, cross.q, norm=cross.norm)
+                found = self._attend(heads, self.contexts[i], is_self=False)
+                self._multiply(found, cross.out, onto=self.x)
+            hidden = self._multiply(
+                self.x,
+                feed_forward.up,
+                norm=feed_forward.norm,
+                activation=config.activation,
+                gated=config.gated,
+            )
+            self._multiply(hidden, feed_forward.down, onto=self.x)
+        norm = self.weights.final_norm
+        return self._multiply(self.x, self.weights.head, norm=norm, is_head=True)
+
+    def _run_many(self) -> Tensor:
+        weights, config = self.weights, self.config
+        x, is_pre = self.x, config.norms.place == "pre"
+        if weights.embedding_norm is not None:
+            x = self._normalize(x, None, weights.embedding_norm)
+        update: Tensor | None = None
+        for i, layer in enumerate(weights.layers):
+            attention, cross, feed_forward = layer
+            h = self._normalize(x, update, attention.norm) if is_pre else x
+            heads = _linear(h, attention.qkv)
+            norms = (attention.q_norm, attention.k_norm)
+            found = self._attend(heads, self.memory[i], norms=norms, whole=True)
+            update = _linear(found, attention.out)
+            if not is_pre:
+                x = self._normalize(x, update, attention.norm)
+            if cross is not None:
+                h = self._normalize(x, update, cross.norm) if is_pre else x
+                heads = _linear(h, cross.q)
+                found = self._attend(heads, self.contexts[i], is_self=False, whole=True)
+                update = _linear(found, cross.out)
+                if not is_pre:
+                    x = self._normalize(x, update, cross.norm)
+            h = self._normalize(x, update, feed_forward.norm) if is_pre else x
+            hidden = _linear(h, feed_forward.up)
+            if config.gated:
+                gate, up = hidden.chunk(2, dim=-1)
+                hidden = ACTIVATIONS[config.activation](gate) * up
+            else:
+                hidden = ACTIVATIONS[config.activation](hidden)
+            update = _linear(hidden, feed_forward.down)
+            if not is_pre:
+                x, update = self._normalize(x, update, feed_forward.norm), None
+        if weights.final_norm is not None:
+            x = self._normalize(x, update, weights.final_norm)
+        elif update is not None:
+            x = x + update
+        if config.output.scale != 1.0:
+            x = x * config.output.scale
+        V = config.vocab_size
+        self.logits.copy_(_linear(x, self.head)[:, :V])
+        return self.logits
+
+    def _multiply(
+        self,
+        x: Tensor,
+        linear: Linear,
+        *,
+        norm: Norm | None = None,
+        activation: str = "none",
+        gated: bool = False,
+        onto: Tensor | None = None,
+        is_head: bool = False,
+    ) -> Tensor:
+        from glassformer.generation.step_kernels import multiply_kernel
+
+        weight, bias = linear.weight, linear.bias
+        N, K = weight.shape[0] // (2 if gated else 1), weight.shape[1]
+        splits = x.shape[2] if x.ndim == 4 else 0  # parts of attention
+        y = self.logits if is_head else x.new_empty(self.batch, N, dtype=weight.dtype)
+        y = y if onto is None else onto
+        block_n, block_k, warps = _shape_product(N, K, is_head)
+        scale = self.config.output.scale if is_head else 1.0
+        self._launch(multiply_kernel, _blocks(N, block_n))(
+            x,
+            y,
+            weight,
+            weight if bias is None else bias,
+            weight if norm is None else norm.weight,
+            weight if norm is None or norm.bias is None else norm.bias,
+            y,
+            self.sums if splits else x,
+            self.best,
+            self.best_index,
+            self.excluded,
+            float(scale),
+            0.0 if norm is None else float(norm.eps),
+            self.batch,
+            N,
+            self.config.n_heads,
+            K=K,
+            D=self.config.head_dim,
+            SPLITS=splits,
+            NORM="none" if norm is None else "layer" if norm.centered else "rms",
+            ACTIVATION=activation,
+            GATED=gated,
+            SCALES=scale != 1.0,
+            HAS_BIAS=bias is not None,
+            HAS_NORM_BIAS=norm is not None and norm.bias is not None,
+            HAS_RESIDUAL=onto is not None,
+            CHOOSES=is_head,
+            ROWS=_power(self.batch),
+            WIDTH=_power(K),
+            BLOCK_N=block_n,
+            BLOCK_K=block_k,
+            num_warps=warps,
+        )
+        return y
+
+    def _attend(
+        self,
+        heads: Tensor,
+        memory: Tensor,
+        *,
+        is_self: bool = True,
+        norms: tuple[Norm | None, Norm | None] = (None, None),
+        whole: bool = False,
+    ) -> Tensor:
+        """The heads' outputs (B, H · D), or with several parts (B, H, parts, D) to be merged."""
+        from glassformer.generation.step_kernels import attend_kernel, merge_kernel
+
+        config, B = self.config, self.batch
+        H, KV, D = config.n_heads, config.n_kv_heads, config.head_dim
+        splits = _count_parts(memory.shape[1], B * KV)
+        if splits == 1:
+            out, sums = memory.new_empty(B, H * D), heads
+        else:
+            out = torch.empty(B, H, splits, D, dtype=torch.float32, device=memory.device)
+            sums = torch.empty(B, H, splits, 2, dtype=torch.float32, device=memory.device)
+        self.sums = sums
+        q_norm, k_norm = norms
+        self._launch(attend_kernel, B * KV * splits)(
+            heads,
+            memory,
+            self.cos,
+            self.sin,
+            heads if q_norm is None else q_norm.weight,
+            heads if k_norm is None else k_norm.weight,
+            self.lengths if is_self else self.context_lengths,
+            self.missing if is_self else self.context_missing,
+            out,
+            sums,
+            0.0 if q_norm is None else float(q_norm.eps),
+            float(D**-0.5 if config.attention_scale is None else config.attention_scale),
+            memory.stride(0),
+            memory.stride(1),
+            H,
+            _FAR if config.window is None or not is_self else config.window,
+            D=D,
+            KV=KV,
+            GROUP=H // KV,
+            SPLITS=splits,
+            IS_SELF=is_self,
+            ROTATES=is_self and config.positions.kind == "rotary",
+            LAYOUT=config.positions.layout,
+            NORMS=is_self and q_norm is not None,
+            PRECISION="ieee" if memory.dtype == torch.float32 else None,
+            WIDTH=max(16, _power(D)),
+            ROWS=max(16, _power(H // KV)),
+            BLOCK=32 if memory.dtype == torch.float32 else 64,
+            num_warps=4,
+        )
+        if splits == 1 or not whole:
+            return out
+        merged = memory.new_empty(B, H * D)
+        self._launch(merge_kernel, B * H)(
+            out, sums, merged, D=D, SPLITS=splits, WIDTH=_power(D), num_warps=1
+        )
+        return merged
+
+    def _normalize(self, x: Tensor, update: Tensor | None, norm: Norm) -> Tensor:
+        """norm(x + update); before the sublayer, x becomes the sum."""
+        from glassformer.generation.step_kernels import normalize_kernel
+
+        y, C = torch.empty_like(x), x.shape[1]
+        self._launch(normalize_kernel, len(x))(
+            x,
+            x if update is None else update,
+            y,
+            norm.weight,
+            norm.weight if norm.bias is None else norm.bias,
+            float(norm.eps),
+            C,
+            NORM="layer" if norm.centered else "rms",
+            HAS_UPDATE=update is not None,
+            HAS_BIAS=norm.bias is not None,
+            KEEPS=self.config.norms.place == "pre",
+            WIDTH=_power(C),
+            num_warps=4,
+        )
+        return y
+
+
+def _linear(x: Tensor, linear: Linear) -> Tensor:
+    return F.linear(x, linear.weight, linear.bias)
+
+
+def _blocks(n: int, size: int) -> int:
+    return -(-n // size)
+
+
+def _power(n: int) -> int:
+    """The power of 2 from n on."""
+    return 1 << (n - 1).bit_length()
+
+
+def _count_parts(capacity: int, programs: int) -> int:
+    """Into how many parts the keys of a sequence are cut: a power of 2."""
+    wanted = min(_blocks(capacity, _KEYS_PER_PART), max(1, _PARTS // programs))
+    return min(64, 1 << (wanted.bit_length() - 1))
+
+
+def _head_block(vocab_size: int) -> int:
+    return 16 if vocab_size > 4096 else 4
+
+
+def _shape_product(N: int, K: int, is_head: bool) -> tuple[int, int, int]:
+    """Columns of a program, numbers of a chunk, and warps."""
+    block_k = min(_power(K), 4096)
+    if is_head:
+        return _head_block(N), min(block_k, 1024), 4
+    return (4 if block_k <= 2048 else 2), block_k, 4

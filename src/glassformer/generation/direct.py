@@ -1,0 +1,105 @@
+"""Decoding on a CPU from the weights alone, where nobody listens to the model's modules.
+
+The prompt is read by the modules, the tokens after it by `Step`. Copies of a prompt, which beam
+search continues in different ways, share its encoding and its prefill.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from glassformer.functional import Prefix
+from glassformer.generation.products import prepare_weights
+from glassformer.generation.prompts import encode_source, pad_left
+from glassformer.generation.step import Step
+from glassformer.layers.embedding import check_tokens
+from glassformer.models import Decoder, EncoderDecoder
+from glassformer.models.decoder import causal_mask
+
+
+class DirectSession:
+    """Decoding with a model that `models.decoder_weights.refusal` accepts."""
+
+    def __init__(
+        self,
+        model: Decoder | EncoderDecoder,
+        prompts: Sequence[Sequence[int]],
+        *,
+        source: Sequence[Sequence[int]] | None,
+        max_new_tokens: int,
+        copies: int = 1,
+    ) -> None:
+        self.model, self.copies = model, copies
+        self.prompt, self.missing = pad_left(prompts, model.embedding.weight.device)
+        check_tokens(self.prompt, model.config.vocab_size)
+        B, L = self.prompt.shape
+        self.is_padded = bool(self.missing.any())
+        missing = self.missing.repeat_interleave(copies)
+        self.fresh = self.prompt.repeat_interleave(copies, dim=0)
+        self.is_real = torch.arange(L, device=missing.device) >= missing[:, None]
+        self.length = 0
+        self.context = self.context_mask = None
+        if isinstance(model, EncoderDecoder):
+            assert source is not None
+            self.context, self.context_mask = encode_source(model, source)
+        self._set_up(B * copies, L + max_new_tokens, missing if self.is_padded else None)
+        if self.context is not None and source is not None:
+            lengths = None if self.context_mask is None else torch.tensor([*map(len, source)])
+            self.step.read_context(self.context, lengths, copies)
+
+    def _set_up(self, batch: int, capacity: int, missing: Tensor | None) -> None:
+        self.step = Step(
+            prepare_weights(self.model, batch), batch=batch, capacity=capacity, missing=missing
+        )
+
+    def next_logits(self) -> Float[Tensor, "B V"]:
+        """Read the new tokens; the logits of what follows them."""
+        n = self.fresh.shape[1]
+        if n > 1:
+            hidden = self._prefill(self.prompt)[:, -1:]
+            logits = self.model.head(hidden, self.model.embedding.weight)[:, 0]
+            logits = logits.repeat_interleave(self.copies, dim=0)
+        else:
+            logits = self._read(self.fresh[:, 0])
+        self.length += n
+        return logits
+
+    def _read(self, tokens: Int[Tensor, " B"]) -> Float[Tensor, "B V"]:
+        return self.step(tokens, self.length)
+
+    def close(self) -> None:
+        """Free what the next session can use; this one must not be used again."""
+
+    def append(
+        self, tokens: Int[Tensor, " B"], *, parents: Int[Tensor, " B"] | None = None
+    ) -> None:
+        """Append a token to each row; with `parents`, row i continues row `parents[i]`.
+
+        Rows may only change places among copies of one prompt: padding and source do not move.
+        """
+        if parents is not None:
+            self.step.reorder(parents.to(self.fresh.device), self.length)
+        self.fresh = tokens.to(self.fresh.device)[:, None]
+
+    def _prefill(self, tokens: Int[Tensor, "B L"]) -> Float[Tensor, "B L C"]:
+        """Read the beginning of the prompts by the model's modules; keeps the keys and values."""
+        model, (B, L) = self.model, tokens.shape
+        cache = model.new_cache(B)
+        mask = ~Prefix(self.missing.clamp(max=L)) if self.is_padded else None
+        places = torch.arange(L, device=tokens.device) - self.missing[:, None]
+        hidden = model.decoder(
+            model.embedding(tokens),
+            positions=places.clamp(min=0),
+            mask=causal_mask(mask, cache, model.config.window),
+            cache=cache,
+            context=self.context,
+            context_mask=self.context_mask,
+        )
+        for i, layer in enumerate(cache.layers):
+            assert layer.k is not None and layer.v is not None
+            for kind, kept in enumerate((layer.k, layer.v)):
+                rows = kept.transpose(1, 2).repeat_interleave(self.copies, dim=0)
+                self.step.memory[i, :, :L, kind] = rows
+        return hidden

@@ -1,0 +1,233 @@
+"""The tensors of a decoder by their role, for code that decodes without calling modules.
+
+`refusal` says why a model must be called as it is: somebody listens to its modules or has changed
+them, or it has a part that is not described here.
+"""
+
+from collections.abc import Callable
+from itertools import chain
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules import module as torch_module
+
+from glassformer.functional.positions.rotary_scalings import NTKScaling
+from glassformer.layers import (
+    Block,
+    Core,
+    CrossAttention,
+    FeedForward,
+    LearnedPositions,
+    RMSNorm,
+    SelfAttention,
+    SinusoidalPositions,
+    TokenEmbedding,
+)
+from glassformer.models.config import Config
+from glassformer.models.decoder import Decoder
+from glassformer.models.encoder_decoder import EncoderDecoder
+from glassformer.models.output_heads import NextTokenHead
+from glassformer.models.stack import Stack
+
+_PARTS = (
+    *(Decoder, EncoderDecoder, Stack, Block, SelfAttention, CrossAttention, Core, FeedForward),
+    *(TokenEmbedding, LearnedPositions, SinusoidalPositions, NextTokenHead, RMSNorm),
+    *(nn.LayerNorm, nn.Linear, nn.ModuleList),
+)
+# Watching replaces `forward` on the class: what it was before anybody could watch.
+_FORWARDS = {part: part.forward for part in _PARTS}
+
+
+class Linear(NamedTuple):
+    """A matrix (out, in) and its bias; perhaps also a copy as (in, out)."""
+
+    weight: Tensor
+    bias: Tensor | None
+    transposed: Tensor | None = None
+
+
+class Norm(NamedTuple):
+    """A LayerNorm, or an RMSNorm where `centered` is false."""
+
+    weight: Tensor
+    bias: Tensor | None
+    eps: float
+    centered: bool
+
+
+class AttentionWeights(NamedTuple):
+    """Self-attention: its norm, the fused projection of q, k and v, norms of heads, the output."""
+
+    norm: Norm
+    qkv: Linear
+    q_norm: Norm | None
+    k_norm: Norm | None
+    out: Linear
+
+
+class CrossWeights(NamedTuple):
+    norm: Norm
+    q: Linear
+    kv: Linear
+    out: Linear
+
+
+class FeedForwardWeights(NamedTuple):
+    norm: Norm
+    up: Linear
+    down: Linear
+
+
+class LayerWeights(NamedTuple):
+    attention: AttentionWeights
+    cross: CrossWeights | None
+    feed_forward: FeedForwardWeights
+
+
+class DecoderWeights(NamedTuple):
+    """Everything between a token and the logits after it."""
+
+    config: Config
+    embedding: Tensor  # (V, C)
+    embedding_scale: float
+    positions: LearnedPositions | SinusoidalPositions | None  # added to the embedding
+    embedding_norm: Norm | None
+    layers: tuple[LayerWeights, ...]
+    final_norm: Norm | None
+    head: Linear
+
+    @classmethod
+    def of(cls, model: Decoder | EncoderDecoder) -> "DecoderWeights":
+        """The weights of a model that is not refused; they are the model's own tensors."""
+        config, stack = model.config, model.decoder
+        added = config.positions.kind in ("learned", "sinusoidal")
+        matrix = model.embedding.weight if config.output.tied else model.head.weight
+        return cls(
+            config=config,
+            embedding=model.embedding.weight.detach(),
+            embedding_scale=model.embedding.scale,
+            positions=stack.positions if added else None,
+            embedding_norm=_read_norm(stack.embedding_norm) if config.norms.embedding else None,
+            layers=tuple(_read_layer(block) for block in stack.blocks),  # type: ignore[arg-type]
+            final_norm=_read_norm(stack.final_norm) if config.norms.final else None,
+            head=Linear(matrix.detach(), model.head.bias.detach() if config.output.bias else None),
+        )
+
+    def map_linear(self, change: Callable[[Linear], Linear]) -> "DecoderWeights":
+        """A copy in which every matrix that a step multiplies by is replaced."""
+
+        def replace(part: tuple) -> tuple:
+            changed = (change(each) if isinstance(each, Linear) else each for each in part)
+            return type(part)(*changed)  # type: ignore[call-arg]
+
+        layers = (
+            LayerWeights(*(None if part is None else replace(part) for part in layer))  # type: ignore[arg-type]
+            for layer in self.layers
+        )
+        return self._replace(layers=tuple(layers), head=change(self.head))
+
+    @property
+    def state(self) -> tuple[tuple[int, int], ...]:
+        """Address and version of each parameter: it changes when any of them does."""
+        return tuple((each.data_ptr(), each._version) for each in self.tensors)
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The parameters of one step."""
+        norms = [norm for norm in (self.embedding_norm, self.final_norm) if norm is not None]
+        rest = chain.from_iterable(part for layer in self.layers for part in layer if part)
+        found = [self.embedding, self.head.weight, self.head.bias]
+        if isinstance(self.positions, LearnedPositions):
+            found.append(self.positions.weight)
+        for part in chain(norms, (each for each in rest if each is not None)):
+            found += [part.weight, part.bias]
+        return tuple(each for each in found if each is not None)
+
+
+def refusal(model: nn.Module) -> str | None:
+    """Why a model cannot be decoded by its weights alone; None if it can."""
+    if type(model) is not Decoder and type(model) is not EncoderDecoder:
+        return f"{type(model).__name__} is not a decoder of ours"
+    if model.training:
+        return "the model is in training mode"
+    if any(part.forward is not forward for part, forward in _FORWARDS.items()):
+        return "somebody listens to the modules"
+    if torch_module._global_forward_hooks or torch_module._global_forward_pre_hooks:
+        return "there are hooks on all modules"
+    # The encoder is called as it is, whatever listens to it.
+    for path, module in model.named_modules():
+        if path.startswith("encoder"):
+            continue
+        if type(module) not in _FORWARDS or "forward" in vars(module):
+            return f"{path or 'the model'} is no module of ours"
+        if module._forward_hooks or module._forward_pre_hooks:
+            return f"there are hooks on {path or 'the model'}"
+    return _refuse_tensors(model) or _refuse_config(model.config)
+
+
+def _refuse_tensors(model: nn.Module) -> str | None:
+    device = next(model.parameters()).device
+    if torch.is_autocast_enabled(device.type):
+        return "autocast is enabled"
+    for name, parameter in model.named_parameters():
+        if type(parameter) is not nn.Parameter:
+            return f"{name} is a {type(parameter).__name__}"
+        if parameter.is_inference():
+            return f"{name} is an inference tensor, whose changes are not counted"
+    kinds = {(each.device, each.dtype) for each in model.parameters()}
+    return None if len(kinds) == 1 else "the parameters differ in dtype or device"
+
+
+def _refuse_config(config: Config) -> str | None:
+    if config.positions.kind in ("alibi", "relative"):
+        return f"positions of kind {config.positions.kind!r} are a bias"
+    if config.softcap is not None:
+        return "scores are soft-capped"
+    if config.attention_scale is not None and config.attention_scale <= 0:
+        return f"attention_scale={config.attention_scale} is not positive"
+    scaling = config.positions.scaling
+    if isinstance(scaling, NTKScaling) and scaling.original_len is not None:
+        return "the rotary frequencies depend on the length"
+    return None
+
+
+def _read_layer(block: Block) -> LayerWeights:
+    attention, feed_forward = block.attention, block.feed_forward
+    heads = (
+        (_read_norm(attention.q_norm), _read_norm(attention.k_norm))
+        if attention.has_head_norm
+        else (None, None)
+    )
+    return LayerWeights(
+        AttentionWeights(
+            _read_norm(block.attention_norm),
+            _read_linear(attention.qkv),
+            *heads,
+            _read_linear(attention.out),
+        ),
+        _read_cross(block.cross, block.cross_norm) if block.has_cross else None,
+        FeedForwardWeights(
+            _read_norm(block.feed_forward_norm),
+            _read_linear(feed_forward.up),
+            _read_linear(feed_forward.down),
+        ),
+    )
+
+
+def _read_cross(cross: CrossAttention, norm: nn.Module) -> CrossWeights:
+    return CrossWeights(
+        _read_norm(norm), _read_linear(cross.q), _read_linear(cross.kv), _read_linear(cross.out)
+    )
+
+
+def _read_linear(linear: nn.Linear) -> Linear:
+    return Linear(linear.weight.detach(), None if linear.bias is None else linear.bias.detach())
+
+
+def _read_norm(norm: nn.Module) -> Norm:
+    if isinstance(norm, RMSNorm):
+        return Norm(norm.weight.detach(), None, norm.eps, centered=False)
+    assert isinstance(norm, nn.LayerNorm)
+    bias = None if norm.bias is None else norm.bias.detach()
+    return Norm(norm.weight.detach(), bias, norm.eps, centered=True)

@@ -1,0 +1,117 @@
+"""The kernels of a decoding step against the modules: on a GPU, or in Triton's interpreter.
+
+As for the kernels of statistics, one test runs this file again with TRITON_INTERPRET set.
+"""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from generation.step_models import CHANGES, SOURCES, make
+from glassformer.generation import cuda_step
+from glassformer.generation.cuda_step import CudaStep, refusal
+from glassformer.generation.sessions import DecodingSession
+from glassformer.models.decoder_weights import DecoderWeights
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+DEVICE = "cpu" if INTERPRETED else "cuda"
+needs_kernels = pytest.mark.plain if INTERPRETED else pytest.mark.gpu
+# The interpreter multiplies matrices of bfloat16 wrongly (Triton 3.6 to 3.9).
+DTYPES = (torch.float32,) if INTERPRETED else (torch.float32, torch.bfloat16, torch.float16)
+
+
+@pytest.mark.plain
+@pytest.mark.skipif(INTERPRETED, reason="this is the interpreter's process")
+def test_the_interpreter_agrees_with_the_modules() -> None:
+    pytest.importorskip("triton")
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-m", "plain", "-p", "no:cacheprovider", __file__],
+        env=os.environ | {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout[-5000:] + run.stderr[-1000:]
+    assert " passed" in run.stdout
+
+
+@needs_kernels
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("batch", "parts"), [(1, 4), (3, 1)])
+@pytest.mark.parametrize("few", [True, False])
+def test_logits_and_choice(
+    name: str,
+    dtype: torch.dtype,
+    batch: int,
+    parts: int,
+    few: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cuda_step, "FEW", 4 if few else 0)
+    monkeypatch.setattr(cuda_step, "_count_parts", lambda *_: parts)
+    model = make(name, dtype, DEVICE)
+    exact = make(name, torch.float64, DEVICE)
+    exact.load_state_dict({k: v.double() for k, v in model.state_dict().items()})
+    sources = SOURCES[:batch] if model.config.family == "encoder_decoder" else None
+    n = 4 if INTERPRETED else 130  # on a GPU: several blocks of keys in each part
+    with torch.no_grad():
+        plain, truth = (
+            DecodingSession(m, [[3]] * batch, source=sources, max_new_tokens=n)
+            for m in (model, exact)
+        )
+        step = CudaStep(DecoderWeights.of(model), batch=batch, capacity=n + 2)
+        if sources is not None:
+            lengths = torch.tensor([len(each) for each in sources])
+            step.read_context(plain.context, lengths, 1)
+        step.tokens.fill_(3)
+        written = torch.zeros(n + 2, batch, dtype=torch.int32, device=DEVICE)
+        for i in range(n):
+            expected = truth.next_logits()
+            theirs = (plain.next_logits().double() - expected).abs().max()
+            logits = step()
+            ours = (logits.double() - expected).abs().max()
+            unit = torch.finfo(dtype).eps * expected.abs().max()
+            assert ours <= 2 * theirs + 8 * unit
+            step.choose(written)
+            assert written[i + 1].tolist() == logits.argmax(-1).tolist()
+            tokens = expected.argmax(-1)
+            step.tokens.copy_(tokens)
+            for session in (plain, truth):
+                session.append(tokens)
+        assert step.lengths.tolist() == [n] * batch
+
+
+@needs_kernels
+@pytest.mark.parametrize("few", [True, False])
+def test_exclusions_ties_and_nan(few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda_step, "FEW", 4 if few else 0)
+    model = make("learned", torch.float32, DEVICE)
+    with torch.no_grad():
+        model.head.weight[20:] = model.head.weight[5]  # ties: the first is chosen
+        step = CudaStep(DecoderWeights.of(model), batch=2, capacity=4)
+        logits = step()
+        likeliest = logits.argmax(-1).tolist()
+        assert not {*range(21, 37)} & {*likeliest}
+        step.excluded[likeliest] = -torch.inf
+        written = torch.zeros(4, 2, dtype=torch.int32, device=DEVICE)
+        step()
+        step.choose(written)
+        logits[:, likeliest] = -torch.inf
+        assert written[1].tolist() == logits.argmax(-1).tolist()
+        model.head.weight[7, 3] = torch.nan
+        step = CudaStep(DecoderWeights.of(model), batch=2, capacity=4)
+        step()
+        step.choose(written)
+        assert written[1].tolist() == [-1, -1]
+        assert step.tokens.tolist() == [0, 0]
+
+
+def test_what_the_kernels_refuse() -> None:
+    assert "float64" in str(refusal(DecoderWeights.of(make("learned", torch.float64))))
+    wide = make("learned", torch.float32)
+    object.__setattr__(wide.config, "head_dim", 257)
+    assert "at most 256" in str(refusal(DecoderWeights.of(wide)))
