@@ -17,8 +17,8 @@ from glassformer.functional.autocast import autocast_dtype
 from glassformer.functional.statistics.cuda import triton_refusal
 from glassformer.training.loss import IGNORED
 
-# Logits in a chunk: enough that the products do not notice it. Chunks that fit the caches of a CPU
-# were tried: adding up d_weight for each took more time than the caches saved.
+# Logits in a chunk: few enough for the memory. Chunks that fit the caches of a CPU were tried, and
+# took longer.
 _CHUNK = {"cpu": 1 << 26, "cuda": 1 << 29}
 # Tensor cores need rows of logits that begin at multiples of 16 bytes; 64 also fits their tiles.
 _ALIGNED = 64
