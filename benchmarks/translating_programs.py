@@ -222,7 +222,8 @@ def _fill_norm(spec: Any, norm: Any) -> None:
 
 
 def _plain(tensor: torch.Tensor) -> Any:
-    return tensor.detach().float().contiguous().numpy()
+    # A copy: quantization writes into what it is given.
+    return tensor.detach().float().clone(memory_format=torch.contiguous_format).numpy()
 
 
 def build_base() -> EncoderDecoder:

@@ -68,6 +68,7 @@ PUBLIC = [
     "load_changes",
     "logit_lens",
     "memory_budget",
+    "quantize",
     "record",
     "rerun",
     "roles",

@@ -86,7 +86,7 @@ GROUPS = {
     "models": {
         "en": "Models",
         "zh": "模型",
-        "names": ("Config", "build", "load", "save"),
+        "names": ("Config", "build", "load", "save", "quantize"),
     },
     "generation": {
         "en": "Generating text",

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         row_arithmetic,
     )
     from glassformer.generation import embed, fill, generate, stream, translate
-    from glassformer.models import Config, build
+    from glassformer.models import Config, build, quantize
     from glassformer.models.checkpoints import load, save
     from glassformer.tracing import (
         Ablate,
@@ -121,6 +121,7 @@ _HOMES = {
     "load_changes": "glassformer.tracing",
     "logit_lens": "glassformer.analysis",
     "memory_budget": "glassformer.functional",
+    "quantize": "glassformer.models",
     "record": "glassformer.tracing",
     "rerun": "glassformer.tracing",
     "roles": "glassformer.analysis",
@@ -216,6 +217,7 @@ __all__ = [
     "load_changes",
     "logit_lens",
     "memory_budget",
+    "quantize",
     "record",
     "rerun",
     "roles",

@@ -43,6 +43,7 @@ def add(app: typer.Typer, language: Language) -> None:
         # Imported here: help screens and usage errors must not load torch.
         from glassformer.models.checkpoints import check_target, save
         from glassformer.models.parameters import count_parameters
+        from glassformer.models.quantization import weight_kind
 
         check_target(folder, layout=layout, overwrite=overwrite)
         model = model_options.load_model(source, "cpu", dtype, language, as_saved=True)
@@ -53,6 +54,6 @@ def add(app: typer.Typer, language: Language) -> None:
                 folder=folder,
                 layout=layout,
                 parameters=f"{count_parameters(model):,}",
-                dtype=str(model.embedding.weight.dtype).removeprefix("torch."),
+                dtype=weight_kind(model),
             )
         )

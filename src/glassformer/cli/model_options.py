@@ -14,7 +14,7 @@ from glassformer.languages import Language
 if TYPE_CHECKING:
     from glassformer.models.checkpoints import Model
 
-DTYPES = ("float32", "float16", "bfloat16")
+DTYPES = ("float32", "float16", "bfloat16", "int8")
 
 
 def model_option(language: Language, *, default: str | None = None) -> Any:
@@ -56,10 +56,12 @@ def load_model(
 ) -> "Model":
     """The model that --model names, or the `default` one, with a line on standard error meanwhile.
 
-    Without a dtype it is float32 on the CPU, and as saved elsewhere or with `as_saved`.
+    Without a dtype it is float32 on the CPU, and as saved elsewhere or with `as_saved`; "int8"
+    quantizes that.
     """
     import torch
 
+    from glassformer.models import quantize
     from glassformer.models.checkpoints import load
 
     source = default if source is None else source
@@ -77,12 +79,14 @@ def load_model(
         raise ConfigError(language.say("saved.error.device", got=repr(device))) from None
     if kind not in ("cpu", "cuda") or (kind == "cuda" and not torch.cuda.is_available()):
         raise ConfigError(language.say("saved.error.device", got=repr(device)))
-    wanted = "float32" if dtype is None and kind == "cpu" and not as_saved else dtype
+    wanted = None if dtype == "int8" else dtype
+    if wanted is None and kind == "cpu" and not as_saved:
+        wanted = "float32"
     with Console(stderr=True).status(language.say("saved.loading", source=source)):
         # An LSTM translates and writes; what looks at attention says that it has none.
         found: Any = load(source, dtype=wanted and getattr(torch, wanted), device=device)
     _announce_run(source, language)
-    return found
+    return quantize(found, "int8") if dtype == "int8" else found
 
 
 def _announce_run(source: str, language: Language) -> None:

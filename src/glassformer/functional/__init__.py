@@ -2,7 +2,8 @@
 
 Reading order: reference (the definition), masks, biases, dispatch and backends (the fast paths),
 tiles and statistics (statistics without the matrix), arithmetic (one cell step by step), positions
-(sinusoidal, rotary and its scalings), cache. Imports only errors and installation.
+(sinusoidal, rotary and its scalings), cache; int8 (products with quantized matrices). Imports only
+errors and installation.
 """
 
 from glassformer.functional.arithmetic import (

@@ -1,10 +1,10 @@
 """Whole models: an encoder, a decoder, both; and recurrent ones to compare with.
 
 Reading order: config, stack, heads, decoder, encoder, encoder_decoder, cache, decoder_weights
-(the tensors of a decoder by role), presets, parameters
-and describe (counting), recording and shapes (every shape of a run), checkpoints (saved models),
-pretrained (the models of the package); recurrent is independent. Imports layers,
-attention and text; knows nothing of training, generation or drawing.
+(the tensors of a decoder by role), presets, quantization, parameters and describe (counting),
+recording and shapes (every shape of a run), checkpoints (saved models), pretrained (the models of
+the package); recurrent is independent. Imports layers, attention and text; knows nothing of
+training, generation or drawing.
 """
 
 from glassformer.models.cache import ModelCache
@@ -15,6 +15,7 @@ from glassformer.models.encoder import Encoder
 from glassformer.models.encoder_decoder import EncoderDecoder
 from glassformer.models.output_heads import ClassificationHead
 from glassformer.models.presets import PRESETS, build
+from glassformer.models.quantization import quantize
 
 __all__ = [
     "PRESETS",
@@ -30,4 +31,5 @@ __all__ = [
     "Output",
     "Positions",
     "build",
+    "quantize",
 ]

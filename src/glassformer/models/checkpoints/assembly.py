@@ -14,6 +14,7 @@ from glassformer.models.decoder import Decoder
 from glassformer.models.encoder import Encoder
 from glassformer.models.encoder_decoder import EncoderDecoder
 from glassformer.models.presets import build
+from glassformer.models.quantization import assign_state
 from glassformer.text.special_tokens import ONE, SEVERAL, SpecialTokens
 
 Model = Encoder | Decoder | EncoderDecoder
@@ -74,7 +75,7 @@ def assemble_model(
     if isinstance(config, Config) and config.positions.kind == "rotary":
         _check_rotation(config)
     model = build_on_meta(config)
-    model.load_state_dict(state, assign=True)
+    assign_state(model, state)
     return model.eval()
 
 

@@ -15,6 +15,7 @@ from glassformer.models.checkpoints.run_weights import is_run, select_weights
 from glassformer.models.config import Config
 from glassformer.models.presets import PRESETS
 from glassformer.models.pretrained import list_pretrained
+from glassformer.models.quantization import weight_kind
 from glassformer.parsing import read_json
 from glassformer.paths import user_path
 from glassformer.storage import check_free
@@ -106,6 +107,11 @@ def save(
     'copy'
     """
     folder = check_target(folder, layout=layout, overwrite=overwrite)
+    if layout != "glassformer" and weight_kind(model) == "int8":
+        raise CheckpointError(
+            f"int8 weights are saved in the layout glassformer; got layout={layout!r}. Save the "
+            "model that was quantized."
+        )
     if layout == "glassformer":
         from glassformer.models.checkpoints.own import save_own
 

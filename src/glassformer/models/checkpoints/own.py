@@ -3,7 +3,8 @@
     config.json    {"glassformer": 1, "config": …, "special": …, "tokenizer": …,
                     "files": {name: its sha256}, "sha256": that of all this}
 
-The hashes make sure that a damaged file is refused and never used.
+The hashes make sure that a damaged file is refused and never used. Format 2 has int8 weights
+("weights": "int8"): each matrix is saved as it is, with its scales beside it in NAME.scale.
 """
 
 import hashlib
@@ -13,39 +14,47 @@ from typing import Any
 
 import torch
 from safetensors.torch import save_file
+from torch import Tensor
 
 from glassformer.errors import CheckpointError, ConfigError
+from glassformer.functional.int8 import Int8Weight
 from glassformer.models.baselines import RecurrentConfig, read_config
 from glassformer.models.checkpoints.assembly import (
     Saved,
     assemble_model,
+    build_on_meta,
     check_names,
     check_tokens,
     describe_shapes,
 )
 from glassformer.models.checkpoints.tensors import WEIGHTS, TensorFiles
 from glassformer.models.config import Config
+from glassformer.models.quantization import list_matrices
 from glassformer.paths import is_file_name
 from glassformer.settings import quote
 from glassformer.storage import atomic_folder, sha256
 from glassformer.text import SpecialTokens, read_tokenizer
 
-VERSION = 1
+VERSION = 2  # written only where 1 cannot hold the model
+SCALE = ".scale"
 
 
 def save_own(model: Saved, folder: Path, *, overwrite: bool) -> None:
     """The model with its config and tokenizer, written whole or not at all."""
     tokenizer = model.tokenizer
     with atomic_folder(folder, overwrite=overwrite) as new:
-        save_file(
-            {name: tensor.contiguous() for name, tensor in model.state_dict().items()},
-            new / WEIGHTS,
-            metadata={"format": "pt"},
-        )
+        state, is_int8 = {}, False
+        for name, tensor in model.state_dict().items():
+            if isinstance(tensor, Int8Weight):
+                state[name], state[name + SCALE], is_int8 = tensor.integers, tensor.scale, True
+            else:
+                state[name] = tensor.contiguous()
+        save_file(state, new / WEIGHTS, metadata={"format": "pt"})
         for name, content in ({} if tokenizer is None else tokenizer.files()).items():
             (new / name).write_bytes(content)
         plain: dict[str, Any] = {
-            "glassformer": VERSION,
+            "glassformer": VERSION if is_int8 else 1,
+            **({"weights": "int8"} if is_int8 else {}),
             "config": model.config.as_dict(),
             "special": model.special.as_dict(),
             "tokenizer": None
@@ -74,12 +83,19 @@ def load_own(
     template = _chat_template(plain.get("tokenizer"), where)
     files = TensorFiles.of_folder(folder)
     shapes = describe_shapes(config, len(files.names), str(folder / WEIGHTS))
-    check_names(shapes.keys() - files.names, files.names - shapes.keys(), str(folder / WEIGHTS))
+    matrices = _list_int8(plain, config, where)
+    expected = shapes.keys() | {name + SCALE for name in matrices}
+    check_names(expected - files.names, files.names - expected, str(folder / WEIGHTS))
+    dtype = dtype or files.common_dtype(shapes.keys() - matrices)
+
+    def get(name: str) -> Tensor:
+        return _get_int8(files, name, dtype) if name in matrices else files.get(name)
+
     model = assemble_model(
         config,
-        files.get,
+        get,
         shapes,
-        dtype=dtype or files.dtype,
+        dtype=dtype,
         device=device,
         allow_non_finite=allow_non_finite,
     )
@@ -91,6 +107,28 @@ def load_own(
         tokenizer.chat_template, tokenizer.n_known = template, config.vocab_size
         model.tokenizer = tokenizer
     return model
+
+
+def _list_int8(plain: dict[str, Any], config: Config | RecurrentConfig, where: Path) -> set[str]:
+    """The names of the matrices that are saved as int8."""
+    kind = plain.get("weights")
+    if kind is None:
+        return set()
+    if kind != "int8" or not isinstance(config, Config):
+        raise CheckpointError(
+            f"weights in {where} must be int8, and of a Transformer; it is {quote(kind)}."
+        )
+    return set(list_matrices(build_on_meta(config)))
+
+
+def _get_int8(files: TensorFiles, name: str, dtype: torch.dtype) -> Int8Weight:
+    integers, scale = files.get(name, kind=torch.int8), files.get(name + SCALE)
+    if integers.ndim != 2 or scale.shape != integers.shape[:1]:
+        raise CheckpointError(
+            f"{name} must be an int8 matrix with a scale for each row; the file has "
+            f"{tuple(integers.shape)} and {tuple(scale.shape)}."
+        )
+    return Int8Weight(integers, scale.float(), dtype)
 
 
 def read_own_config(folder: Path, plain: dict[str, Any]) -> Config | RecurrentConfig:

@@ -95,8 +95,8 @@ class TensorFiles:
         """The file that holds a tensor."""
         return self._where[name][0]
 
-    def get(self, name: str) -> Tensor:
-        """One tensor, on the CPU; it must be of floating point."""
+    def get(self, name: str, *, kind: torch.dtype | None = None) -> Tensor:
+        """One tensor, on the CPU; it must be of floating point, or of the `kind` given."""
         path, opened = self._where[name]
         try:
             tensor = opened.get_tensor(name)
@@ -104,7 +104,11 @@ class TensorFiles:
             raise CheckpointError(
                 f"{path} is damaged: {name} cannot be read ({summarize_error(error)})."
             ) from None
-        if not tensor.is_floating_point():
+        if kind is not None and tensor.dtype != kind:
+            raise CheckpointError(
+                f"{name} in {path.name} must be {kind}, as config.json says; it is {tensor.dtype}."
+            )
+        if kind is None and not tensor.is_floating_point():
             raise CheckpointError(
                 f"{name} in {path.name} must be of floating point; it is {tensor.dtype}. Are the "
                 "weights quantised? Load a version that is not, or a GGUF file."
@@ -114,11 +118,13 @@ class TensorFiles:
     @property
     def dtype(self) -> torch.dtype:
         """The dtype of the largest part of the weights: that of most of its tensors."""
-        if not self._where:
+        return self.common_dtype(self.names)
+
+    def common_dtype(self, names: Iterable[str]) -> torch.dtype:
+        """The dtype of most of these tensors."""
+        kinds = [str(self._where[name][1].get_slice(name).get_dtype()) for name in names]
+        if not kinds:
             return torch.float32
-        kinds = [
-            str(opened.get_slice(name).get_dtype()) for name, (_, opened) in self._where.items()
-        ]
         most = max(set(kinds), key=kinds.count)
         return {"F16": torch.float16, "BF16": torch.bfloat16, "F64": torch.float64}.get(
             most, torch.float32

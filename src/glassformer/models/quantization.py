@@ -1,0 +1,77 @@
+"""Quantization: a copy of a model whose matrices are int8, for decoding with less memory to read.
+
+Quantized are the matrices that a token is multiplied with: those of `nn.Linear` and the output
+matrix, which is the embedding where tied. Norms, biases, positions and an embedding of its own
+stay as they are.
+"""
+
+from typing import Any, TypeVar
+
+from torch import Tensor, nn
+
+from glassformer.errors import ConfigError
+from glassformer.functional.int8 import Int8Weight
+from glassformer.models.decoder import Decoder
+from glassformer.models.encoder import Encoder
+from glassformer.models.encoder_decoder import EncoderDecoder
+from glassformer.models.presets import build
+
+KINDS = ("int8",)
+
+M = TypeVar("M", Encoder, Decoder, EncoderDecoder)
+
+
+def quantize(model: M, kind: str = "int8") -> M:
+    """A copy with int8 matrices and a float32 scale for each of their rows, in eval mode.
+
+    It generates, translates, is watched and saved as any other model; training it is refused.
+
+    >>> import glassformer as gf
+    >>> translator = gf.quantize(gf.load("translator"), "int8")
+    >>> gf.translate(translator, "Where is the station?", to="fr")
+    'Où se trouve la gare ?'
+    """
+    if kind not in KINDS:
+        raise ConfigError(f"Weights can be quantized to {' or '.join(KINDS)}; got {kind!r}.")
+    if type(model) not in (Encoder, Decoder, EncoderDecoder):
+        raise ConfigError(
+            f"Encoders, decoders and encoder-decoders can be quantized; got {type(model).__name__}."
+        )
+    names = set(list_matrices(model))
+    state: dict[str, Tensor] = {}
+    for name, tensor in model.state_dict().items():
+        is_new = name in names and not isinstance(tensor, Int8Weight)
+        state[name] = Int8Weight.of(tensor) if is_new else tensor.clone()
+    copy: Any = build(model.config, device="meta")
+    assign_state(copy, state)
+    copy.name, copy.tokenizer, copy.special = model.name, model.tokenizer, model.special
+    return copy.eval()
+
+
+def assign_state(model: nn.Module, state: dict[str, Tensor]) -> None:
+    """Give a model on the meta device its tensors; int8 ones are never trained."""
+    model.load_state_dict(state, assign=True)
+    for parameter in model.parameters():
+        if isinstance(parameter, Int8Weight):
+            parameter.requires_grad_(False)
+
+
+def list_matrices(model: nn.Module) -> list[str]:
+    """The names of the weights that `quantize` makes int8."""
+    names = [f"{path}.weight" for path, part in model.named_modules() if type(part) is nn.Linear]
+    output: Any = model.config.output  # type: ignore[union-attr]
+    if isinstance(model, Encoder):
+        return [*names, "embedding.weight"] if output.masked_tokens else names
+    return [*names, "embedding.weight" if output.tied else "head.weight"]
+
+
+def weight_kind(model: nn.Module) -> str:
+    """What the matrices are: "int8", or the dtype of the model.
+
+    >>> import glassformer as gf
+    >>> weight_kind(gf.load("writer")), weight_kind(gf.quantize(gf.load("writer")))
+    ('float32', 'int8')
+    """
+    if any(isinstance(parameter, Int8Weight) for parameter in model.parameters()):
+        return "int8"
+    return str(next(model.parameters()).dtype).removeprefix("torch.")

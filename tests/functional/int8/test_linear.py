@@ -1,0 +1,124 @@
+"""Products with int8 weights beside the definition in float64, by every way there is."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from closeness import assert_close, assert_same
+from glassformer.functional.int8 import dequantize_rows, int8_linear, linear, quantize_rows
+from glassformer.functional.int8.kernel import find_kernel
+
+SHAPES = [(1, 7, 13), (2, 5, 64), (3, 37, 129), (4, 4, 70), (11, 131, 200), (19, 6, 1)]
+
+
+def operands(n_rows: int, n_out: int, n_in: int):
+    generator = torch.Generator().manual_seed(n_rows)
+    x, weight, bias = (
+        torch.randn(size, generator=generator) for size in ((n_rows, n_in), (n_out, n_in), (n_out,))
+    )
+    return x, *quantize_rows(weight), bias
+
+
+def exact(x, weight, scale, bias):
+    return F.linear(x.double(), weight.double() * scale.double()[:, None], bias.double())
+
+
+def allowed(x, weight, scale) -> torch.Tensor:
+    """Half a step of each entry of x, times what it is multiplied with; and float32's own error."""
+    half = x.abs().amax(-1, keepdim=True) / 127 / 2
+    return half * (weight.abs().float() * scale[:, None]).sum(1) + 1e-4
+
+
+@given(st.integers(1, 9), st.integers(1, 9), st.integers(0, 99))
+@settings(max_examples=50, deadline=None)
+def test_entries_err_by_at_most_half_a_step(n_out: int, n_in: int, seed: int) -> None:
+    weight = torch.randn(n_out, n_in, generator=torch.Generator().manual_seed(seed))
+    weight[0] = 0
+    integers, scale = quantize_rows(weight)
+    error = (dequantize_rows(integers, scale) - weight).abs()
+    assert bool((error <= scale[:, None] * 0.5001).all())
+    assert int(integers.abs().max()) <= 127
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_kernel_beside_the_definition(shape) -> None:
+    x, weight, scale, bias = operands(*shape)
+    error = (int8_linear(x, weight, scale, bias) - exact(x, weight, scale, bias)).abs()
+    assert bool((error <= allowed(x, weight, scale)).all())
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, (40, 9, 17), (3, 7, 160)])
+def test_without_a_kernel(shape, monkeypatch) -> None:
+    """Few rows go to PyTorch's product, many are multiplied with floats: only weights are int8."""
+    monkeypatch.setattr(linear, "find_kernel", lambda: None)
+    x, weight, scale, bias = operands(*shape)
+    found = int8_linear(x, weight, scale, bias)
+    assert_close(found, exact(x, weight, scale, bias), atol=1e-4)
+    assert_close(
+        int8_linear(x, weight, scale), exact(x, weight, scale, torch.zeros_like(bias)), atol=1e-4
+    )
+
+
+def test_a_row_is_the_same_in_any_batch_and_on_any_number_of_threads() -> None:
+    x, weight, scale, bias = operands(11, 131, 700)
+    together = int8_linear(x, weight, scale, bias)
+    assert_same(together, torch.cat([int8_linear(row[None], weight, scale, bias) for row in x]))
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1 if before > 1 else 2)
+        assert_same(int8_linear(x, weight, scale, bias), together)
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_dimensions_strides_and_dtypes() -> None:
+    x, weight, scale, bias = operands(6, 5, 64)
+    flat = int8_linear(x, weight, scale, bias)
+    assert_same(int8_linear(x.unflatten(0, (2, 3)), weight, scale, bias), flat.unflatten(0, (2, 3)))
+    assert_same(int8_linear(x[0], weight, scale, bias), flat[0])
+    assert_same(int8_linear(x.T.contiguous().T, weight, scale, bias), flat)
+    assert int8_linear(x[:0], weight, scale, bias).shape == (0, 5)
+    half = int8_linear(x.bfloat16(), weight, scale, bias.bfloat16())
+    assert half.dtype == torch.bfloat16
+    assert_close(half.float(), flat, atol=0.2)
+
+
+def test_nan_infinity_and_nothing_stay_visible() -> None:
+    x, weight, scale, bias = operands(4, 7, 13)
+    x[0, 3], x[1, 5], x[2], x[3] = torch.nan, -torch.inf, 0.0, 1e-42
+    found = int8_linear(x, weight, scale, bias)
+    assert bool(found[:2].isnan().all())
+    assert_same(found[2], bias)
+    assert_same(found[3], bias)
+
+
+def test_gradients_go_through_the_definition() -> None:
+    x, weight, scale, bias = operands(3, 7, 13)
+    x.requires_grad_()
+    int8_linear(x, weight, scale, bias).sum().backward()
+    assert x.grad is not None
+    assert_close(x.grad, dequantize_rows(weight, scale).sum(0).expand_as(x), atol=1e-5)
+
+
+def test_the_meta_device() -> None:
+    x, weight, scale, bias = (each.to("meta") for each in operands(3, 7, 13))
+    assert int8_linear(x, weight, scale, bias).shape == (3, 7)
+
+
+def test_the_kernel_is_found_where_there_is_a_compiler() -> None:
+    import shutil
+
+    assert (find_kernel() is not None) == (shutil.which("cc") is not None)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("n_rows", [1, 8, 40])
+def test_on_a_gpu(n_rows: int, dtype: torch.dtype) -> None:
+    x, weight, scale, bias = (each.cuda() for each in operands(n_rows, 128, 256))
+    found = int8_linear(x.to(dtype), weight, scale, bias.to(dtype))
+    worst = 1e-3 if dtype == torch.float32 else 0.5
+    assert found.dtype == dtype
+    assert_close(found.double(), exact(x.to(dtype), weight, scale, bias.to(dtype)), atol=worst)
