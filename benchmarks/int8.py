@@ -1,8 +1,8 @@
 """What int8 weights cost in accuracy, and what their products gain.
 
-    python benchmarks/int8.py                              products by shape, errors by kind of layer
-    python benchmarks/int8.py --device cuda --dtype bfloat16     the products on a GPU
-    python benchmarks/int8.py --bleu DIR                   BLEU of the shipped translator, too
+    python benchmarks/int8.py                      products by shape, errors by kind of layer
+    python benchmarks/int8.py --bleu DIR           BLEU of the shipped translator, too
+    python benchmarks/int8.py --only products --device cuda --dtype bfloat16
 
 DIR holds Multi30k (multi30k/raw) and Tatoeba (tatoeba/cmn-eng.tsv.gz), of which the last pairs are
 translated. Checked, with exit code 1 on a breach: products err by no more than rounding explains,
@@ -49,6 +49,7 @@ def time_products(device: str, dtype: torch.dtype, repeats: int) -> bool:
         floats = weight.to(dtype)
         n_copies = max(1, COLD // integers.numel())
         many = [integers.clone() for _ in range(n_copies)]
+        same_scale = scale.to(dtype)
         wide = [floats.clone() for _ in range(max(1, n_copies // floats.element_size()))]
         for n_rows in ROWS:
             x = torch.randn(n_rows, n_in, device=device, dtype=dtype)
@@ -57,7 +58,7 @@ def time_products(device: str, dtype: torch.dtype, repeats: int) -> bool:
             works: tuple[Callable[[int], object], ...] = (
                 lambda i, x=x, wide=wide: F.linear(x, wide[i % len(wide)]),
                 lambda i, x=x, many=many, s=scale: int8_linear(x, many[i % len(many)], s),
-                lambda i, x=x, many=many, s=scale.to(dtype): torch.ops.aten._weight_int8pack_mm(
+                lambda i, x=x, many=many, s=same_scale: torch.ops.aten._weight_int8pack_mm(
                     x, many[i % len(many)], s
                 ),
             )

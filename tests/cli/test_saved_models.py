@@ -150,6 +150,20 @@ def test_convert_there_and_back(run, folders, tmp_path):
     assert gf.load(ours).embedding.weight.dtype == torch.float16
 
 
+def test_int8_by_dtype_and_from_a_folder(run, folders, tmp_path):
+    words = ("generate", "hello", "--max-new", "9", "--temperature", "0", "-m")
+    code, out, _ = run("convert", folders / "decoder", tmp_path / "int8", "--dtype", "int8")
+    assert code == 0 and "parameters, int8, format glassformer" in out
+    small = gf.quantize(letter_model("decoder"))
+    expected = f"hello{gf.generate(small, 'hello', max_new_tokens=9)}\n"
+    assert run(*words, tmp_path / "int8")[1] == expected
+    assert run(*words, folders / "decoder", "--dtype", "int8")[1] == expected
+    code, _, err = run(
+        "convert", folders / "decoder", tmp_path / "no", "--dtype", "int8", "--layout", "gpt2"
+    )
+    assert code == 2 and "saved in the layout glassformer" in err
+
+
 def test_convert_to_gguf_and_back(run, tmp_path):
     pytest.importorskip("gguf")
     path, ours = tmp_path / "writer.gguf", tmp_path / "ours"

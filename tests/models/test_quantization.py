@@ -100,6 +100,6 @@ def test_what_cannot_be_quantized() -> None:
         quantize(model(), "int4")
     with pytest.raises(ConfigError, match="got Linear"):
         quantize(torch.nn.Linear(2, 3))
-    lstm = build(RecurrentConfig(family="language", vocab_size=11, dim=8, n_layers=1))
+    lstm = build(RecurrentConfig(family="lstm", vocab_size=11, dim=8, n_layers=1))
     with pytest.raises(ConfigError, match="got RecurrentLanguage"):
         quantize(lstm)
