@@ -34,6 +34,7 @@ def test_everything_else_gets_floats(weight: Int8Weight) -> None:
         (weight[2:4], floats[2:4]),
         (torch.cat([weight, weight]), torch.cat([floats, floats])),
         (torch.empty(7, 13).copy_(weight), floats),
+        (weight.new_zeros(2, 3), torch.zeros(2, 3)),
     ):
         assert type(found) is torch.Tensor
         assert_same(found, expected)

@@ -15,6 +15,8 @@ from glassformer.errors import ConfigError
 from glassformer.functional.int8.linear import dequantize_rows, int8_linear, quantize_rows
 
 _aten: Any = torch.ops.aten
+# They read the dtype and the device of their first argument, and none of its numbers.
+_MAKERS = (_aten.new_empty.default, _aten.new_zeros.default, _aten.new_ones.default)
 
 
 class Int8Weight(Tensor):
@@ -95,6 +97,9 @@ class Int8Weight(Tensor):
             if func is _aten._to_copy.default:
                 dtype, device = kwargs.get("dtype") or first.dtype, kwargs.get("device")
                 return cls(first.integers.to(device), first.scale.to(device), dtype)
+            if func in _MAKERS:
+                like = torch.empty(0, dtype=first.dtype, device=first.device)
+                return func(like, *args[1:], **kwargs)
             if func._schema.is_mutable:
                 raise ConfigError(
                     "int8 weights cannot be changed in place; got "
