@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import CheckpointError
+from glassformer.functional.int8 import Int8Weight
 from glassformer.models.baselines import RecurrentConfig, RecurrentLanguage, RecurrentTranslator
 from glassformer.models.config import Config
 from glassformer.models.decoder import Decoder
@@ -70,7 +71,8 @@ def assemble_model(
                 f"{tuple(tensor.shape)}. The config belongs to other weights."
             )
         if not allow_non_finite:
-            check_finite(name, tensor)
+            # Of int8 weights only the scales can be other than finite.
+            check_finite(name, tensor.scale if isinstance(tensor, Int8Weight) else tensor)
         state[name] = tensor.to(device=device, dtype=dtype).contiguous()
     if isinstance(config, Config) and config.positions.kind == "rotary":
         _check_rotation(config)
