@@ -24,7 +24,7 @@ M = TypeVar("M", Encoder, Decoder, EncoderDecoder)
 def quantize(model: M, kind: str = "int8") -> M:
     """A copy with int8 matrices and a float32 scale for each of their rows, in eval mode.
 
-    It generates, translates, is watched and saved as any other model; training it is refused.
+    It generates, translates, is watched and saved as any other model; it is not for training.
 
     >>> import glassformer as gf
     >>> translator = gf.quantize(gf.load("translator"), "int8")

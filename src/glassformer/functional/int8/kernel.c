@@ -1,7 +1,7 @@
 /* y = x · wᵀ + bias with int8 weights, a scale for each row of w, and rows of x rounded to int8.
 
    Plain C: with -O3 the compiler turns the sums of products into the chip's own instructions
-   (sdot on Arm, vpmaddwd on x86). Sums are whole numbers and therefore exact: a row of y depends
+   (sdot on Arm; seen there only). Sums are whole numbers and therefore exact: a row of y depends
    neither on the other rows nor on the number of threads. */
 
 #include <math.h>

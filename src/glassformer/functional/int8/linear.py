@@ -3,8 +3,8 @@
     weight[i, j] ≈ integers[i, j] · scale[i]        scale[i] = max |weight[i]| / 127
 
 A row is rounded to 255 steps, so an entry errs by at most half a step. On a CPU the rows of x are
-rounded likewise, each by its own largest entry, and integers are multiplied (as in Dettmers et al.
-2022, §2); on a GPU only the weights are.
+rounded likewise, each by its own largest entry, and integers are multiplied (as Dettmers et al.
+2022 do); on a GPU only the weights are.
 """
 
 import torch
