@@ -28,10 +28,12 @@ from glassformer.functional.statistics.summary import (
     AttentionStatistics,
     Top,
     attention_lse,
+    attention_rows,
     attention_statistics,
     attention_tile,
 )
 from glassformer.functional.visibility import visible_cells, visible_keys
+from glassformer.tracing.selection import select_heads
 
 Kind = Literal["self", "cross"]
 
@@ -121,16 +123,36 @@ class Site:
         sequence: int = 0,
     ) -> Float[Tensor, "... R C"]:
         """The weights of these rows and columns, (R, C), or (H, R, C) for all heads."""
+        self._check(head, sequence)
         _, _, L, S = self.shape
-        tile = attention_tile(
-            self.q,
-            self.k,
-            self.lse,
-            slice(0, L) if rows is None else rows,
-            slice(0, S) if cols is None else cols,
-            **self.options,
+        rows = slice(0, L) if rows is None else rows
+        lse = None if cols is None and "lse" not in self._kept else self.lse
+        site = self if head is None else self.single_head(head)
+        if lse is None:  # whole rows are their own normalisation: no pass over all the others
+            found = attention_rows(site.q, site.k, rows, **site.options)
+        else:
+            lse = lse if head is None else lse[:, [self._index(head)]]
+            cols = slice(0, S) if cols is None else cols
+            found = attention_tile(site.q, site.k, lse, rows, cols, **site.options)
+        return found[sequence] if head is None else found[sequence, 0]
+
+    def single_head(self, head: int) -> "Site":
+        """The site as if it had this head alone, with its number; q, k and v are views."""
+        self._check(head, 0)
+        index = self._index(head)
+        own = index // (self.n_heads // self.k.shape[1])
+        mask, bias = (select_heads(part, (index,)) for part in (self.mask, self.bias))
+        return replace(
+            self,
+            q=self.q[:, index : index + 1],
+            k=self.k[:, own : own + 1],
+            v=self.v[:, own : own + 1],
+            out=None if self.out is None else self.out[:, index : index + 1],
+            mask=mask,
+            bias=bias,
+            heads=(head,),
+            _kept={},
         )
-        return self._select(tile, head, sequence)
 
     def statistics(
         self,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import glassformer as gf
 from closeness import assert_close, assert_same, assert_zero
-from glassformer.functional.statistics.summary import AttentionStatistics
+from glassformer.functional.statistics.summary import AttentionStatistics, attention_rows
 
 
 def dense_statistics(weights: torch.Tensor, map_size: tuple[int, int], top: int) -> dict:
@@ -88,6 +88,7 @@ def test_at_2048_tokens_with_grouped_heads(mask: str, biased: bool) -> None:
     rows, cols = slice(777, 801), torch.tensor([5, 2047, 780, 0])
     tile = gf.attention_tile(q, k, got.lse, rows, cols, **options)
     assert_close(tile.double(), weights[:, :, rows][..., cols], 1e-5)
+    assert_close(attention_rows(q, k, rows, **options).double(), weights[:, :, rows], 1e-5)
 
 
 @given(
@@ -108,6 +109,7 @@ def test_any_size_and_any_tiles(L, S, M, N, top, budget, causal, seed) -> None:
     with gf.memory_budget(budget):
         got = gf.attention_statistics(q, k, mask=mask, map_size=(M, N), top=top, softcap=2.0)
     weights = gf.attention_weights(q, k, mask=mask, softcap=2.0)
+    assert_close(attention_rows(q, k, slice(None), mask=mask, softcap=2.0), weights, 1e-12)
     assert got.map is not None and got.map.mass.shape[-2:] == (min(M, L), min(N, S))
     assert_statistics(got, weights, 1e-11)
 
@@ -155,6 +157,7 @@ def test_rows_with_nothing_allowed_say_nothing() -> None:
     assert_zero(got.map.mass[:, :, 3:])
     assert_same(got.top.indices[:, :, 3:], torch.full((1, 2, 2, 2), -1))
     assert_zero(gf.attention_tile(q, k, got.lse, [4], slice(0, 7), mask=mask))
+    assert_zero(attention_rows(q, k, [4], mask=mask))
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])

@@ -129,6 +129,34 @@ def attention_tile(
         return scores.sub_(known.masked_fill(known.isneginf(), 0.0)).exp_()
 
 
+def attention_rows(
+    q: Float[Tensor, "B H L D"],
+    k: Float[Tensor, "B K S D"],
+    rows: Indices,
+    *,
+    mask: Mask | Bool[Tensor, "..."] | None = None,
+    bias: Bias | Float[Tensor, "..."] | None = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+) -> Float[Tensor, "B H R S"]:
+    """The exact weights of whole rows, which need no lse: softmax(score) of these rows only.
+
+    >>> q = k = torch.eye(2).view(1, 1, 2, 2)
+    >>> attention_rows(q, k, [1], scale=1.0).squeeze()
+    tensor([0.2689, 0.7311])
+    """
+    scoring = check_scoring(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
+    queries = as_indices(rows, scoring.extent.L, "rows", q.device)
+    keys = slice(0, scoring.extent.S)
+    with torch.no_grad(), without_autocast(q):
+        scores = tile_scores(q, k, scoring, Tile(scoring.extent, queries, keys, q.device))
+        if not scores.numel():
+            return scores
+        weights = scores.softmax(-1)
+        weights[scores.amax(-1).isneginf()] = 0.0  # nothing is allowed
+        return weights
+
+
 def _check_lse(lse: Tensor, scoring: Scoring) -> None:
     if tuple(lse.shape) != scoring.extent[:3]:
         raise ShapeError(
