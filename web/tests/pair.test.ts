@@ -107,7 +107,7 @@ test('both directions are as light as each other at every step', () => {
 test('two maps share a scale: the strongest colour stands for at least the other’s largest', () => {
   const none = new Float64Array(0);
   const statistics = { visible: Float64Array.from([2, 2]), entropy: none, peak: none, distance: none, received: none };
-  const summary: Summary = { L: 2, S: 2, weights: Float32Array.from([0.5, 0.5, 0.25, 0.75]), statistics };
+  const summary: Summary = { L: 2, S: 2, step: 1, weights: Float32Array.from([0.5, 0.5, 0.25, 0.75]), statistics };
   expect(picture(summary, SETTINGS).top).toBe(0.75);
   expect(picture(summary, { ...SETTINGS, least: 0.9 }).top).toBe(0.9);
   expect(picture(summary, { ...SETTINGS, least: 0.3 }).top).toBe(0.75);

@@ -20,6 +20,7 @@ function summaryOf(rows: number[][]): Summary {
   return {
     L: rows.length,
     S: rows[0].length,
+    step: 1,
     weights: Float32Array.from(rows.flat()),
     statistics: {
       visible: Float64Array.from(visible),
@@ -117,4 +118,21 @@ test('quantiles', () => {
   expect(found).toBeLessThanOrEqual(0.995 * 1.008);
   expect(quantile([Float32Array.from([HIDDEN, NaN])], 0.5)).toBe(0);
   expect(quantile([Float32Array.from([0, 0, 0, 0.3])], 0.5)).toBeCloseTo(0.3, 6);
+});
+
+test('where some queries are known, each stands for those up to the next', () => {
+  const some = { ...summaryOf([[1, HIDDEN, HIDDEN], [0.3, 0.7, HIDDEN], [0.2, 0.3, 0.5]]), L: 8, step: 3 };
+  const found = picture(some, SETTINGS);
+  expect([found.width, found.height, found.top]).toEqual([3, 8, Math.fround(0.7)]);
+  const lines = Array.from({ length: 8 }, (_, y) => [0, 1, 2].map((x) => pixel(found, x, y)));
+  for (const [line, known] of [[1, 0], [2, 0], [4, 3], [5, 3], [7, 6]]) {
+    expect(lines[line]).toEqual(lines[known]);
+  }
+  expect(lines[3][1]).toEqual(STRONGEST);
+  expect(lines[2][1]).toEqual(OPEN);
+  const pooled = picture(some, { ...SETTINGS, factor: 2 }); // lines of queries 0–1, 2–3, 4–5, 6–7
+  expect([pooled.width, pooled.height]).toEqual([2, 4]);
+  expect(pixel(pooled, 0, 1)).toEqual(STRONGEST);
+  expect(pixel(pooled, 0, 2)).toEqual(STRONGEST);
+  expect(pixel(pooled, 1, 2)).toEqual(OPEN);
 });

@@ -30,8 +30,8 @@ function everyHead(visit: (head: Head, sequence: number, number: number) => void
 }
 
 /** All at once, as the engine does it between its other work. */
-function summary(head: Head): Summary {
-  const steps = summarise(head);
+function summary(head: Head, step = 1): Summary {
+  const steps = summarise(head, step);
   for (;;) {
     const step = steps.next();
     if (step.done) return step.value;
@@ -88,6 +88,23 @@ describe.each(sites.map((site, number) => [site.name, number] as const))('%s', (
       const sharp = (expected[name].sharpness as number[][])[b][h];
       if (sharp === null) expect(sharpness(statistics)).toBeNaN();
       else expect(sharpness(statistics)).toBeCloseTo(sharp, 5);
+    }, number);
+  });
+
+  test('some queries are those of all', () => {
+    everyHead((head) => {
+      const all = summary(head);
+      for (const step of [2, 3, L]) {
+        const some = summary(head, step);
+        expect(some.weights.length).toBe(Math.ceil(L / step) * S);
+        for (let row = 0; row * step < L; row++) {
+          const query = row * step;
+          expect(some.statistics.entropy[row]).toBeCloseTo(all.statistics.entropy[query], 12);
+          expect(some.weights.subarray(row * S, (row + 1) * S)).toEqual(
+            all.weights.subarray(query * S, (query + 1) * S),
+          );
+        }
+      }
     }, number);
   });
 

@@ -10,6 +10,9 @@ type Question = Extract<Message, { kind: 'look' }>;
 type Made = { head: Head; summary: Summary };
 
 const MOST_CELLS = 1 << 25; // of the heads that are kept
+// Products: a hundredth of a second for the first, some queries of a head that has more than a few.
+const FIRST_PRODUCTS = 1 << 24;
+const FEW_PRODUCTS = 1 << 25;
 
 export class Desk {
   private readonly store: Store;
@@ -41,8 +44,7 @@ export class Desk {
       const question: Question = this.newest;
       this.newest = null;
       try {
-        const made = await this.made(question.choice);
-        if (made !== null) this.answer(await this.look(question, made));
+        await this.show(question);
       } catch (error) {
         this.isBusy = false; // the next question may have an answer
         throw error;
@@ -51,20 +53,34 @@ export class Desk {
     this.isBusy = false;
   }
 
-  /** The head and all of its weights, or null where somebody has asked for another meanwhile. */
-  private async made(choice: Choice): Promise<Made | null> {
+  /** A look at all of a head, unless somebody asks for another meanwhile; first at a part of it. */
+  private async show(question: Question): Promise<void> {
+    const { choice, asked } = question;
     const name = [choice.run, choice.site, choice.sequence, choice.head].join();
     let found = this.kept.get(name);
+    const isNew = found === undefined;
+    const step = isNew && asked.mayBePart ? this.firstStep(choice) : 1;
     if (found === undefined) {
       const head = this.store.head(choice);
+      if (step > 1) {
+        const part = await this.driven(summarise(head, step));
+        if (part === null) return;
+        this.answer(await this.look(question, { head, summary: part }, true));
+      }
       const summary = await this.driven(summarise(head));
-      if (summary === null) return null;
+      if (summary === null) return;
       found = { head, summary };
     }
     this.kept.delete(name); // the one asked for last goes last
     this.kept.set(name, found);
     this.forget();
-    return found;
+    this.answer(await this.look(question, found, step === 1));
+  }
+
+  /** Which queries of a large head are computed first: 0, n, 2 · n … */
+  private firstStep(choice: Choice): number {
+    const products = this.store.countProducts(choice);
+    return products <= FEW_PRODUCTS ? 1 : 2 ** Math.ceil(Math.log2(products / FIRST_PRODUCTS));
   }
 
   private async driven<T>(steps: Generator<void, T>): Promise<T | null> {
@@ -92,18 +108,19 @@ export class Desk {
   }
 
   private async look(
-    { id, choice, settings, hasWeights }: Question,
+    { id, choice, settings, asked }: Question,
     { head, summary }: Made,
+    isFirst: boolean, // of the answers to this question
   ): Promise<Look> {
     const { rgba, width, height, top, isCapped } = picture(summary, settings);
     const image = await createImageBitmap(new ImageData(rgba, width, height));
     const { q, k, v } = head;
     const tensors = this.store.newTensors(choice);
-    const { statistics } = summary;
+    const { step, statistics } = summary;
     const difference = this.store.difference(choice);
-    const weights = hasWeights ? summary.weights : null;
-    const operands = { q, k, v };
-    return { id, operands, difference, tensors, statistics, image, top, isCapped, weights };
+    const weights = asked.hasWeights ? summary.weights : null;
+    const operands = isFirst ? { q, k, v } : null;
+    return { id, step, operands, difference, tensors, statistics, image, top, isCapped, weights };
   }
 }
 

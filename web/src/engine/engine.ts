@@ -16,8 +16,9 @@ export type Shown = {
   choice: Choice;
   settings: Settings;
   head: Head;
+  step: number; // 1: of all queries; otherwise of queries 0, step, 2 · step …, and more will follow
   difference: DifferenceParts | null;
-  statistics: Statistics;
+  statistics: Statistics; // of these queries
   image: ImageBitmap;
   top: number;
   isCapped: boolean;
@@ -51,8 +52,15 @@ export class Engine {
     this.send = this.begin({ runs: page.runs });
   }
 
-  /** Resolves with the look asked for, or never, where something newer has been asked for. */
-  async look(choice: Choice, settings: Settings, hasWeights = false): Promise<Shown> {
+  /**
+   * Resolves with the look asked for, or never, where something newer has been asked for. Of a large
+   * head, `onpart` is given a look at some queries before.
+   */
+  async look(
+    choice: Choice,
+    settings: Settings,
+    { hasWeights = false, onpart }: { hasWeights?: boolean; onpart?: (part: Shown) => void } = {},
+  ): Promise<Shown> {
     const id = (this.id = ++newest);
     const [send, texts] = await Promise.all([this.send, this.texts]);
     const { run, site } = choice;
@@ -63,9 +71,13 @@ export class Engine {
     if (id !== this.id) return new Promise(() => {});
     return new Promise((done) => {
       this.receive = (look) => {
-        if (look.id === id) done(this.shown(choice, settings, look));
+        if (look.id !== id) return;
+        const shown = this.shown(choice, settings, look);
+        if (look.step === 1) done(shown);
+        else onpart?.(shown);
       };
-      send({ kind: 'look', id, choice, settings, hasWeights });
+      const asked = { hasWeights, mayBePart: onpart !== undefined };
+      send({ kind: 'look', id, choice, settings, asked });
     });
   }
 
@@ -92,10 +104,10 @@ export class Engine {
     for (const [n, tensor] of look.tensors) this.tensors[n] = dense(tensor);
     const site = this.page.runs[choice.run].sites[choice.site];
     const isSame = this.last !== null && isEqual(this.last.choice, choice);
-    const head = isSame ? this.last!.head : headOf(site, choice, this.tensors, look.operands);
-    const { difference, statistics, image, top, isCapped, weights } = look;
-    this.last = { choice, settings, head, difference, statistics, image, top, isCapped, weights };
-    return this.last;
+    const { operands, tensors: _tensors, id: _id, ...rest } = look;
+    const head =
+      isSame || operands === null ? this.last!.head : headOf(site, choice, this.tensors, operands);
+    return (this.last = { ...rest, choice, settings, head });
   }
 
   private begin(runs: Runs): Promise<(message: Message) => void> {

@@ -37,6 +37,12 @@ export class Store {
     });
   }
 
+  /** How many products of two numbers the scores of a head are made of. */
+  countProducts({ run, site }: Choice): number {
+    const { shape, head_dim } = this.page.runs[run].sites[site];
+    return shape[2] * shape[3] * head_dim;
+  }
+
   /** How far a site lies from what the model computed. */
   difference({ run, site }: Choice): DifferenceParts | null {
     return this.siteOf(`${run} ${site}`, this.page.runs[run].sites[site]).difference;
@@ -74,7 +80,7 @@ export function headOf(
   site: SiteParts,
   { sequence, head }: { sequence: number; head: number },
   tensors: Dense[],
-  { q, k, v }: Look['operands'],
+  { q, k, v }: NonNullable<Look['operands']>,
 ): Head {
   const [, , L, S] = site.shape;
   const at = { sequence, head, L, S };

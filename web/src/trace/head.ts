@@ -65,7 +65,7 @@ export class Head {
   weights(query: number): Float64Array {
     const known = this.kept.get(query);
     if (known !== undefined) return known;
-    const made = this.fill(query, new Float64Array(this.S));
+    const made = this.fill(query);
     if (this.kept.size >= MOST_KEPT) this.kept.delete(this.kept.keys().next().value!);
     this.kept.set(query, made);
     return made;
@@ -75,9 +75,10 @@ export class Head {
     return this.weights(query)[key];
   }
 
-  /** The weights of one row, written into `row`; what is hidden costs nothing. */
-  fill(query: number, row: Float64Array): Float64Array {
+  /** The weights of one row; what is hidden costs nothing. */
+  private fill(query: number): Float64Array {
     const { allows } = this.scoring;
+    const row = new Float64Array(this.S);
     for (let key = 0; key < this.S; key++) {
       row[key] = allows(query, key) ? this.score(this.dot(query, key), query, key) : -Infinity;
     }
@@ -126,13 +127,6 @@ function exponentials(scores: Float64Array): { largest: number; total: number } 
 function divided(exps: Float64Array, total: number): Float64Array {
   if (total !== 0) for (let i = 0; i < exps.length; i++) exps[i] /= total;
   return exps;
-}
-
-/** How spread weights are, in nats: 0 one key, log n over n keys alike. */
-export function entropy(weights: Float64Array): number {
-  let sum = 0;
-  for (const weight of weights) if (weight > 0) sum -= weight * Math.log(weight);
-  return sum;
 }
 
 /** The keys that a query attends to most, strongest first; one pass, as `n` is small. */

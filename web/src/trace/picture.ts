@@ -56,18 +56,27 @@ export function picture(summary: Summary, settings: Settings): Pixels {
 
 /** Blocks of weights, or of shares of their row's largest: their largest, or their mean. */
 function pool(summary: Summary, { scale, pool, leavesFirst, factor }: Settings): Float32Array {
-  const { L, S, weights } = summary;
+  const { L, S, step, weights } = summary;
   const width = Math.ceil(S / factor);
-  const found = new Float32Array(width * Math.ceil(L / factor)).fill(HIDDEN);
+  const height = Math.ceil(L / factor);
+  const found = new Float32Array(width * height).fill(HIDDEN);
   const counts = pool === 'mean' ? new Uint32Array(found.length) : null;
+  const isKnown = new Uint8Array(height); // lines of blocks
   const first = leavesFirst ? 1 : 0;
-  for (let query = 0; query < L; query++) {
-    const over = scale === 'row' ? 1 / (rowPeak(weights, query * S + first, (query + 1) * S) || 1) : 1;
-    const line = Math.floor(query / factor) * width;
+  for (let row = 0; row * S < weights.length; row++) {
+    const from = row * S;
+    const line = Math.floor((row * step) / factor);
+    isKnown[line] = 1;
+    const over = scale === 'row' ? 1 / (rowPeak(weights, from + first, from + S) || 1) : 1;
+    let at = line * width + Math.floor(first / factor);
+    let end = (Math.floor(first / factor) + 1) * factor; // of the block
     for (let key = first; key < S; key++) {
-      const weight = weights[query * S + key];
+      if (key === end) {
+        at++;
+        end += factor;
+      }
+      const weight = weights[from + key];
       if (weight === HIDDEN) continue;
-      const at = line + (factor === 1 ? key : Math.floor(key / factor));
       const value = weight * over;
       if (counts !== null) {
         found[at] = (counts[at] === 0 ? 0 : found[at]) + value;
@@ -76,6 +85,10 @@ function pool(summary: Summary, { scale, pool, leavesFirst, factor }: Settings):
     }
   }
   if (counts !== null) for (let i = 0; i < found.length; i++) if (counts[i] > 0) found[i] /= counts[i];
+  // Where only some queries are known, each stands for those up to the next.
+  for (let line = 1; line < height; line++) {
+    if (!isKnown[line]) found.copyWithin(line * width, (line - 1) * width, line * width);
+  }
   return found;
 }
 
@@ -89,7 +102,7 @@ function topOf(
   pooled: Float32Array,
 ) {
   if (scale === 'row') return { top: 1, isCapped: false };
-  const { L, S, weights, statistics } = summary;
+  const { S, weights, statistics } = summary;
   const share = scale === 'largest' ? 1 : QUANTILE;
   const largest = pool === 'mean' ? pooled : weights;
   let top: number;
@@ -97,8 +110,10 @@ function topOf(
   else {
     // Of the weights themselves, not of blocks: zooming must not change what a colour means.
     const first = leavesFirst ? 1 : 0;
-    const rows = Array.from({ length: L }, (_, q) => weights.subarray(q * S + first, (q + 1) * S));
-    const free = rows.filter((_, q) => statistics.visible[q] > 1);
+    const rows = Array.from(statistics.visible, (_, row) =>
+      weights.subarray(row * S + first, (row + 1) * S),
+    );
+    const free = rows.filter((_, row) => statistics.visible[row] > 1);
     top = quantile(free.length > 0 ? free : rows, share);
   }
   top = Math.max(top, least);

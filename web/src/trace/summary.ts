@@ -1,6 +1,7 @@
 // A whole head at once: every weight, and what each query and each key amounts to.
 
-import { entropy, type Head } from './head';
+import type { Head } from './head';
+import { FOUR, Rows } from './rows';
 
 export type Statistics = {
   visible: Float64Array; // keys that each query may attend to
@@ -16,41 +17,48 @@ export const HIDDEN = -1;
 export type Summary = {
   L: number;
   S: number;
-  weights: Float32Array; // row after row
-  statistics: Statistics;
+  step: number; // 1: all queries; otherwise queries 0, step, 2 · step … stand for all
+  weights: Float32Array; // row after row, of these queries
+  statistics: Statistics; // of these queries
 };
 
-/** Computes row by row and pauses after each, so that whoever drives it may do something else. */
-export function* summarise(head: Head): Generator<void, Summary> {
+/** Computes four rows at a time and pauses, so that whoever drives it may do something else. */
+export function* summarise(head: Head, step = 1): Generator<void, Summary> {
   const { L, S, queryPositions } = head;
-  const weights = new Float32Array(L * S);
-  const statistics: Statistics = {
-    visible: new Float64Array(L),
-    entropy: new Float64Array(L),
-    peak: new Float64Array(L),
-    distance: new Float64Array(L),
-    received: new Float64Array(S),
-  };
-  const row = new Float64Array(S);
-  for (let query = 0; query < L; query++) {
-    head.fill(query, row);
-    let [visible, peak, distance] = [0, 0, 0];
-    for (let key = 0; key < S; key++) {
-      const weight = row[key];
-      const sees = weight > 0 || head.sees(query, key); // what has a weight is seen
-      weights[query * S + key] = sees ? weight : HIDDEN;
-      if (sees) visible++;
-      if (weight > peak) peak = weight;
-      distance += weight * Math.abs(key - queryPositions[query]);
-      statistics.received[key] += weight;
+  const n = Math.ceil(L / step);
+  const weights = new Float32Array(n * S).fill(HIDDEN);
+  const [visible, entropy, peak, distance] = Array.from({ length: 4 }, () => new Float64Array(n));
+  const received = new Float64Array(S);
+  const rows = new Rows(head);
+  for (let first = 0; first < n; first += FOUR) {
+    const queries = Array.from({ length: Math.min(FOUR, n - first) }, (_, i) => (first + i) * step);
+    rows.fill(queries);
+    const { from, to } = rows;
+    for (let i = 0; i < queries.length; i++) {
+      const row = rows.weights[i];
+      const at = (first + i) * S;
+      const query = queries[i];
+      const position = queryPositions[query];
+      let count = 0;
+      let most = 0;
+      let away = 0;
+      for (let key = from; key < to; key++) {
+        const weight = row[key];
+        if (!(weight > 0 || head.sees(query, key))) continue; // what has a weight is seen
+        weights[at + key] = weight;
+        count++;
+        if (weight > most) most = weight;
+        away += weight * Math.abs(key - position);
+        received[key] += weight;
+      }
+      visible[first + i] = count;
+      entropy[first + i] = rows.entropy[i];
+      peak[first + i] = most;
+      distance[first + i] = away;
     }
-    statistics.visible[query] = visible;
-    statistics.entropy[query] = entropy(row);
-    statistics.peak[query] = peak;
-    statistics.distance[query] = distance;
     yield;
   }
-  return { L, S, weights, statistics };
+  return { L, S, step, weights, statistics: { visible, entropy, peak, distance, received } };
 }
 
 /**

@@ -70,6 +70,7 @@ TRACE_KEYS = (
     "page.scale.row.note",
     "page.scale.root",
     "page.scale.root.note",
+    "page.part",
     "page.pool",
     "page.pool.max",
     "page.pool.max.note",

@@ -189,9 +189,14 @@ def _recall_head(asked: HeadRequest, memory: Memory, progress: Progress) -> _Hea
     key = (id(site), asked.head, asked.sequence)
     if key not in _HEADS:
         pyramid = _build_pyramid(site, asked.head, asked.sequence)
-        queries, keys = token_names(reading.trace, site, asked.sequence)
-        labels = {"query": _shorten(queries), "key": _shorten(keys)}
-        _HEADS[key] = _Head(site, pyramid, labels, {})  # holds the site, so that its id is its own
+        for (known, _, sequence), head in _HEADS.items():
+            if (known, sequence) == (id(site), asked.sequence):  # all heads read the same text
+                labels, joined = head.labels, head.joined
+                break
+        else:
+            queries, keys = token_names(reading.trace, site, asked.sequence)
+            labels, joined = {"query": _shorten(queries), "key": _shorten(keys)}, {}
+        _HEADS[key] = _Head(site, pyramid, labels, joined)  # holds the site: its id is its own
         while len(_HEADS) > _MOST_HEADS:
             _HEADS.popitem(last=False)
     _HEADS.move_to_end(key)

@@ -5,7 +5,6 @@ Of a long text, some queries are computed, each of them exactly: all would take 
 
 import base64
 import math
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -15,8 +14,7 @@ from torch import Tensor
 from glassformer.analysis import head_effects
 from glassformer.render.sampled_queries import even_positions, select_evenly
 from glassformer.render.traced_roles import find_roles
-from glassformer.tracing import Site
-from glassformer.tracing.selection import select_heads
+from glassformer.tracing import Site, Trace
 from glassformer.workbench.jobs import Progress
 from glassformer.workbench.memory import Memory
 from glassformer.workbench.rooms.look import is_long, select_site
@@ -30,6 +28,8 @@ from glassformer.workbench.wire.heads import (
 _LEVELS = 255
 _MOST_QUERIES = 128
 _CELLS = 1 << 20  # of a sketch: a twentieth of a second
+_FEW_CELLS = 1 << 21  # of a head of a long text, for its role: a fifth of a second
+_SOME_CELLS = 1 << 23  # for its sharpness: a third of one
 _LEAST_LINES = 32
 _MOST_COLUMNS = 512
 
@@ -41,18 +41,23 @@ def draw_maps(asked: MapsRequest, memory: Memory, progress: Progress) -> dict[st
     sites = {number: select_site(trace, number) for number in numbers}
     found = []
     for i, (number, site) in enumerate(sites.items()):
-        found.append({"site": number, **_draw_site(site, asked.size)})
+        part = _divide(progress, i, len(sites))
+        found.append({"site": number, **_draw_site(site, asked.size, part)})
         progress((i + 1) / len(sites))
     return {"sites": found}
 
 
-def _draw_site(site: Site, size: int) -> dict[str, Any]:
-    _, _, L, S = site.shape
+def _draw_site(site: Site, size: int, progress: Progress) -> dict[str, Any]:
+    _, H, L, S = site.shape
     if max(L, S) <= size:
         cells = site.weights()  # H L S
     elif is_long(site):
-        some = select_evenly(site, size)
-        cells = torch.stack([_pool_keys(each, size) for each in some.weights()])
+        rows = even_positions(L, min(size, L)).to(site.q.device)
+        each = []
+        for head in site.head_numbers:
+            each.append(_pool_keys(site.weights(head=head, rows=rows), size))
+            progress(len(each) / H)
+        cells = torch.stack(each)
     else:
         pooled = site.statistics(map_size=size).map
         assert pooled is not None
@@ -81,10 +86,9 @@ def _pool_keys(weights: Tensor, size: int) -> Tensor:
 def sketch_head(asked: SketchRequest, memory: Memory, progress: Progress) -> dict[str, Any]:
     """A head of a long text, at once: evenly spaced queries, each exact, their keys pooled."""
     site = select_site(memory.glance(asked, progress).trace, asked.site)
-    S = site.shape[3]
-    n_lines = min(max(_CELLS // S, _LEAST_LINES), _MOST_QUERIES)
-    some = select_evenly(_isolate_head(site, asked.head), n_lines)
-    weights = some.weights(head=asked.head).float()
+    _, _, L, S = site.shape
+    queries = even_positions(L, min(max(_CELLS // S, _LEAST_LINES), _MOST_QUERIES, L))
+    weights = site.weights(head=asked.head, rows=queries.to(site.q.device)).float()
     block = 1
     while block * _MOST_COLUMNS < S:
         block *= 2
@@ -93,7 +97,7 @@ def sketch_head(asked: SketchRequest, memory: Memory, progress: Progress) -> dic
     padded[:, :S] = weights
     largest = padded.view(len(weights), n, block).max(-1)
     return {
-        "queries": even_positions(site.shape[2], len(weights)).tolist(),
+        "queries": queries.tolist(),
         "block": block,
         "rows": len(weights),
         "cols": n,
@@ -105,23 +109,9 @@ def sketch_head(asked: SketchRequest, memory: Memory, progress: Progress) -> dic
     }
 
 
-def _isolate_head(site: Site, head: int) -> Site:
-    """The site as if it had this head alone."""
-    site._check(head, 0)  # names the heads that there are
-    index = site.head_numbers.index(head)
-    own = index // (site.shape[1] // site.k.shape[1])
-    mask, bias = (select_heads(part, (index,)) for part in (site.mask, site.bias))
-    return replace(
-        site,
-        q=site.q[:, [index]],
-        k=site.k[:, [own]],
-        v=site.v[:, [own]],
-        out=None,
-        mask=mask,
-        bias=bias,
-        heads=(head,),
-        _kept={},
-    )
+def _divide(progress: Progress, i: int, n: int) -> Progress:
+    """The progress of the i-th of n parts."""
+    return lambda share: progress((i + share) / n)
 
 
 def _encode(values: Tensor) -> str:
@@ -136,16 +126,33 @@ def name_roles(asked: RolesRequest, memory: Memory, progress: Progress) -> dict[
     """The role of every head, as `glassformer look` names it."""
     trace = memory.glance(asked, progress).trace
     found = []
-    for number, whole in enumerate(trace):
-        site = select_evenly(whole, _MOST_QUERIES) if is_long(whole) else whole
-        both = zip(find_roles(trace, site, 0), site.sharpness().tolist(), strict=True)
-        for head, (role, sharpness) in zip(site.head_numbers, both, strict=True):
-            entry = {"site": number, "head": head, "role": None, "score": None}
-            if role is not None:
-                entry |= {"role": role.role, "score": role.score}
-            found.append(entry | {"sharpness": sharpness if math.isfinite(sharpness) else None})
-        progress((number + 1) / len(trace))
+    for number, site in enumerate(trace):
+        # Heads of a long text one by one: whoever asks for a sketch meanwhile waits for one only.
+        parts = [site.single_head(h) for h in site.head_numbers] if is_long(site) else [site]
+        of_site = _divide(progress, number, len(trace))
+        for i, part in enumerate(parts):
+            found += _describe_heads(trace, number, part, _divide(of_site, i, len(parts)))
     return {"heads": found}
+
+
+def _describe_heads(
+    trace: Trace, number: int, site: Site, progress: Progress
+) -> list[dict[str, Any]]:
+    few = some = site
+    if is_long(site):
+        few = select_evenly(site, _FEW_CELLS // site.shape[3])
+        some = select_evenly(site, min(_SOME_CELLS // site.shape[3], _MOST_QUERIES))
+    roles = find_roles(trace, few, 0)
+    some.statistics(distance=False, progress=progress)  # kept: sharpness is made of it
+    found = []
+    for head, role, sharpness in zip(
+        site.head_numbers, roles, some.sharpness().tolist(), strict=True
+    ):
+        entry = {"site": number, "head": head, "role": None, "score": None}
+        if role is not None:
+            entry |= {"role": role.role, "score": role.score}
+        found.append(entry | {"sharpness": sharpness if math.isfinite(sharpness) else None})
+    return found
 
 
 def measure_effects(asked: EffectsRequest, memory: Memory, progress: Progress) -> dict[str, Any]:

@@ -54,3 +54,44 @@ export function strongestOf(sketch: Sketch) {
     return cellAt(sketch, line, best);
   });
 }
+
+/** Sketches that are known or on their way: neighbours of the one that is shown are asked for too. */
+export class Sketches {
+  private readonly known = new Map<string, Sketch>();
+  private readonly asked = new Map<string, { answer: Promise<Sketch>; asking: AbortController }>();
+
+  constructor(
+    private readonly ask: (site: string, head: number, signal: AbortSignal) => Promise<Sketch>,
+    private readonly most = 24, // that are kept
+  ) {}
+
+  recall(site: string, head: number): Sketch | null {
+    return this.known.get(`${site} ${head}`) ?? null;
+  }
+
+  /** What has been asked for already is not asked for again. */
+  fetch(site: string, head: number): Promise<Sketch> {
+    const name = `${site} ${head}`;
+    const found = this.known.get(name);
+    if (found !== undefined) return Promise.resolve(found);
+    const waiting = this.asked.get(name);
+    if (waiting !== undefined) return waiting.answer;
+    const asking = new AbortController();
+    const answer = this.ask(site, head, asking.signal)
+      .then((sketch) => {
+        if (this.known.size >= this.most) this.known.delete(this.known.keys().next().value!);
+        this.known.set(name, sketch);
+        return sketch;
+      })
+      .finally(() => this.asked.delete(name));
+    this.asked.set(name, { answer, asking });
+    return answer;
+  }
+
+  /** Nobody waits for any others than these heads of a site. */
+  keepOnly(site: string, heads: number[]): void {
+    for (const [name, { asking }] of this.asked) {
+      if (!heads.some((head) => name === `${site} ${head}`)) asking.abort();
+    }
+  }
+}
