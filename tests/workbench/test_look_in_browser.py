@@ -202,3 +202,36 @@ def test_a_long_text_is_sketched(chromium: Any, tmp_path: Path) -> None:
         assert float(row.locator("td").last.inner_text()) == pytest.approx(best, abs=1e-3)
         assert not faults
         context.close()
+
+
+def test_a_large_head_is_drawn_in_two_steps(chromium: Any, tmp_path: Path) -> None:
+    """Some queries first, which the page says, then all; every number is exact from the first."""
+    torch.manual_seed(0)
+    q, k, v = torch.randn(3, 1, 2, 1024, 64).unbind(0)
+    site = Site(name="decoder.0.self", q=2 * q, k=k, v=v, mask=gf.Causal())
+    words = TracedText(torch.arange(1024)[None], [[f"t{i}" for i in range(1024)]])
+    Trace([Run({site.name: site}, {"tokens": words})]).save(tmp_path / "large.trace")
+    with serving("glassformer.workbench.desk", tmp_path / "large.trace", size=1) as server:
+        context = chromium.new_context(viewport={"width": 1280, "height": 720}, locale="en-GB")
+        tab = context.new_page()
+        faults = listen(tab, server)
+        tab.goto(f"http://{server.host}/#token={TOKEN}&model=large.trace&head=0&query=1001&key=17")
+        tab.locator("#view-panel[data-every='1']").wait_for()
+        settle(tab)
+        steps = tab.evaluate("""() => new Promise((done) => {
+          const steps = [], panel = document.querySelector('#view-panel');
+          const note = () => document.querySelector('.heading [role=status]').textContent.trim();
+          const weight = () => document.querySelector('#result').dataset.value;
+          new MutationObserver(() => {
+            steps.push([panel.dataset.every, note(), weight()]);
+            if (steps.length === 2) done(steps);
+          }).observe(panel, { attributeFilter: ['data-every'] });
+          window.dispatchEvent(new KeyboardEvent('keydown', { key: ']' }));
+        })""")
+        exact = float(site.weights(head=1, rows=[1001])[0, 17])
+        (part, note, first), (whole, silence, last) = steps
+        assert (part, whole) == ("4", "1")
+        assert "1 query in 4" in note and silence == ""
+        assert float(first) == float(last) == pytest.approx(exact, rel=2e-3)  # 16 bits a number
+        assert not faults
+        context.close()
