@@ -173,7 +173,7 @@ class Memory:
         if isinstance(source, ForeignModel):
             trace = source.trace(asked.text, asked.target, changes=changes)
         else:
-            with _on_one_thread() if _is_small(source, asked.text) else nullcontext():
+            with on_one_thread() if _is_small(source, asked.text) else nullcontext():
                 trace = trace_text(
                     source,
                     asked.text,
@@ -212,7 +212,7 @@ def _is_small(model: Model, text: str) -> bool:
 
 
 @contextmanager
-def _on_one_thread() -> Iterator[None]:
+def on_one_thread() -> Iterator[None]:
     """Short products gain nothing from a second thread, which takes a core from the browser."""
     n_threads = torch.get_num_threads()
     torch.set_num_threads(1)

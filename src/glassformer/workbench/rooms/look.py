@@ -1,6 +1,9 @@
 """Look: a run, what came of it, the cell to begin with, and the operands of its sites."""
 
+from contextlib import nullcontext
 from typing import Any
+
+import torch
 
 from glassformer.analysis.lens import label_tokens
 from glassformer.errors import TraceError
@@ -8,16 +11,23 @@ from glassformer.render.page.document import describe_trace
 from glassformer.render.page.sites import Tensors, pack_site
 from glassformer.tracing import Site, Trace
 from glassformer.workbench.jobs import Progress
-from glassformer.workbench.memory import Memory, Reading
+from glassformer.workbench.memory import Memory, Reading, on_one_thread
 from glassformer.workbench.wire.runs import RunRequest, SiteRequest
 
 LONG = 2048  # tokens: beyond, the server computes what is shown, and some queries stand for all
+_SHORT = 1 << 15  # cells of a site, of all heads
 _GUESSES = 10
 
 
 def describe_run(asked: RunRequest, memory: Memory, progress: Progress) -> dict[str, Any]:
     """All that is shown of a run before a site is opened."""
     reading = memory.glance(asked, progress)
+    is_short = all(torch.Size(site.shape).numel() <= _SHORT for site in reading.trace)
+    with on_one_thread() if is_short else nullcontext():
+        return _describe(reading)
+
+
+def _describe(reading: Reading) -> dict[str, Any]:
     tensors = Tensors()
     page = describe_trace(reading.trace, tensors)
     opened = select_site(reading.trace, page["opening"]["site"])
