@@ -67,10 +67,10 @@ async function looks(n: number, asked: Asked, times = 1): Promise<Look[]> {
 
 test('of a large head some queries are answered first, its operands once', async () => {
   const [part, whole] = await looks(1024, { mayBePart: true });
-  expect([part.step, whole.step]).toEqual([4, 1]);
+  expect([part.step, whole.step]).toEqual([8, 1]);
   expect([part.operands === null, whole.operands === null]).toEqual([false, true]);
-  expect(part.statistics.peak.length).toBe(256);
-  expect(part.statistics.peak).toEqual(whole.statistics.peak.filter((_, query) => query % 4 === 0));
+  expect(part.statistics.peak.length).toBe(128);
+  expect(part.statistics.peak).toEqual(whole.statistics.peak.filter((_, query) => query % 8 === 0));
 });
 
 test('a small head, a known one and one of which all is asked for come at once', async () => {
@@ -78,7 +78,7 @@ test('a small head, a known one and one of which all is asked for come at once',
   const all = await looks(1024, { hasWeights: true });
   expect(all.map(({ step, weights }) => [step, weights!.length])).toEqual([[1, 1024 * 1024]]);
   const again = await looks(1024, { mayBePart: true }, 2);
-  expect(again.map(({ id, step }) => [id, step])).toEqual([[1, 4], [1, 1], [2, 1]]);
+  expect(again.map(({ id, step }) => [id, step])).toEqual([[1, 8], [1, 1], [2, 1]]);
   expect(again[2].operands).not.toBeNull();
 });
 

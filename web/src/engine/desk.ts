@@ -11,7 +11,7 @@ type Made = { head: Head; summary: Summary };
 
 const MOST_CELLS = 1 << 25; // of the heads that are kept
 // Products: a hundredth of a second for the first, some queries of a head that has more than a few.
-const FIRST_PRODUCTS = 1 << 24;
+const FIRST_PRODUCTS = 1 << 23;
 const FEW_PRODUCTS = 1 << 25;
 
 export class Desk {
