@@ -228,7 +228,7 @@ NORM = "decoder.final_norm.weight"
         (lambda t, d: t.update(extra=torch.zeros(1)), "has, unexpectedly, extra."),
         (lambda t, d: t.update({NORM: torch.ones(9)}), "must have shape (8,) by the config; the"),
         (lambda t, d: t.update({NORM: torch.ones(8).int()}), "must be of floating point; it is"),
-        (lambda t, d: d.update(glassformer=2), "is of format 2; this glassformer reads up to 1"),
+        (lambda t, d: d.update(glassformer=3), "is of format 3; this glassformer reads up to 2"),
         (lambda t, d: d.update(glassformer="x"), "is of format 'x'"),
         (lambda t, d: d.update(config=3), "must hold the model's config; it holds 3"),
         (
