@@ -211,7 +211,7 @@ def test_convert_to_gguf_and_back(run, tmp_path):
             ("generate", "a", "-m", "DIR/decoder", "--temperature", "-1"),
             "--temperature must be at least 0 and finite; got --temperature -1",
         ),
-        (("generate", "a", "-m", "DIR/decoder", "--dtype", "int8"), "--dtype must be one of"),
+        (("generate", "a", "-m", "DIR/decoder", "--dtype", "int4"), "--dtype must be one of"),
         (("generate", "a", "-m", "DIR/decoder", "--device", "moon"), "--device must be cpu"),
         (("generate", "a" * 40, "-m", "DIR/decoder"), "shorter than max_len=40"),
         (("generate", "a", "-m", "gpt-2"), "'gpt-2' is a preset, which has no weights"),

@@ -31,7 +31,7 @@ CHANGES: dict[str, dict] = {
     "no positions, scale": {
         "positions": Positions(kind="none"),
         "norms": Norms(bias=False),
-        "attention_scale": 0.7,
+        "attention_scale": 0.2,
         "biases": "qkv",
         "activation": "gelu_tanh",
     },

@@ -57,7 +57,7 @@ def test_logits_and_choice(
     exact = make(name, torch.float64, DEVICE)
     exact.load_state_dict({k: v.double() for k, v in model.state_dict().items()})
     sources = SOURCES[:batch] if model.config.family == "encoder_decoder" else None
-    n = 4 if INTERPRETED else 130  # on a GPU: several blocks of keys in each part
+    n = 3 if INTERPRETED else 130  # on a GPU: several blocks of keys in each part
     with torch.no_grad():
         plain, truth = (
             DecodingSession(m, [[3]] * batch, source=sources, max_new_tokens=n)

@@ -81,8 +81,12 @@ class Engine:
         self.generator.set_state(drawn)
         graph = torch.cuda.CUDAGraph()
         graph.register_generator_state(self.generator)
+        # cuBLAS keeps its workspace between calls, and others may free it (a compiled model does).
+        # Cleared before and after, the graph has one of its own.
+        torch._C._cuda_clearCublasWorkspaces()
         with torch.cuda.graph(graph, stream=stream):
             self._run(sampling)
+        torch._C._cuda_clearCublasWorkspaces()
         return graph
 
     def _run(self, sampling: Sampling | None) -> None:

@@ -21,7 +21,7 @@ from glassformer.layers.feed_forward import ACTIVATIONS
 from glassformer.models.decoder_weights import DecoderWeights, Linear, Norm
 
 FEW = 4  # rows
-_KEYS_PER_PART = 256  # of a sequence: what one program of the attention kernel reads
+_KEYS_PER_PART = 128  # of a sequence: what one program of the attention kernel reads
 _PARTS = 264  # programs that fill a GPU; with more, parts gain nothing
 _FAR = 1 << 30  # no window
 

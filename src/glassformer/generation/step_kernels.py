@@ -63,6 +63,15 @@ def _merge_parts(parts, sums, rows, k, inside, H, D: tl.constexpr, SPLITS: tl.co
 
 @no_type_check
 @triton.jit
+def _multiply_rows(values, part, ROWS: tl.constexpr):
+    """part valuesᵀ in float32: (ROWS, k) by (n, k)."""
+    if ROWS == 1:  # two dimensions need no exchange among the threads
+        return tl.sum(values.to(tl.float32) * tl.sum(part, 0)[None, :], 1)[None, :]
+    return tl.sum(values.to(tl.float32)[None, :, :] * part[:, None, :], 2)
+
+
+@no_type_check
+@triton.jit
 def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
     x,
     y,
@@ -109,7 +118,7 @@ def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
     has_row = rows < n_rows
     if OVERLAPS:
         gdc_launch_dependents()
-    # The weights of the first chunk are on their way before anything is known of x.
+    # All that no kernel writes is on its way before anything is known of x.
     k = tl.arange(0, BLOCK_K)
     cells = columns[:, None].to(tl.int64) * K + k[None, :]
     visible = is_inside[:, None] & (k < K)[None, :]
@@ -119,8 +128,26 @@ def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
         gates = tl.load(weight + cells, mask=visible, other=0.0)
         later = cells + N.to(tl.int64) * K
     values = tl.load(weight + later, mask=visible, other=0.0)
+    shift = tl.zeros([BLOCK_N], tl.float32)
+    gate_shift = tl.zeros([BLOCK_N], tl.float32)
+    if HAS_BIAS:
+        shift = tl.load(bias + columns, mask=is_inside, other=0.0).to(tl.float32)
+        if GATED:
+            gate_shift = shift
+            shift = tl.load(bias + N + columns, mask=is_inside, other=0.0).to(tl.float32)
+    factors = tl.zeros([BLOCK_K], tl.float32)
+    norm_shift = tl.zeros([BLOCK_K], tl.float32)
+    if NORM != "none":
+        factors = tl.load(norm_weight + k, mask=k < K, other=0.0).to(tl.float32)
+    if HAS_NORM_BIAS:
+        norm_shift = tl.load(norm_bias + k, mask=k < K, other=0.0).to(tl.float32)
     if OVERLAPS:
         gdc_wait()
+    place = rows[:, None] * N + columns[None, :]
+    in_y = has_row[:, None] & is_inside[None, :]
+    before = tl.zeros([ROWS, BLOCK_N], tl.float32)
+    if HAS_RESIDUAL:
+        before = tl.load(residual + place, mask=in_y, other=0.0).to(tl.float32)
     mean = tl.zeros([ROWS], tl.float32)
     factor = tl.zeros([ROWS], tl.float32)
     if NORM != "none":
@@ -132,60 +159,51 @@ def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
             mean = tl.sum(whole, 1) / K
             whole = tl.where(there, whole - mean[:, None], 0.0)
         factor = tl.rsqrt(tl.sum(whole * whole, 1) / K + eps)
-    total = tl.zeros([ROWS, BLOCK_N, BLOCK_K], tl.float32)
-    gate = tl.zeros([ROWS, BLOCK_N, BLOCK_K], tl.float32)
+    out = tl.zeros([ROWS, BLOCK_N], tl.float32)
+    left = tl.zeros([ROWS, BLOCK_N], tl.float32)
     for start in tl.static_range(0, K, BLOCK_K):
         k = start + tl.arange(0, BLOCK_K)
         has_k = k < K
         there = has_row[:, None] & has_k[None, :]
+        if start > 0:
+            visible = is_inside[:, None] & has_k[None, :]
+            if GATED:
+                gates = tl.load(weight + cells + start, mask=visible, other=0.0)
+            values = tl.load(weight + later + start, mask=visible, other=0.0)
+            if NORM != "none":
+                factors = tl.load(norm_weight + k, mask=has_k, other=0.0).to(tl.float32)
+            if HAS_NORM_BIAS:
+                norm_shift = tl.load(norm_bias + k, mask=has_k, other=0.0).to(tl.float32)
         if SPLITS > 0:
             part = _merge_parts(x, sums, rows, k, there, H, D, SPLITS).to(dtype).to(tl.float32)
         else:
             part = tl.load(x + rows[:, None] * K + k[None, :], mask=there, other=0.0)
             part = part.to(tl.float32)
         if NORM != "none":
-            factors = tl.load(norm_weight + k, mask=has_k, other=0.0).to(tl.float32)[None, :]
             part = (part - mean[:, None]) * factor[:, None]
             if NORM == "rms":  # it is rounded before the weight is applied
                 part = part.to(dtype).to(tl.float32)
-            part = part * factors
-            if HAS_NORM_BIAS:
-                part += tl.load(norm_bias + k, mask=has_k, other=0.0).to(tl.float32)[None, :]
-            part = part.to(dtype).to(tl.float32)
+            part = (part * factors[None, :] + norm_shift[None, :]).to(dtype).to(tl.float32)
         if SCALES:
             part = (part * scale).to(dtype).to(tl.float32)
-        if start > 0:
-            visible = is_inside[:, None] & has_k[None, :]
-            if GATED:
-                gates = tl.load(weight + cells + start, mask=visible, other=0.0)
-            values = tl.load(weight + later + start, mask=visible, other=0.0)
+        out += _multiply_rows(values, part, ROWS)
         if GATED:
-            gate += gates.to(tl.float32)[None, :, :] * part[:, None, :]
-        total += values.to(tl.float32)[None, :, :] * part[:, None, :]
-    out = tl.sum(total, 2)  # ROWS BLOCK_N
+            left += _multiply_rows(gates, part, ROWS)
+    out = (out + shift[None, :]).to(dtype).to(tl.float32)
     if GATED:
-        left = tl.sum(gate, 2)
-        if HAS_BIAS:
-            left += tl.load(bias + columns, mask=is_inside, other=0.0).to(tl.float32)[None, :]
-            out += tl.load(bias + N + columns, mask=is_inside, other=0.0).to(tl.float32)[None, :]
-        left = _activate(left.to(dtype).to(tl.float32), ACTIVATION).to(dtype).to(tl.float32)
-        out = left * out.to(dtype).to(tl.float32)
+        left = (left + gate_shift[None, :]).to(dtype).to(tl.float32)
+        out = _activate(left, ACTIVATION).to(dtype).to(tl.float32) * out
     else:
-        if HAS_BIAS:
-            out += tl.load(bias + columns, mask=is_inside, other=0.0).to(tl.float32)[None, :]
-        out = _activate(out.to(dtype).to(tl.float32), ACTIVATION)
-    place = rows[:, None] * N + columns[None, :]
-    there = has_row[:, None] & is_inside[None, :]
+        out = _activate(out, ACTIVATION)
     if HAS_RESIDUAL:
-        before = tl.load(residual + place, mask=there, other=0.0).to(tl.float32)
         out = before + out.to(dtype).to(tl.float32)
     out = out.to(dtype)
-    tl.store(y + place, out, mask=there)
+    tl.store(y + place, out, mask=in_y)
     if CHOOSES:
         value = out.to(tl.float32)
         value += tl.load(excluded + columns, mask=is_inside, other=float("-inf"))[None, :]
         # NaN is never the largest, so it becomes +∞ with an index that no token has.
-        is_nan = there & ~(out == out)  # noqa: PLR0124
+        is_nan = in_y & ~(out == out)  # noqa: PLR0124
         value = tl.where(is_nan, float("inf"), value)
         index = tl.where(is_nan, -1, columns[None, :])
         top = tl.max(value, 1)
@@ -310,12 +328,12 @@ def attend_kernel(  # noqa: PLR0915  (a kernel is one function)
         cells = slots[:, None].to(tl.int64) * memory_slot + d[None, :]
         visible = is_there[:, None] & (d < D)[None, :]
         k = tl.load(past + cells, mask=visible, other=0.0)
+        v = tl.load(past + KV * D + cells, mask=visible, other=0.0)
         scores = tl.dot(q, tl.trans(k), input_precision=PRECISION) * scale
         scores = tl.where(is_there[None, :], scores, _NOTHING)
         higher = tl.maximum(top, tl.max(scores, 1))
         shrink = tl.exp(top - higher)
         weights = tl.where(is_there[None, :], tl.exp(scores - higher[:, None]), 0.0)
-        v = tl.load(past + KV * D + cells, mask=visible, other=0.0)
         mean = mean * shrink[:, None]
         mean += tl.dot(weights.to(dtype), v, input_precision=PRECISION)
         total = total * shrink + tl.sum(weights, 1)
