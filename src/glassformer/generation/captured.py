@@ -8,6 +8,7 @@ A graph has fixed addresses, so an `Engine` keeps state and graphs for one batch
 rounded up to a power of 2, and is used again by the next session of the same model.
 """
 
+import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -84,7 +85,8 @@ class Engine:
         # cuBLAS keeps its workspace between calls, and others may free it (a compiled model does).
         # Cleared before and after, the graph has one of its own.
         torch._C._cuda_clearCublasWorkspaces()
-        with torch.cuda.graph(graph, stream=stream):
+        # Other threads may go on using the GPU meanwhile.
+        with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
             self._run(sampling)
         torch._C._cuda_clearCublasWorkspaces()
         return graph
@@ -110,26 +112,29 @@ class Engine:
 
 
 _engines: WeakKeyDictionary[torch.nn.Module, list[Engine]] = WeakKeyDictionary()
+_lock = threading.Lock()
 
 
 def borrow_engine(model: Decoder | EncoderDecoder, key: EngineKey) -> Engine:
     """An engine that no session uses, made anew where none fits the model as it is now."""
     weights = DecoderWeights.of(model)
     state = weights.state
-    waiting = _engines.setdefault(model, [])
-    waiting[:] = [each for each in waiting if each.state == state]
-    for engine in waiting:
-        if engine.key == key:
-            waiting.remove(engine)
-            return engine
+    with _lock:
+        waiting = _engines.setdefault(model, [])
+        waiting[:] = [each for each in waiting if each.state == state]
+        for engine in waiting:
+            if engine.key == key:
+                waiting.remove(engine)
+                return engine
     return Engine(weights, key)
 
 
 def return_engine(model: Decoder | EncoderDecoder, engine: Engine) -> None:
     """Keep an engine for the next session."""
-    waiting = _engines.setdefault(model, [])
-    waiting.append(engine)
-    del waiting[:-_KEPT]
+    with _lock:
+        waiting = _engines.setdefault(model, [])
+        waiting.append(engine)
+        del waiting[:-_KEPT]
 
 
 def round_up(n: int, least: int = _LEAST) -> int:
