@@ -43,6 +43,23 @@ def test_the_logits_of_the_modules(name: str, dtype: torch.dtype, prompts: list)
 
 
 @names
+def test_int8_weights_give_the_logits_of_the_modules(name: str) -> None:
+    model = gf.quantize(make(name, torch.float32), "int8")
+    options = {"source": sources(model), "max_new_tokens": 9}
+    with torch.no_grad():
+        direct = start_session(model, PROMPTS, **options)
+        assert isinstance(direct, DirectSession)
+        plain = DecodingSession(model, PROMPTS, **options)
+        for _ in range(8):
+            expected = plain.next_logits()
+            # Activations are rounded to 255 steps: a rounding before may move one by a step.
+            unit = expected.abs().max() / 127
+            assert_close(direct.next_logits(), expected, float(2 * unit))
+            for session in (direct, plain):
+                session.append(expected.argmax(-1))
+
+
+@names
 def test_beams_move_with_their_keys(name: str) -> None:
     model = make(name, torch.float64)
     hook = model.decoder.blocks[0].register_forward_hook(lambda *_: None)

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from glassformer.functional.int8 import Int8Weight
 from glassformer.generation.step import widen_tables
 from glassformer.layers.feed_forward import ACTIVATIONS
 from glassformer.models.decoder_weights import DecoderWeights, Linear, Norm
@@ -33,6 +34,8 @@ def refusal(weights: DecoderWeights) -> str | None:
     config, dtype = weights.config, weights.embedding.dtype
     if dtype not in (torch.bfloat16, torch.float16, torch.float32):
         return f"the kernels do not compute in {dtype}"
+    if any(isinstance(each, Int8Weight) for each in weights.tensors):
+        return "the kernels have no int8 weights"
     if config.head_dim > 256:
         return f"the kernels support heads of at most 256; got {config.head_dim}"
     return None

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from glassformer.functional.int8 import Int8Weight, int8_linear
 from glassformer.models import Decoder, DecoderWeights, EncoderDecoder
 from glassformer.models.decoder_weights import Linear
 
@@ -40,11 +41,15 @@ def prepare_weights(model: Decoder | EncoderDecoder, batch: int) -> DecoderWeigh
 
 
 def _transpose(linear: Linear) -> Linear:
+    if isinstance(linear.weight, Int8Weight):
+        return linear
     return linear._replace(transposed=linear.weight.t().contiguous())
 
 
 def multiply(x: Float[Tensor, "B n"], linear: Linear) -> Float[Tensor, "B m"]:
     """x Wᵀ + b."""
+    if isinstance(linear.weight, Int8Weight):
+        return int8_linear(x, linear.weight.integers, linear.weight.scale, linear.bias)
     if linear.transposed is None:
         return F.linear(x, linear.weight, linear.bias)
     if linear.bias is None:

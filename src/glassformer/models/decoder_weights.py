@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as torch_module
 
+from glassformer.functional.int8 import Int8Weight
 from glassformer.functional.positions.rotary_scalings import NTKScaling
 from glassformer.layers import (
     Block,
@@ -40,7 +41,7 @@ _FORWARDS = {part: part.forward for part in _PARTS}
 
 
 class Linear(NamedTuple):
-    """A matrix (out, in) and its bias; perhaps also a copy as (in, out)."""
+    """A matrix (out, in), which may be an Int8Weight, and its bias; perhaps a copy as (in, out)."""
 
     weight: Tensor
     bias: Tensor | None
@@ -130,7 +131,8 @@ class DecoderWeights(NamedTuple):
     @property
     def state(self) -> tuple[tuple[int, int], ...]:
         """Address and version of each parameter: it changes when any of them does."""
-        return tuple((each.data_ptr(), each._version) for each in self.tensors)
+        stored = (each.integers if isinstance(each, Int8Weight) else each for each in self.tensors)
+        return tuple((each.data_ptr(), each._version) for each in stored)
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -171,7 +173,7 @@ def _refuse_tensors(model: nn.Module) -> str | None:
     if torch.is_autocast_enabled(device.type):
         return "autocast is enabled"
     for name, parameter in model.named_parameters():
-        if type(parameter) is not nn.Parameter:
+        if type(parameter) not in (nn.Parameter, Int8Weight):
             return f"{name} is a {type(parameter).__name__}"
         if parameter.is_inference():
             return f"{name} is an inference tensor, whose changes are not counted"
