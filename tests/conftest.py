@@ -1,34 +1,26 @@
 """Tests marked `gpu` skip without a CUDA device; all run from one seed; browsers start once."""
 
-import shutil
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 import torch
 from hypothesis import settings
 
+from browsers import DEAD, QUIET, Driver, SharedBrowser, find_program
+
 torch.set_num_threads(1)  # tiny tensors: threads wait for each other longer than they work
 settings.register_profile("ours", deadline=None)  # no timed tests
 settings.load_profile("ours")
 
-QUIET = (  # a browser that asks nobody for anything
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if torch.cuda.is_available():
-        return
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    has_cuda = torch.cuda.is_available()
+    can_rerun = config.pluginmanager.hasplugin("rerunfailures")
     for item in items:
-        if "gpu" in item.keywords:
+        if "gpu" in item.keywords and not has_cuda:
             item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
+        if "browser" in item.keywords and can_rerun:
+            item.add_marker(pytest.mark.flaky(reruns=2, only_rerun=list(DEAD)))
 
 
 @pytest.fixture(autouse=True)
@@ -37,40 +29,40 @@ def seeded() -> None:
 
 
 @pytest.fixture(scope="session")
-def play() -> Iterator[Any]:
+def driver() -> Iterator[Driver]:
     """What drives browsers, started once."""
-    driver = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
-    with driver.sync_playwright() as started:
-        yield started
-
-
-def _find_program(*names: str) -> str | None:
-    return next(filter(None, map(shutil.which, names)), None)
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
+    playwright.expect.set_options(timeout=90_000)  # a busy machine is no fault
+    started = Driver(lambda: playwright.sync_playwright().start())
+    yield started
+    started.play.stop()
 
 
 @pytest.fixture(scope="session")
-def chromium(play: Any) -> Iterator[Any]:
+def chromium(driver: Driver) -> Iterator[SharedBrowser]:
     """A browser without a network, or a sentence about what is missing; one for all tests."""
-    found = _find_program("chromium", "chromium-browser")
+    found = find_program("chromium", "chromium-browser")
     if found is None:
         pytest.skip("needs Chromium, Debian's package chromium")
-    launched = play.chromium.launch(executable_path=found, args=list(QUIET))
-    yield launched
-    launched.close()
+    options = {"executable_path": found, "args": list(QUIET)}
+    browser = SharedBrowser(driver, lambda play: play.chromium.launch(**options))
+    yield browser
+    browser.close()
 
 
 @pytest.fixture(scope="session")
-def firefox(play: Any) -> Iterator[Any]:
+def firefox(driver: Driver) -> Iterator[SharedBrowser]:
     """Firefox as it is installed, by WebDriver BiDi; or a sentence about what is missing."""
-    found = _find_program("firefox-esr", "firefox")
+    found = find_program("firefox-esr", "firefox")
     if found is None:
         pytest.skip("needs Firefox, Debian's package firefox-esr")
-    launched = play.firefox.launch(channel="moz-firefox", executable_path=found)
+    options = {"channel": "moz-firefox", "executable_path": found}
+    browser = SharedBrowser(driver, lambda play: play.firefox.launch(**options))
     try:
-        launched.new_page().close()
+        browser.new_page().close()
     except Exception as error:
         if "unknown command" not in str(error):
             raise
-        pytest.skip(f"this Playwright asks for what Firefox {launched.version} does not know")
-    yield launched
-    launched.close()
+        pytest.skip(f"this Playwright asks for what Firefox {browser.version} does not know")
+    yield browser
+    browser.close()
