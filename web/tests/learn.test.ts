@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { readPart, writePart } from '../src/bench/rooms/learn/course.svelte';
 import { limits, scale } from '../src/bench/rooms/learn/axis';
+import { tabulatePanel } from '../src/bench/rooms/learn/export';
+import { written } from '../src/bench/rooms/learn/spread';
 import { attendRow, writeNumbers, writeWeights } from '../src/bench/rooms/learn/numbers';
 import { breakLine, colourPython, indent, type Edit } from '../src/bench/rooms/learn/typing';
 
@@ -81,4 +83,20 @@ describe('a part of the course', () => {
     for (const text of ['', 'chapter', 'nowhere:x', 'map'])
       expect(readPart(text)).toEqual({ kind: 'map', name: '' });
   });
+});
+
+it('a mean of several runs is written with their range', () => {
+  const series = { name: 'RoPE', values: [0.85, 1, null], low: [0.8, 1, null], high: [0.91, 1, null] };
+  expect(written(series, 0, 3)).toBe('0.85 (0.8–0.91)');
+  expect(written(series, 1, 3)).toBe('1');
+  expect(written(series, 2, 3)).toBe('–');
+  expect(written({ name: '', values: [0.5] }, 0, 3)).toBe('0.5');
+  const axis = { label: 'length', log: false, least: null, most: null };
+  const panel = { kind: 'lines' as const, title: '', x: axis, y: axis, places: [32, 64, 128], series: [series], marks: [] };
+  expect(tabulatePanel(panel)).toEqual([
+    ['length', 'RoPE', 'RoPE (min)', 'RoPE (max)'],
+    [32, 0.85, 0.8, 0.91],
+    [64, 1, 1, 1],
+    [128, null, null, null],
+  ]);
 });

@@ -129,7 +129,7 @@ def _write_files(
             report.chart(drawn),
             path,
             title=f"{texts.title} · {_outcome_text(report, drawn)}",
-            caption=f"{texts.claim}{space}{_run_text(report, drawn)}",
+            caption=f"{texts.claim}{space}{report.describe_run(drawn)}",
         )
 
 
@@ -152,7 +152,7 @@ def _draw_report(report: "ExperimentReport", width: int, language: Language) -> 
             Group(
                 draw_chart(report.chart(language), width=width - 2, language=language),
                 "",
-                Paragraph(_run_text(report, language), style="dim"),
+                Paragraph(report.describe_run(language), style="dim"),
             ),
         ),
         *_section(say("lab.verdict"), Group(*verdict)),
@@ -175,15 +175,3 @@ def _outcome_text(report: "ExperimentReport", language: Language) -> str:
         "fails": language.say("lab.fails"),
     }
     return texts[report.verdict.outcome]
-
-
-def _run_text(report: "ExperimentReport", language: Language) -> str:
-    import torch
-
-    return language.say(
-        "lab.took",
-        size=report.size,
-        seed=report.seed,
-        seconds=f"{report.seconds:.1f}",
-        torch=torch.__version__,
-    )

@@ -24,10 +24,15 @@ class Axis:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Series:
-    """A name and its numbers, one for each place of the panel."""
+    """A name and its numbers, one for each place of the panel.
+
+    Numbers that are means of several runs have the least and the most of them beside: low and high.
+    """
 
     name: str
     values: Values
+    low: Values = ()
+    high: Values = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,7 +113,7 @@ class Chart:
     >>> squares = Series(name="n²", values=(1.0, 4.0))
     >>> chart = Chart((Lines(title="", x=axis, y=axis, places=(1.0, 2.0), series=(squares,)),))
     >>> chart.as_dict()["panels"][0]["series"]
-    [{'name': 'n²', 'values': [1.0, 4.0]}]
+    [{'name': 'n²', 'values': [1.0, 4.0], 'low': [], 'high': []}]
     """
 
     panels: tuple[Panel, ...]

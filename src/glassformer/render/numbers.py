@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 INFINITY = "∞"
 MINUS = "−"  # as wide as +, unlike the hyphen
@@ -75,6 +76,23 @@ def format_brief(value: float | int) -> str:
     mantissa, exponent = f"{value:.2e}".split("e")
     mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
     return f"{mantissa}e{int(exponent)}".replace("-", MINUS)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A number of several runs.
+
+    >>> str(Spread(0.85, 0.8, 0.91))
+    '0.85 (0.8–0.91)'
+    """
+
+    mean: float | int
+    least: float | int
+    most: float | int
+
+    def __str__(self) -> str:
+        mean, least, most = map(format_brief, (self.mean, self.least, self.most))
+        return mean if least == most else f"{mean} ({least}–{most})"
 
 
 def _format_one(value: float, form: str) -> str:

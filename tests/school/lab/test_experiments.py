@@ -1,4 +1,7 @@
-"""Every experiment at quick size: it measures, its numbers are as the claim says, and it draws."""
+"""Every experiment at quick size, with one seed: its numbers are as the claim says, and it draws.
+
+What several seeds give together is tested in test_repetition.
+"""
 
 import itertools
 import json
@@ -43,11 +46,12 @@ def report(name):
             charts = [measured.plain_chart(Language(code)) for code in CODES]
             PARTIAL[name].append(json.loads(json.dumps(charts, allow_nan=False)))
 
-    return run_experiment(name, size="quick", show=show)
+    return run_experiment(name, size="quick", show=show, n_seeds=1)
 
 
 def numbers(name):
-    return report(name).numbers
+    (found,) = report(name).runs
+    return found
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -178,10 +182,17 @@ def test_only_positions_know_the_order():
     found = numbers("order")
     assert found["shuffled"]["none"] < 1e-12
     inside = found["lengths"].index(found["trained"])
-    assert found["right"]["rotary"][inside] > 0.9
-    assert found["right"]["learned"][-1] < 0.25
-    assert found["right"]["alibi"][-1] > 0.5
-    assert found["right"]["none"][inside] < 0.35
+    twice = found["lengths"].index(2 * found["trained"])
+    assert found["heads"] == [4, 8]
+    for by_length in found["right"]["rotary"]:
+        assert by_length[inside] > 0.9
+    for by_length in (*found["right"]["learned"], *found["right"]["sinusoidal"]):
+        assert by_length[-1] < 0.25
+    assert all(by_length[inside] < 0.35 for by_length in found["right"]["none"])
+    few, many = found["right"]["alibi"]
+    assert few[inside] < 0.7 < many[inside] and many[-1] > 0.7
+    few, many = found["right"]["rotary"]
+    assert few[twice] > 0.3 > many[twice]
 
 
 def test_gradients_by_depth():
@@ -256,7 +267,7 @@ def test_smoothing_makes_unsure():
 
 def test_without_warmup_a_deep_post_norm_stack_stays_where_it_is():
     curves = numbers("warmup")["curves"]
-    ends = {name: sum(each[0][-10:]) / 10 for name, each in curves.items()}
+    ends = {name: sum(curve[-10:]) / 10 for name, curve in curves.items()}
     assert ends["post_cold"] > 2.3 > 1.8 > ends["post_warm"]
     assert ends["pre_cold"] < 0.5 and ends["pre_warm"] < 0.5
 

@@ -2,7 +2,8 @@
 
 export type Value = number | null; // null: nothing was measured, or there is no such place
 
-export type SeriesParts = { name: string; values: Value[] };
+/** Values that are means of several runs have their least and most beside them; else both are empty. */
+export type SeriesParts = { name: string; values: Value[]; low?: Value[]; high?: Value[] };
 
 export type BarsParts = {
   kind: 'bars';

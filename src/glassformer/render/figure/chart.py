@@ -6,7 +6,7 @@ from typing import Any
 
 from glassformer.errors import ConfigError
 from glassformer.languages import Language
-from glassformer.render.chart import Bars, Cells, Chart, Lines, Panel
+from glassformer.render.chart import Bars, Cells, Chart, Lines, Panel, Series
 from glassformer.render.figure.cells import NEGATIVE, POSITIVE, REST, cells_size, draw_cells
 from glassformer.render.figure.files import check_suffix, figure_style, save_figure
 from glassformer.render.figure.fonts import has_chinese, make_drawable
@@ -92,7 +92,10 @@ def _lines(axes: Any, panel: Lines) -> None:
         few = sign if len(panel.places) <= 40 else ""
         # Each marker is smaller than the last, so that coinciding points remain visible.
         size = {"ms": max(3.0, 9 - 1.5 * i), "lw": max(0.8, 2.2 - 0.3 * i)}
-        axes.plot(*zip(*pairs, strict=True), marker=few, label=_plain(series.name), **size)
+        (line,) = axes.plot(
+            *zip(*pairs, strict=True), marker=few, label=_plain(series.name), **size
+        )
+        _shade_range(axes, panel, series, line.get_color())
     for i, mark in enumerate(panel.marks):
         line = axes.axhline if mark.side == "y" else axes.axvline
         style = ("--", ":", "-.")[i % 3]
@@ -100,6 +103,17 @@ def _lines(axes: Any, panel: Lines) -> None:
     _scale(axes, panel)
     if len(panel.series) + len(panel.marks) > 1:
         axes.legend(framealpha=0.85, edgecolor="none", fontsize=8)
+
+
+def _shade_range(axes: Any, panel: Lines, series: Series, colour: Any) -> None:
+    """From the least to the most of several runs."""
+    known = [
+        (x, low, high)
+        for x, low, high in zip(panel.places, series.low, series.high, strict=False)
+        if low is not None and high is not None and not (panel.y.log and low <= 0)
+    ]
+    if known:
+        axes.fill_between(*zip(*known, strict=True), color=colour, alpha=0.15, lw=0)
 
 
 def _scale(axes: Any, panel: Lines) -> None:
@@ -154,6 +168,16 @@ def _bars(axes: Any, panel: Bars) -> None:
         name = _plain(series.name) if n > 1 else None  # a single series is named by the axis
         colours = {"color": _sign_colours(panel, values)} if panel.is_signed and n == 1 else {}
         drawn = axes.barh(places, values, height=thick * 0.92, label=name, **colours)
+        ranges = [
+            (i, v, low, high)
+            for i, v, low, high in zip(places, values, series.low, series.high, strict=False)
+            if low is not None and high is not None
+        ]
+        if ranges:
+            at, means, lows, highs = zip(*ranges, strict=True)
+            below = [mean - low for mean, low in zip(means, lows, strict=True)]
+            above = [high - mean for mean, high in zip(means, highs, strict=True)]
+            axes.errorbar(means, at, xerr=[below, above], fmt="none", ecolor="#333333", lw=1)
         labels = [" –" if v is None else f" {format_brief(v)}" for v in series.values]
         axes.bar_label(drawn, labels, fontsize=7)
     axes.set_yticks(range(len(panel.names)), make_drawable(panel.names, most=40), fontsize=8)

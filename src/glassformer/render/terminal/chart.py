@@ -156,11 +156,16 @@ def _legend(panel: Lines, crowded: bool, language: Language) -> Iterator[Rendera
 
 
 def _table(panel: Lines, width: int) -> Iterator[RenderableType]:
-    """The numbers as a table, with at most twelve rows."""
+    """The numbers as a table, with at most twelve rows; below means, the range of the runs."""
     n = len(panel.places)
     rows = sorted({round(i * (n - 1) / 11) for i in range(12)}) if n > 12 else range(n)
     heads = [panel.x.label, *(s.name for s in panel.series)]
-    cells = [[format_brief(panel.places[i]), *(_number(s, i) for s in panel.series)] for i in rows]
+    cells = []
+    for i in rows:
+        cells.append([format_brief(panel.places[i]), *(_number(s, i) for s in panel.series)])
+        ranges = [_range(s, i) for s in panel.series]
+        if any(ranges):
+            cells.append(["", *ranges])
     room = max(9, (width - 2 * len(heads)) // len(heads))
     titles = [wrap_text(head, room) for head in heads]
     height = max(map(len, titles))
@@ -170,12 +175,27 @@ def _table(panel: Lines, width: int) -> Iterator[RenderableType]:
         shown = "  ".join(
             " " * (wide - cell_len(word)) + word for word, wide in zip(line, widths, strict=True)
         )
-        yield Text(shown, style="dim" if k < height else "", no_wrap=True, overflow="ignore")
+        is_quiet = k < height or line[0] == ""
+        yield Text(shown, style="dim" if is_quiet else "", no_wrap=True, overflow="ignore")
 
 
 def _number(series: Series, i: int) -> str:
     value = series.values[i]
     return "–" if value is None else format_brief(value)
+
+
+def _range(series: Series, i: int) -> str:
+    """The least and the most of several runs; nothing where they are one number."""
+    if not series.low or series.low[i] is None or series.high[i] is None:
+        return ""
+    low, high = format_brief(series.low[i]), format_brief(series.high[i])  # type: ignore[arg-type]
+    return "" if low == high else f"{low}–{high}"
+
+
+def _label(series: Series, i: int) -> str:
+    """A number, and in brackets its range."""
+    found = _range(series, i)
+    return f"{_number(series, i)} ({found})" if found else _number(series, i)
 
 
 def _bars(panel: Bars, width: int) -> Iterator[RenderableType]:
@@ -186,7 +206,8 @@ def _bars(panel: Bars, width: int) -> Iterator[RenderableType]:
         low /= 2  # so that the smallest bar is visible
     several = len(panel.series) > 1
     side = min(max(map(cell_len, panel.names), default=0), width // 3)
-    digits = max(len(format_brief(v)) for v in values) if values else 1
+    labels = [_label(s, i) for s in panel.series for i in range(len(s.values))]
+    digits = max(map(len, labels), default=1)
     room = max(_LEAST_BAR, min(48, width - side - digits - (6 if several else 4)))
     yield Text(panel.y.label, style="dim")
     for i, name in enumerate(panel.names):
@@ -207,7 +228,7 @@ def _bars(panel: Bars, width: int) -> Iterator[RenderableType]:
                     within = min(max(value, low), high)
                     length = _cell_at(within, axis, low, high, 8 * room + 1) or 0
                     line.append(_blocks(length), style="cyan")
-                line.append(f" {format_brief(value)}")
+                line.append(f" {_label(series, i)}")
             yield line
         if several and i + 1 < len(panel.names) <= _FEW_NAMES:
             yield ""

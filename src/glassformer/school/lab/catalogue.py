@@ -6,7 +6,7 @@ import importlib
 from glassformer.errors import ConfigError
 from glassformer.school.lab.experiment import Experiment, Size
 
-# How many seconds each size takes on one core of an ordinary machine.
+# How many seconds each size takes on one core of an ordinary machine, all seeds together.
 SECONDS: dict[str, dict[Size, int]] = {
     "linear": {"quick": 1, "full": 1},
     "batched": {"quick": 1, "full": 1},
@@ -14,14 +14,14 @@ SECONDS: dict[str, dict[Size, int]] = {
     "low-precision": {"quick": 1, "full": 1},
     "masks": {"quick": 1, "full": 1},
     "dropout": {"quick": 1, "full": 1},
-    "order": {"quick": 10, "full": 25},
+    "order": {"quick": 60, "full": 145},
     "positions-picture": {"quick": 1, "full": 1},
-    "residual": {"quick": 3, "full": 30},
-    "warmup": {"quick": 15, "full": 50},
-    "smoothing": {"quick": 3, "full": 12},
-    "heads": {"quick": 3, "full": 12},
-    "grouped": {"quick": 8, "full": 30},
-    "lstm": {"quick": 8, "full": 30},
+    "residual": {"quick": 9, "full": 90},
+    "warmup": {"quick": 45, "full": 55},
+    "smoothing": {"quick": 9, "full": 36},
+    "heads": {"quick": 9, "full": 36},
+    "grouped": {"quick": 24, "full": 90},
+    "lstm": {"quick": 24, "full": 90},
     "complexity": {"quick": 1, "full": 5},
     "fused": {"quick": 1, "full": 4},
     "cache": {"quick": 1, "full": 2},

@@ -7,7 +7,8 @@ Numbers are plain values, so that they can be kept, sent and doctored. `progress
 while they are measured, and `draw` draws what there is by then: a list that is not full yet, a
 mapping from which names are missing. A verdict is made of checks;
 the first is the heart of the claim: without it the claim does not hold, with it and without another
-it holds partly.
+it holds partly. What is trained is measured with several seeds and judged as a whole: see
+repetition.
 """
 
 from collections.abc import Callable
@@ -30,11 +31,21 @@ class Check:
     """One thing that must hold, and the numbers it was decided by.
 
     `key` names its sentence in the experiment's texts, which says the numbers and what is asked.
+    Of several runs, it holds only if it holds in each of them.
     """
 
     key: str
     holds: bool
     values: dict[str, Any] = field(default_factory=dict)
+    in_runs: tuple[bool, ...] = ()  # whether it holds in each of several runs
+
+    @property
+    def n_runs(self) -> int:
+        return len(self.in_runs) or 1
+
+    @property
+    def n_held(self) -> int:
+        return sum(self.in_runs) if self.in_runs else int(self.holds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +80,7 @@ class Experiment:
     judge: Callable[[Numbers], Verdict]
     draw: Callable[[Numbers, ExperimentTexts], Chart]
     takes_model: bool = False  # whether measure takes a saved model instead of one of its own
+    n_seeds: int = 1  # runs, each with its own seed; at least 3 where something is trained
 
     @property
     def places(self) -> list[tuple[str, str]]:

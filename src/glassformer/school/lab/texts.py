@@ -63,7 +63,7 @@ def read_texts(experiment: str) -> dict[str, Any]:
 
 
 def format_values(values: dict[str, Any]) -> dict[str, str]:
-    """Numbers as they stand in a sentence.
+    """Numbers as they stand in a sentence; of several runs, the mean and the range.
 
     >>> format_values({"n": 3, "share": 0.12345, "what": "all"})
     {'n': '3', 'share': '0.123', 'what': 'all'}

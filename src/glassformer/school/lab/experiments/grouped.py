@@ -164,4 +164,5 @@ EXPERIMENT = Experiment(
     measure=measure,
     judge=judge,
     draw=draw,
+    n_seeds=3,
 )

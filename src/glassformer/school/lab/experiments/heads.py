@@ -1,5 +1,6 @@
 """What heads do: their roles in a model that learned to repeat, and what breaks without each."""
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from statistics import median
@@ -184,12 +185,25 @@ def judge(numbers: Numbers) -> Verdict:
     )
 
 
+def _name_by_rank(heads: list[Numbers], texts: ExperimentTexts) -> tuple[str, ...]:
+    ranks: Counter[int] = Counter()
+    names = []
+    for head in heads:
+        ranks[head["layer"]] += 1
+        names.append(texts("rank", layer=head["layer"], rank=ranks[head["layer"]]))
+    return tuple(names)
+
+
 def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
-    heads = numbers["heads"]
     # All heads of a small model; of a large one those that matter most.
-    shown = sorted(heads, key=lambda head: head["right"])[:24]
-    shown.sort(key=lambda head: (head["layer"], head["head"]))
-    names = tuple(texts("head", layer=head["layer"], head=head["head"]) for head in shown)
+    shown = sorted(numbers["heads"], key=lambda head: head["right"])[:24]
+    if numbers["model"] is None:
+        # Which number the head of a role has is chance: runs are compared by rank.
+        shown.sort(key=lambda head: (head["layer"], head["right"]))
+        names = _name_by_rank(shown, texts)
+    else:
+        shown.sort(key=lambda head: (head["layer"], head["head"]))
+        names = tuple(texts("head", layer=head["layer"], head=head["head"]) for head in shown)
     return Chart(
         (
             Bars(
@@ -228,4 +242,5 @@ EXPERIMENT = Experiment(
     judge=judge,
     draw=draw,
     takes_model=True,
+    n_seeds=3,
 )

@@ -236,4 +236,5 @@ EXPERIMENT = Experiment(
     measure=measure,
     judge=judge,
     draw=draw,
+    n_seeds=3,
 )

@@ -17,10 +17,14 @@ from glassformer.training.loss import IGNORED
 
 class _Size(NamedTuple):
     steps: int
+    heads: tuple[int, ...]
     lengths: tuple[int, ...]
 
 
-_SIZES = {"quick": _Size(250, (32, 64, 128)), "full": _Size(800, (16, 32, 48, 64, 128, 256))}
+_SIZES = {
+    "quick": _Size(250, (4, 8), (32, 64, 128)),
+    "full": _Size(400, (2, 4, 8), (16, 32, 48, 64, 128, 256)),
+}
 KINDS: tuple[PositionKind, ...] = ("none", "sinusoidal", "learned", "rotary", "alibi")
 _TRAINED, _BATCH, _VOCABULARY, _ASKED = 32, 16, 12, 12
 
@@ -34,20 +38,27 @@ def draw_previous(generator: torch.Generator, length: int = _TRAINED) -> Batch:
 
 
 def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
-    """Shuffled inputs first; then training at one length and testing at others."""
-    steps, lengths = _SIZES[size]
-    right: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    """Shuffled inputs first; then training at one length and testing at others.
+
+    The width of a head decides what RoPE and ALiBi can do, so every scheme is trained with several
+    numbers of heads.
+    """
+    steps, heads, lengths = _SIZES[size]
+    right: dict[str, list[list[float]]] = {kind: [[] for _ in heads] for kind in KINDS}
     numbers: Numbers = {
         "lengths": list(lengths),
+        "heads": list(heads),
         "trained": _TRAINED,
         "shuffled": {kind: _shuffling_error(kind) for kind in KINDS},
-        "right": right,
+        "right": right,  # by scheme, number of heads and length
         "chance": 1 / _VOCABULARY,
     }
-    for kind, own in iterate_with_progress(KINDS, progress, numbers):
+    trainings: list[tuple[int, PositionKind]] = [
+        (i, kind) for i in range(len(heads)) for kind in KINDS
+    ]
+    for (i, kind), own in iterate_with_progress(trainings, progress, numbers):
         torch.manual_seed(seed)
-        config = _config("decoder", kind, max(lengths))
-        model = Decoder(config)
+        model = Decoder(_config("decoder", kind, max(lengths), n_heads=heads[i]))
         train_toy(
             model,
             draw_previous,
@@ -56,17 +67,17 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
             seed=seed,
             progress=own,
         )
-        right[kind] = [_accuracy_at(model, length, seed) for length in lengths]
+        right[kind][i] = [_accuracy_at(model, length, seed) for length in lengths]
     return numbers
 
 
-def _config(family: str, kind: PositionKind, max_len: int) -> Config:
+def _config(family: str, kind: PositionKind, max_len: int, *, n_heads: int = 8) -> Config:
     return Config(
         family=family,  # type: ignore[arg-type]
         vocab_size=_VOCABULARY,
         dim=64,
         n_layers=1,
-        n_heads=8,
+        n_heads=n_heads,
         hidden_dim=64,
         max_len=max_len,
         positions=Positions(kind=kind),
@@ -96,12 +107,16 @@ def _accuracy_at(model: Decoder, length: int, seed: int) -> float:
 
 
 def judge(numbers: Numbers) -> Verdict:
-    shuffled, right = numbers["shuffled"], numbers["right"]
-    inside = numbers["lengths"].index(numbers["trained"])
-    at_length = {kind: right[kind][inside] for kind in KINDS}
-    beyond = {kind: right[kind][-1] for kind in KINDS}
+    shuffled, right, heads = numbers["shuffled"], numbers["right"], numbers["heads"]
+    lengths, trained, chance = numbers["lengths"], numbers["trained"], numbers["chance"]
+    inside, twice = lengths.index(trained), lengths.index(2 * trained)
+    at_length, at_twice, far = (
+        {kind: [by_length[i] for by_length in right[kind]] for kind in KINDS}
+        for i in (inside, twice, -1)
+    )
     with_order = [kind for kind in KINDS if kind != "none"]
-    chance = numbers["chance"]
+    kept = [b / a for a, b in zip(at_length["alibi"], far["alibi"], strict=True)]
+    few_many = {"few": heads[0], "many": heads[-1]}
     return Verdict.of(
         # float64: equal up to rounding without positions, nowhere near it with them.
         Check(
@@ -112,55 +127,70 @@ def judge(numbers: Numbers) -> Verdict:
         # Half right cannot be had by guessing among twelve, nor by knowing which tokens occur.
         Check(
             "inside",
-            min(at_length[kind] for kind in with_order) > 0.5 and at_length["none"] < 0.35,
-            at_length,
+            min(min(at_length[kind]) for kind in ("sinusoidal", "learned", "rotary")) > 0.5
+            and max(at_length["none"]) < 0.35,
+            {
+                **{kind: min(at_length[kind]) for kind in ("sinusoidal", "learned", "rotary")},
+                "none": max(at_length["none"]),
+            },
         ),
-        # Vectors that were never trained are noise: three times chance is already generous.
-        Check("learned", beyond["learned"] < 3 * chance, {"right": beyond["learned"]}),
+        # Vectors that were never trained, and sums that were never seen: three times chance is
+        # already generous.
+        Check(
+            "absolute",
+            max(*far["sinusoidal"], *far["learned"]) < 3 * chance,
+            {"sinusoidal": max(far["sinusoidal"]), "learned": max(far["learned"])},
+        ),
         # Distances alone count in ALiBi, and near ones do not change with length.
         Check(
-            "alibi",
-            beyond["alibi"] > 0.8 * at_length["alibi"],
-            {"inside": at_length["alibi"], "beyond": beyond["alibi"]},
+            "alibi_kept",
+            min(kept) > 0.8,
+            {"least": min(kept), "inside": at_length["alibi"][-1], "far": far["alibi"][-1]},
         ),
-        # What a formula can still say at any place, a trained model need not understand.
+        # The steepest of H slopes is 2^(−8/H): few heads have none that singles out a neighbour.
         Check(
-            "formulas",
-            max(beyond["sinusoidal"], beyond["rotary"]) < 0.5,
-            {"sinusoidal": beyond["sinusoidal"], "rotary": beyond["rotary"]},
+            "alibi_slopes",
+            at_length["alibi"][-1] > at_length["alibi"][0] + 0.15,
+            {**few_many, "flat": at_length["alibi"][0], "steep": at_length["alibi"][-1]},
+        ),
+        # Two numbers of heads apart by a fifth are far more than seeds differ by.
+        Check(
+            "rotary_width",
+            at_twice["rotary"][0] > at_twice["rotary"][-1] + 0.2,
+            {**few_many, "wide": at_twice["rotary"][0], "narrow": at_twice["rotary"][-1]},
         ),
     )
 
 
 def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
-    return Chart(
-        (
-            Bars(
-                title=texts("shuffled"),
-                y=Axis(label=texts("apart")),
-                names=tuple(texts(kind) for kind in KINDS),
-                series=(
-                    Series(
-                        name=texts("apart"),
-                        values=tuple(numbers["shuffled"][kind] for kind in KINDS),
-                    ),
-                ),
+    shuffled = Bars(
+        title=texts("shuffled"),
+        y=Axis(label=texts("apart")),
+        names=tuple(texts(kind) for kind in KINDS),
+        series=(
+            Series(
+                name=texts("apart"),
+                values=tuple(numbers["shuffled"][kind] for kind in KINDS),
             ),
-            Lines(
-                title=texts("lengths"),
-                x=Axis(label=texts("length"), log=True),
-                y=Axis(label=texts("right"), least=0.0, most=1.0),
-                places=tuple(numbers["lengths"]),
-                series=tuple(
-                    Series(name=texts(kind), values=tuple(numbers["right"][kind])) for kind in KINDS
-                ),
-                marks=(
-                    Mark(name=texts("trained"), at=numbers["trained"], side="x"),
-                    Mark(name=texts("chance"), at=numbers["chance"]),
-                ),
+        ),
+    )
+    by_heads = (
+        Lines(
+            title=texts("lengths", n=n),
+            x=Axis(label=texts("length"), log=True),
+            y=Axis(label=texts("right"), least=0.0, most=1.0),
+            places=tuple(numbers["lengths"]),
+            series=tuple(
+                Series(name=texts(kind), values=tuple(numbers["right"][kind][i])) for kind in KINDS
+            ),
+            marks=(
+                Mark(name=texts("trained"), at=numbers["trained"], side="x"),
+                Mark(name=texts("chance"), at=numbers["chance"]),
             ),
         )
+        for i, n in enumerate(numbers["heads"])
     )
+    return Chart((shuffled, *by_heads))
 
 
 EXPERIMENT = Experiment(
@@ -174,4 +204,5 @@ EXPERIMENT = Experiment(
     measure=measure,
     judge=judge,
     draw=draw,
+    n_seeds=3,
 )

@@ -192,4 +192,5 @@ EXPERIMENT = Experiment(
     measure=measure,
     judge=judge,
     draw=draw,
+    n_seeds=3,
 )

@@ -8,7 +8,7 @@ from glassformer.layers.block import NormPlace
 from glassformer.models import Config, Decoder, Norms
 from glassformer.render.chart import Axis, Chart, Lines, Mark, Series
 from glassformer.school.lab.experiment import Check, Experiment, Numbers, Verdict
-from glassformer.school.lab.panels import choose_steps
+from glassformer.school.lab.panels import choose_steps, pick_steps
 from glassformer.school.lab.progress import ProgressCallback, iterate_with_progress
 from glassformer.school.lab.texts import ExperimentTexts
 from glassformer.school.lab.toy_training import Batch, train_toy
@@ -19,10 +19,9 @@ from glassformer.training.loss import IGNORED
 class _Size(NamedTuple):
     depth: int
     steps: int
-    seeds: int
 
 
-_SIZES = {"quick": _Size(12, 160, 1), "full": _Size(12, 200, 3)}
+_SIZES = {"quick": _Size(12, 160), "full": _Size(12, 200)}
 _CASES: tuple[tuple[NormPlace, bool], ...] = (
     ("post", False),
     ("post", True),
@@ -42,14 +41,11 @@ def draw_previous(generator: torch.Generator) -> Batch:
 
 def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
     """The same models, data and highest rate; only the way up differs."""
-    depth, steps, n_seeds = _SIZES[size]
-    runs: list[tuple[NormPlace, bool, int]] = [
-        (place, warm, seed + i) for place, warm in _CASES for i in range(n_seeds)
-    ]
-    curves: dict[str, list[list[float]]] = {_name(*case): [] for case in _CASES}
+    depth, steps = _SIZES[size]
+    curves: dict[str, list[float]] = {_name(*case): [] for case in _CASES}
     numbers: Numbers = {"depth": depth, "steps": steps, "rate": _RATE, "curves": curves}
-    for (place, warm, own_seed), own in iterate_with_progress(runs, progress, numbers):
-        torch.manual_seed(own_seed)
+    for (place, warm), own in iterate_with_progress(_CASES, progress, numbers):
+        torch.manual_seed(seed)
         config = Config(
             family="decoder",
             vocab_size=_VOCABULARY,
@@ -61,16 +57,15 @@ def measure(size: str, seed: int, progress: ProgressCallback) -> Numbers:
             norms=Norms(place=place, final=place == "pre"),
             scaled_embedding=True,
         )
-        curves[_name(place, warm)].append(losses := [])
         train_toy(
             Decoder(config),
             draw_previous,
             steps=steps,
             schedule=Schedule(kind="constant", lr=_RATE, warmup=steps // 3 if warm else 0),
-            seed=own_seed,
+            seed=seed,
             progress=own,
             clip=0.0,  # clipping is another remedy for the same illness
-            losses=losses,
+            losses=curves[_name(place, warm)],
         )
     return numbers
 
@@ -81,38 +76,27 @@ def _name(place: str, warm: bool) -> str:
 
 def judge(numbers: Numbers) -> Verdict:
     guess = float(torch.tensor(float(_VOCABULARY)).log())
-    ends = {
-        name: [sum(curve[-10:]) / 10 for curve in curves]
-        for name, curves in numbers["curves"].items()
-    }
+    ends = {name: sum(curve[-10:]) / 10 for name, curve in numbers["curves"].items()}
     # A loss within 5 % of guessing: the stack has learned nothing at all.
-    stuck = {name: sum(end > 0.95 * guess for end in each) for name, each in ends.items()}
-    mean = {name: sum(each) / len(each) for name, each in ends.items()}
-    n = len(ends["post_cold"])
+    stuck = 0.95 * guess
     return Verdict.of(
         Check(
             "post",
-            mean["post_cold"] > mean["post_warm"] + 0.3,
-            {"cold": mean["post_cold"], "warm": mean["post_warm"], "guess": guess},
+            ends["post_cold"] > ends["post_warm"] + 0.3,
+            {"cold": ends["post_cold"], "warm": ends["post_warm"], "guess": guess},
         ),
         Check(
             "stuck",
-            stuck["post_cold"] > stuck["post_warm"],
-            {"cold": stuck["post_cold"], "warm": stuck["post_warm"], "n": n},
+            ends["post_cold"] > stuck > ends["post_warm"],
+            {"cold": ends["post_cold"], "warm": ends["post_warm"], "stuck": stuck},
         ),
         # Pre-norm needs none: it learns without, and warm-up wins it little.
         Check(
             "pre",
-            stuck["pre_cold"] == 0 and mean["pre_cold"] < mean["pre_warm"] + 0.3,
-            {"cold": mean["pre_cold"], "warm": mean["pre_warm"]},
+            ends["pre_cold"] < min(stuck, ends["pre_warm"] + 0.3),
+            {"cold": ends["pre_cold"], "warm": ends["pre_warm"]},
         ),
     )
-
-
-def _mean_at(curves: list[list[float]], step: int) -> float | None:
-    """The mean loss of a step, over the runs that have come to it; at most 4, for the axis."""
-    there = [curve[step] for curve in curves if step < len(curve)]
-    return min(4.0, sum(there) / len(there)) if there else None
 
 
 def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
@@ -127,9 +111,10 @@ def draw(numbers: Numbers, texts: ExperimentTexts) -> Chart:
                 series=tuple(
                     Series(
                         name=texts(name),
-                        values=tuple(_mean_at(curves, i) for i in points),
+                        # At most 4: a stack that diverges must not flatten the others.
+                        values=tuple(min(4.0, loss) for loss in pick_steps(curve, points)),
                     )
-                    for name, curves in numbers["curves"].items()
+                    for name, curve in numbers["curves"].items()
                 ),
                 marks=(
                     Mark(name=texts("guessing"), at=float(torch.tensor(float(_VOCABULARY)).log())),
@@ -145,4 +130,5 @@ EXPERIMENT = Experiment(
     measure=measure,
     judge=judge,
     draw=draw,
+    n_seeds=3,
 )

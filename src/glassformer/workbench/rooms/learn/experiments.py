@@ -3,8 +3,6 @@
 import time
 from typing import Any
 
-import torch
-
 from glassformer.languages import CODES, Language
 from glassformer.school.lab import SECONDS, ExperimentTexts, find_experiment
 from glassformer.school.lab.runner import ExperimentReport, PartialReport, run_experiment
@@ -72,17 +70,10 @@ def measure_experiment(
 
 def _tell(report: ExperimentReport, language: Language) -> dict[str, Any]:
     told = report.as_dict(language)
-    took = language.say(
-        "lab.took",
-        size=report.size,
-        seed=report.seed,
-        seconds=f"{report.seconds:.1f}",
-        torch=torch.__version__,
-    )
     return {
         "outcome": language.say(_OUTCOMES[report.verdict.outcome]),
         "checks": [{name: c[name] for name in ("holds", "sentence")} for c in told["checks"]],
         "chart": told["chart"],
         "explanation": told["explanation"],
-        "took": took,
+        "took": report.describe_run(language),
     }

@@ -13,9 +13,18 @@ export function tabulatePanel(panel: Panel): Table {
   }
   const [name, places] =
     panel.kind === 'lines' ? [panel.x.label, panel.places] : [panel.y.label, panel.names];
+  const columns = panel.series.flatMap((series) => {
+    const label = series.name || panel.y.label;
+    if (!series.low?.length) return [{ label, values: series.values }];
+    return [
+      { label, values: series.values },
+      { label: `${label} (min)`, values: series.low },
+      { label: `${label} (max)`, values: series.high ?? [] },
+    ];
+  });
   return [
-    [name, ...panel.series.map((series) => series.name || panel.y.label)],
-    ...places.map((place, n) => [place, ...panel.series.map(({ values }) => values[n])]),
+    [name, ...columns.map(({ label }) => label)],
+    ...places.map((place, n) => [place, ...columns.map(({ values }) => values[n])]),
   ];
 }
 

@@ -1,6 +1,6 @@
 // What the jobs of Learn answer: workbench/wire/learn.py, name for name.
 
-import type { BarsParts, CellsParts, Value } from '../../../chart/wire';
+import type { BarsParts, CellsParts, SeriesParts } from '../../../chart/wire';
 
 export type Piece = { kind: string; text?: string; mathml?: string; chapter?: string };
 export type Line = Piece[];
@@ -110,7 +110,7 @@ export type LinesPanel = {
   x: AxisParts;
   y: AxisParts;
   places: number[];
-  series: { name: string; values: Value[] }[];
+  series: SeriesParts[];
   marks: MarkParts[];
 };
 export type BarsPanel = BarsParts & { y: AxisParts; marks: MarkParts[] };
