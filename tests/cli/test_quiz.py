@@ -153,3 +153,13 @@ def test_ctrl_c_keeps_what_was_answered(tmp_path):
     assert process.returncode == 0
     assert "1 answered" in out
     assert list(cards(tmp_path)) == ["why-static"]
+
+
+@pytest.mark.parametrize(
+    ("lang", "sentence"),
+    [("en", "'5' is not a grade. Type 1, 2, 3 or 4"), ("zh", "'5' 不是评分。请输入 1、2、3 或 4")],
+)
+def test_a_grade_that_is_none_is_answered(quiz, lang, sentence):
+    code, out, _ = quiz("--topic", "seeing", "--lang", lang, lines=["", "5", "", "3", "q"])
+    assert code == 0
+    assert " ".join(out.split()).count(sentence) == 1

@@ -168,7 +168,7 @@ class _Round:
         for number, (grade, key) in enumerate(_GRADES.items(), start=1):
             grades |= {str(number): grade, grade: grade, say(key): grade}
         while (typed := self._read(say("quiz.grade")).lower()) not in grades:
-            pass
+            self._print(say("quiz.grade.unread", got=repr(typed[:40])), "dim")
         return grades[typed]
 
     def _answer(self, question: "Question") -> None:

@@ -23,6 +23,11 @@ class Piece:
     kind: str = "plain"  # strong, emphasis, code, formula, link
     target: str = ""  # of a link
 
+    @property
+    def leaves_course(self) -> bool:
+        """Whether it is a link to a page on the web, rather than to another chapter."""
+        return self.target.startswith("https://")
+
 
 Line = tuple[Piece, ...]
 

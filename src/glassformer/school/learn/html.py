@@ -38,7 +38,7 @@ def chapter_markup(chapter: Chapter, *, known: Known, language: Language) -> str
 
 
 def line_markup(line: Line) -> str:
-    """The pieces of a line; links lead to other chapters of the same book.
+    """The pieces of a line; links lead to other chapters of the same book, or to cited works.
 
     >>> line_markup(read_line("**one** [more](05-masks.md)"))
     '<strong>one</strong> <a href="#masks">more</a>'
@@ -47,6 +47,8 @@ def line_markup(line: Line) -> str:
     for piece in line:
         if piece.kind == "formula":
             parts.append(inline_mathml(piece.text))
+        elif piece.leaves_course:
+            parts.append(f'<a href="{escape(piece.target)}">{escape(piece.text)}</a>')
         elif piece.kind == "link":
             name = piece.target.removesuffix(".md").partition("-")[2]
             parts.append(f'<a href="#{escape(name)}">{escape(piece.text)}</a>')

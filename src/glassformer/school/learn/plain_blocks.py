@@ -74,7 +74,7 @@ def plain_block(block: Block, language: Language) -> dict[str, Any]:
 
 
 def plain_line(line: Line) -> list[dict[str, str]]:
-    """The pieces of a line; a formula is MathML, a link the name of a chapter.
+    """The pieces of a line; a formula is MathML, a link the name of a chapter or an address.
 
     >>> plain_line(read_line("**one** [more](05-masks.md)"))[2]
     {'kind': 'link', 'text': 'more', 'chapter': 'masks'}
@@ -83,6 +83,8 @@ def plain_line(line: Line) -> list[dict[str, str]]:
     for piece in line:
         if piece.kind == "formula":
             found.append({"kind": "formula", "mathml": inline_mathml(piece.text)})
+        elif piece.leaves_course:
+            found.append({"kind": "link", "text": piece.text, "address": piece.target})
         elif piece.kind == "link":
             name = piece.target.removesuffix(".md").partition("-")[2]
             found.append({"kind": "link", "text": piece.text, "chapter": name})

@@ -86,7 +86,9 @@ def style_line(line: Line, style: str = "") -> Text:
     text = Text(style=style)
     for piece in line:
         shown = to_unicode(piece.text) if piece.kind == "formula" else piece.text
-        text.append(shown, style=_STYLES.get(piece.kind, ""))
+        # Terminals that know hyperlinks open the address; the others show the words.
+        look = f"link {piece.target}" if piece.leaves_course else _STYLES.get(piece.kind, "")
+        text.append(shown, style=look)
     return text
 
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from glassformer.school.practice.random_inputs import Draw, fill
 
-__all__ = ["Case", "Draw", "battery", "blanks", "prediction", "raises"]
+__all__ = ["Case", "Draw", "battery", "blanks", "name_error", "prediction"]
 
 _TIMES = 3  # that values are drawn: one draw may hide a mistake, three rarely do
 _TORCH = ("parameters", "values", "strided", "gradient", "float32", "bfloat16", "batch")
@@ -149,13 +149,19 @@ def prediction(name: str, *, choices: Sequence[Any]) -> Iterator[Case]:
     yield Case("predict", _Variable(name), names=(name,), loose=True, choices=tuple(choices))
 
 
-def raises(call: Callable[[], Any]) -> bool:
-    """Whether a call refuses what it is given."""
+def name_error(call: Callable[[], Any]) -> str:
+    """The kind of error by which a call refuses what it is given; a dash if it raises none.
+
+    >>> name_error(lambda: int("one")), name_error(lambda: int("1"))
+    ('ValueError', '–')
+    """
     try:
         call()
-    except (ValueError, AssertionError, TypeError, RuntimeError):
-        return True
-    return False
+    except ValueError:
+        return "ValueError"  # or a kind of its own below it
+    except Exception as error:
+        return type(error).__name__
+    return "–"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glassformer.school.practice.cases import Case, Draw, battery, raises
+from glassformer.school.practice.cases import Case, Draw, battery, name_error
 from glassformer.school.practice.dropout import CERTAIN, P, dropped_share, multiples
 
 
@@ -64,7 +64,7 @@ def cases(draw: Draw) -> Iterator[Case]:
     yield Case("dropout", measure_dropout, alone, ("out / v", "P(0)", "eval: out / v"))
     yield Case(
         "error",
-        lambda m, dim, n_heads: raises(lambda: m.MultiHead(dim, n_heads)),
+        lambda m, dim, n_heads: name_error(lambda: m.MultiHead(dim, n_heads)),
         {"dim": H * D + 1, "n_heads": H},
         ("raises",),
     )

@@ -2,7 +2,7 @@
 
 import type { BarsParts, CellsParts, SeriesParts } from '../../../chart/wire';
 
-export type Piece = { kind: string; text?: string; mathml?: string; chapter?: string };
+export type Piece = { kind: string; text?: string; mathml?: string; chapter?: string; address?: string };
 export type Line = Piece[];
 export type Coloured = [colour: string, text: string][];
 export type Passage = { kind: 'paragraph' | 'items' | 'code'; lines: Line[] };
