@@ -63,9 +63,9 @@ def test_json_has_numbers_chart_and_verdict(run):
     code, out, err = run("lab", "masks", *QUICK, "--json", "--seed", "5", "--lang", "zh")
     assert (code, err) == (0, "")
     told = json.loads(out)
-    assert (told["name"], told["size"], told["seeds"]) == ("masks", "quick", [5])
+    assert (told["name"], told["size"], told["seed"]) == ("masks", "quick", 5)
     assert told["outcome"] == "holds" and len(told["checks"]) == 5
-    assert told["runs"][0]["leaks"]["infinity"] == 0
+    assert told["numbers"]["leaks"]["infinity"] == 0
     kinds = [panel["kind"] for panel in told["chart"]["panels"]]
     assert kinds == ["cells", "cells", "bars"]
     assert told["look_at"][0] == "fromscratch/masked_single_head.py:MaskedSingleHead"
@@ -73,8 +73,8 @@ def test_json_has_numbers_chart_and_verdict(run):
 
 def test_what_is_no_number_is_null_in_json(run):
     told = json.loads(run("lab", "errors", *QUICK, "--json")[1])
-    assert told["runs"][0]["errors"]["viewed"]["wrong"] is None
-    assert told["runs"][0]["errors"]["emptied"]["wrong"] is None
+    assert told["numbers"]["errors"]["viewed"]["wrong"] is None
+    assert told["numbers"]["errors"]["emptied"]["wrong"] is None
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

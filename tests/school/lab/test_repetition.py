@@ -121,7 +121,8 @@ def test_every_run_has_its_own_seed_and_charts_grow(monkeypatch):
     assert [panel.series[0].values[0] for panel in shown] == [4.0, 4.5, 5.0]
     assert report.verdict.outcome == "partly"  # two of three seeds
     told = json.loads(json.dumps(report.as_dict(Language("en")), allow_nan=False))
-    assert told["seeds"] == [4, 5, 6] and len(told["runs"]) == 3
+    assert told["seed"] == 4 and told["seeds"] == [4, 5, 6]
+    assert len(told["runs"]) == 3 and told["numbers"] == told["runs"][0]
     assert told["checks"][0]["values"]["most"] == {"mean": 5.0, "least": 4.0, "most": 6.0}
     assert (told["checks"][0]["held"], told["checks"][0]["runs"]) == (2, 3)
     assert told["checks"][0]["sentence"].endswith("[2 of 3 seeds]")

@@ -63,12 +63,14 @@ class ExperimentReport:
         plain = {
             "name": self.experiment.name,
             "size": self.size,
+            "seed": self.seed,
             "seeds": self.seeds,
             "seconds": round(self.seconds, 2),
             "torch": torch.__version__,
             "title": texts.title,
             "claim": texts.claim,
             "prediction": texts.prediction,
+            "numbers": self.runs[0],  # of the first seed
             "runs": self.runs,
             "chart": self.chart(language).as_dict(),
             "outcome": self.verdict.outcome,
