@@ -1,12 +1,16 @@
 """Several runs as one: a check holds only if it holds in each, and numbers keep their range."""
 
+import io
 import json
 
 import pytest
+from rich.console import Console
 
 from glassformer.languages import CODES, Language
 from glassformer.render.chart import Axis, Bars, Cells, Chart, Lines, Mark, Series
+from glassformer.render.figure.chart import write_chart
 from glassformer.render.numbers import Spread
+from glassformer.render.terminal.chart import draw_chart
 from glassformer.school.lab import NAMES, Check, Verdict, find_experiment
 from glassformer.school.lab.experiment import Experiment
 from glassformer.school.lab.repetition import combine_charts, combine_verdicts
@@ -80,6 +84,20 @@ def test_a_run_on_its_way_may_have_fewer_bars():
     assert panel.names == ("a", "b")
     assert panel.series[0].values == (1.5, 3.0)
     assert panel.series[0].high == (2.0, 3.0)
+
+
+def test_ranges_are_drawn(tmp_path):
+    """In a file, and as words in a terminal."""
+    runs = [Chart((lines([1.0, 2.0, None]), bars("ab", [1.0, None]))) for _ in range(2)]
+    runs.append(Chart((lines([3.0, 4.0, None]), bars("ab", [2.5, None]))))
+    chart = combine_charts(runs)
+    write_chart(chart, tmp_path / "chart.svg", title="t", caption="c")
+    drawn = (tmp_path / "chart.svg").read_text()
+    assert "FillBetweenPolyCollection" in drawn and "LineCollection" in drawn
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(draw_chart(chart, width=78, language=Language("en")))
+    words = console.export_text()
+    assert "1.5 (1–2.5)" in words and "1–3" in words and "2–4" in words
 
 
 @pytest.mark.plain

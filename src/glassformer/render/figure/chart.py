@@ -167,17 +167,9 @@ def _bars(axes: Any, panel: Bars) -> None:
         values = [0.0 if v is None else v for v in series.values]
         name = _plain(series.name) if n > 1 else None  # a single series is named by the axis
         colours = {"color": _sign_colours(panel, values)} if panel.is_signed and n == 1 else {}
-        drawn = axes.barh(places, values, height=thick * 0.92, label=name, **colours)
-        ranges = [
-            (i, v, low, high)
-            for i, v, low, high in zip(places, values, series.low, series.high, strict=False)
-            if low is not None and high is not None
-        ]
-        if ranges:
-            at, means, lows, highs = zip(*ranges, strict=True)
-            below = [mean - low for mean, low in zip(means, lows, strict=True)]
-            above = [high - mean for mean, high in zip(means, highs, strict=True)]
-            axes.errorbar(means, at, xerr=[below, above], fmt="none", ecolor="#333333", lw=1)
+        # Given with the bars, ranges keep the labels clear of their ends.
+        ranges = _bar_ranges(series, values)
+        drawn = axes.barh(places, values, height=thick * 0.92, label=name, **colours, **ranges)
         labels = [" –" if v is None else f" {format_brief(v)}" for v in series.values]
         axes.bar_label(drawn, labels, fontsize=7)
     axes.set_yticks(range(len(panel.names)), make_drawable(panel.names, most=40), fontsize=8)
@@ -193,6 +185,16 @@ def _bars(axes: Any, panel: Bars) -> None:
     if n > 1 or panel.marks:  # below the axes: bars leave no room
         below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.14), "ncols": 3}
         axes.legend(frameon=False, fontsize=8, **below)
+
+
+def _bar_ranges(series: Series, values: list[float | int]) -> dict[str, Any]:
+    """How far below and above its mean each bar reaches in several runs."""
+    if not series.low:
+        return {}
+    ends = list(zip(values, series.low, series.high, strict=True))
+    below = [0.0 if low is None else mean - low for mean, low, _ in ends]
+    above = [0.0 if high is None else high - mean for mean, _, high in ends]
+    return {"xerr": [below, above], "error_kw": {"ecolor": "#333333", "lw": 1}}
 
 
 def _sign_colours(panel: Bars, values: list[float | int]) -> list[str]:
