@@ -3,9 +3,10 @@
 import pytest
 
 from glassformer.cli.known_names import exercise_names, experiment_names
-from glassformer.languages import Language
+from glassformer.languages import CODES, Language
 from glassformer.school.learn import Known, unknown_references
 from glassformer.school.learn.references import format_reference
+from glassformer.school.practice import all_exercises
 
 KNOWN = Known(lab=experiment_names(), practice=exercise_names())
 
@@ -18,6 +19,14 @@ def test_every_experiment_is_part_of_a_chapter():
     named = {line.split(": ")[1] for line in unknown_references(Known())}
     assert {f"lab {name}" for name in KNOWN.lab} <= named
     assert {name.split()[0] for name in named} == {"lab", "practice"}
+
+
+def test_every_exercise_is_part_of_a_chapter_and_numbers_have_no_gap():
+    named = {line for line in unknown_references(Known()) if not line.startswith("question")}
+    for code in CODES:
+        offered = {line.split()[-1] for line in named if line.startswith(f"{code}/")}
+        assert set(KNOWN.practice) <= offered
+    assert [each.number for each in all_exercises()] == list(range(1, len(KNOWN.practice) + 1))
 
 
 def test_a_missing_name_is_listed_with_its_place():
