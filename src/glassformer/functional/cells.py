@@ -55,6 +55,7 @@ class Tile(NamedTuple):
     cols: slice | Tensor
     device: torch.device
     mixed: bool = True  # False: a mask is known to allow every cell
+    divided: slice | None = None  # if known: outside of these columns it allows every cell
 
     @classmethod
     def whole(cls, extent: Extent, device: torch.device) -> "Tile":

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -65,13 +66,33 @@ def tile_scores(
     if scoring.bias is not None:
         scores = scores + scoring.bias.tile(tile)
     if scoring.mask is not None and tile.mixed:
-        scores = scores.masked_fill_(~scoring.mask.tile(tile), -torch.inf)
+        if tile.divided is None or not isinstance(tile.cols, slice):
+            return scores.masked_fill_(~scoring.mask.tile(tile), -torch.inf)
+        hidden = ~scoring.mask.tile(tile._replace(cols=tile.divided))
+        start, stop = (at - tile.cols.start for at in (tile.divided.start, tile.divided.stop))
+        scores[..., start:stop].masked_fill_(hidden, -torch.inf)
     return scores
+
+
+def transpose_keys(k: Float[Tensor, "B K S D"]) -> Float[Tensor, "B K S D"]:
+    """The same keys in the working dtype, laid out as kᵀ, by which every tile is a product.
+
+    Without it, some libraries of matrix products turn the keys around again for each tile.
+    """
+    return k.to(working_dtype(k.dtype)).transpose(-1, -2).contiguous().transpose(-1, -2)
 
 
 def split_groups(x: Float[Tensor, "B H L D"], n_kv_heads: int) -> Float[Tensor, "B K G L D"]:
     """Group query heads by the key-value head they read: head h reads h // (H // K)."""
     return x.unflatten(1, (n_kv_heads, -1))
+
+
+class Span(NamedTuple):
+    """Columns of a row chunk: whether a mask divides them, and, if known, which of them."""
+
+    cols: slice
+    mixed: bool
+    divided: slice | None = None
 
 
 @dataclass(frozen=True)
@@ -81,17 +102,25 @@ class Plan:
     extent: Extent
     device: torch.device
     rows: int
-    spans: list[list[tuple[slice, bool]]]  # for each row chunk: columns, and whether they are mixed
+    spans: list[list["Span"]]  # for each row chunk: its columns
 
     @classmethod
     def of(
-        cls, extent: Extent, mask: Mask | None, device: torch.device, *, wide: bool = False
+        cls,
+        extent: Extent,
+        mask: Mask | None,
+        device: torch.device,
+        *,
+        wide: bool = False,
+        most_rows: int | None = None,
     ) -> "Plan":
         """Tiles within the memory budget: nearly square, or one per row chunk if that fits."""
         rows, cols = _tile_shape(extent, wide)
         wide = wide and cols == extent.S
+        rows = rows if most_rows is None else min(rows, most_rows)
         if mask is None or not (extent.B and extent.L and extent.S):
-            spans = [(slice(j, min(j + cols, extent.S)), False) for j in range(0, extent.S, cols)]
+            starts = range(0, extent.S, cols)
+            spans = [Span(slice(j, min(j + cols, extent.S)), False) for j in starts]
             return cls(extent, device, rows, [spans] * -(-extent.L // rows))
         if wide:  # one tile from the first relevant block of columns to the last
             spans = _spans(mask, Blocks(extent.L, extent.S, rows, min(cols, _FINE), device))
@@ -113,33 +142,41 @@ class Plan:
     @property
     def share(self) -> float:
         """The share of the matrix that the tiles cover."""
-        covered = sum(s.stop - s.start for row in self.spans for s, _ in row)
+        covered = sum(s.cols.stop - s.cols.start for row in self.spans for s in row)
         return covered / max(len(self.spans) * self.extent.S, 1)
 
     def chunks(self) -> Iterator[tuple[slice, list[Tile]]]:
         """Every chunk of rows with its tiles, left to right; no tiles if nothing is allowed."""
         for i, spans in enumerate(self.spans):
             rows = slice(i * self.rows, min((i + 1) * self.rows, self.extent.L))
-            yield rows, [Tile(self.extent, rows, c, self.device, mixed) for c, mixed in spans]
+            yield (
+                rows,
+                [Tile(self.extent, rows, s.cols, self.device, s.mixed, s.divided) for s in spans],
+            )
 
 
-def _spans(mask: Mask, blocks: Blocks) -> list[list[tuple[slice, bool]]]:
+def _spans(mask: Mask, blocks: Blocks) -> list[list[Span]]:
     possible, certain = blocks.spread(mask.bounds(blocks))
     live, full = possible.any(0).any(0).tolist(), certain.all(0).all(0).tolist()
     starts = range(0, blocks.S, blocks.cols)
     ends = [slice(start, min(start + blocks.cols, blocks.S)) for start in starts]
     return [
-        [(cols, not f) for cols, l, f in zip(ends, live_row, full_row, strict=True) if l]
+        [Span(cols, not f) for cols, l, f in zip(ends, live_row, full_row, strict=True) if l]
         for live_row, full_row in zip(live, full, strict=True)
     ]
 
 
-def _merge_spans(spans: list[tuple[slice, bool]]) -> list[tuple[slice, bool]]:
+def _merge_spans(spans: list[Span]) -> list[Span]:
     if not spans:
         return []
-    first, last = spans[0][0].start, spans[-1][0].stop
-    holes = sum(s.stop - s.start for s, _ in spans) < last - first
-    return [(slice(first, last), holes or any(mixed for _, mixed in spans))]
+    first, last = spans[0].cols.start, spans[-1].cols.stop
+    whole = slice(first, last)
+    if sum(s.cols.stop - s.cols.start for s in spans) < last - first:  # holes
+        return [Span(whole, True)]
+    mixed = [s.cols for s in spans if s.mixed]
+    if not mixed:
+        return [Span(whole, False)]
+    return [Span(whole, True, slice(mixed[0].start, mixed[-1].stop))]
 
 
 def _tile_shape(extent: Extent, wide: bool) -> tuple[int, int]:
