@@ -45,6 +45,11 @@ def memory_budget(n_bytes: int) -> Iterator[None]:
         _budget.reset(token)
 
 
+def current_budget() -> int:
+    """The bytes that `memory_budget` allows here."""
+    return _budget.get()
+
+
 def working_dtype(dtype: torch.dtype) -> torch.dtype:
     """The dtype of scores and sums: float32 or better."""
     return torch.promote_types(dtype, torch.float32)

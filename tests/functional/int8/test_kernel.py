@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from glassformer.functional import native_library
 from glassformer.functional.int8 import kernel
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
@@ -13,7 +14,7 @@ needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C com
 @pytest.fixture
 def fresh(monkeypatch, tmp_path: Path) -> Path:
     """An empty cache, and nothing found yet."""
-    monkeypatch.setattr(kernel, "user_cache_path", lambda _: tmp_path / "cache")
+    monkeypatch.setattr(native_library, "user_cache_path", lambda _: tmp_path / "cache")
     kernel.find_kernel.cache_clear()
     yield tmp_path / "cache"
     kernel.find_kernel.cache_clear()
@@ -29,12 +30,12 @@ def test_it_is_built_once(fresh: Path, monkeypatch) -> None:
     def refuse(*_args, **_options):
         raise AssertionError("built again")
 
-    monkeypatch.setattr(kernel.subprocess, "run", refuse)
+    monkeypatch.setattr(native_library.subprocess, "run", refuse)
     assert kernel.find_kernel() is not None
 
 
 def test_no_compiler(fresh: Path, monkeypatch) -> None:
-    monkeypatch.setattr(kernel.shutil, "which", lambda _: None)
+    monkeypatch.setattr(native_library.shutil, "which", lambda _: None)
     assert kernel.find_kernel() is None
 
 
@@ -47,8 +48,8 @@ def test_a_compiler_that_fails(fresh: Path, monkeypatch) -> None:
 @needs_compiler
 def test_a_cache_that_cannot_be_written(fresh: Path, monkeypatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr(kernel, "user_cache_path", lambda _: tmp_path / "file" / "cache")
-    monkeypatch.setattr(kernel.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(native_library, "user_cache_path", lambda _: tmp_path / "file" / "cache")
+    monkeypatch.setattr(native_library.tempfile, "tempdir", str(tmp_path))
     assert kernel.find_kernel() is not None
 
 
@@ -59,10 +60,10 @@ def test_another_chip_has_another_kernel(fresh: Path, monkeypatch) -> None:
         commands.append(command)
         Path(command[command.index("-o") + 1]).write_bytes(b"not a library")
 
-    monkeypatch.setattr(kernel.shutil, "which", lambda _: "/usr/bin/cc")
-    monkeypatch.setattr(kernel.subprocess, "run", run)
+    monkeypatch.setattr(native_library.shutil, "which", lambda _: "/usr/bin/cc")
+    monkeypatch.setattr(native_library.subprocess, "run", run)
     for chip in ("one", "another"):
-        monkeypatch.setattr(kernel, "_describe_chip", lambda chip=chip: chip)
+        monkeypatch.setattr(native_library, "_describe_chip", lambda chip=chip: chip)
         kernel.find_kernel.cache_clear()
         assert kernel.find_kernel() is None  # what was built cannot be loaded
     assert len(commands) == len(list(fresh.iterdir())) == 2

@@ -18,11 +18,10 @@ from torch import Tensor
 from glassformer.functional.biases import ALiBi, Bias
 from glassformer.functional.cells import Extent
 from glassformer.functional.checks import Scoring
-from glassformer.functional.masks import And, Causal, Mask, Not, Padding, Prefix, Window
+from glassformer.functional.statistics.limits import Limits, is_band
 from glassformer.functional.statistics.pooling import Map
 from glassformer.installation import install_command
 
-_FAR = 1 << 30  # farther than any key: no limit
 _LOG2E = 1 / math.log(2)
 _PROGRAMS_PER_CORE = 6  # of the GPU: with fewer, some of its cores would be idle
 
@@ -52,7 +51,7 @@ def refusal(
         return "the kernels do not find the strongest keys"
     if query_positions is not None:
         return "the kernels need consecutive queries that end at the last key"
-    if scoring.mask is not None and not _is_known_mask(scoring.mask):
+    if scoring.mask is not None and not is_band(scoring.mask):
         return "the kernels support only Causal, Window, Padding and Prefix, combined by &"
     if scoring.bias is not None and not _is_known_bias(scoring.bias, scoring.extent):
         return "the only bias that the kernels support is ALiBi, aligned bottom-right"
@@ -200,77 +199,6 @@ def _lse_shape(q: Tensor) -> _Shape:
     return _Shape(64, 128, 4, 2, 128) if q.shape[-1] <= 64 else _Shape(128, 64, 8, 3, 128)
 
 
-class Limits(NamedTuple):
-    """Where attention is allowed: a band along the diagonal, within a rectangle.
-
-    Query i may see the keys i + low … i + high. A tensor holds one number for each sequence.
-    """
-
-    low: int | Tensor
-    high: int | Tensor
-    first_key: int | Tensor
-    stop_key: int | Tensor
-    first_query: int | Tensor
-    stop_query: int | Tensor
-
-    @classmethod
-    def of(cls, mask: Mask | None, extent: Extent) -> "Limits":
-        """The limits of a mask that `refusal` accepts."""
-        L, S = extent[2:]
-        whole = cls(-_FAR, _FAR, 0, S, 0, L)
-        match mask:
-            case And():
-                a, b = cls.of(mask.a, extent), cls.of(mask.b, extent)
-                return cls(*map(_tighten, a, b, (max, min) * 3))
-            case Causal():
-                return whole._replace(high=_as_number(mask.offset, S - L))
-            case Window():
-                position = _as_number(mask.offset, S - L)
-                low = -_FAR if mask.left is None else position - _as_number(mask.left)
-                high = _FAR if mask.right is None else position + _as_number(mask.right)
-                return whole._replace(low=low, high=high)
-            case Prefix():
-                return whole._replace(stop_key=_as_number(mask.length))
-            case Not(a=Prefix() as hidden):
-                return whole._replace(first_key=_as_number(hidden.length))
-            case Padding():
-                n, right = _as_number(mask.lengths), mask.side == "right"
-                keys = {"stop_key": n} if right else {"first_key": S - n}
-                queries = {"stop_query": n} if right else {"first_query": L - n}
-                parts = {"keys": keys, "queries": queries, "both": keys | queries}
-                return whole._replace(**parts[mask.of])
-        return whole
-
-    def tensor(self, B: int, device: torch.device) -> Int[Tensor, "b 6"]:
-        """One row for all sequences, or one for each."""
-        if not any(isinstance(n, Tensor) for n in self):
-            return _constant(tuple(max(min(int(n), _FAR), -_FAR) for n in self), device)
-        each = (n if isinstance(n, Tensor) else torch.full((), n, device=device) for n in self)
-        rows = torch.stack([n.expand(B) for n in each], dim=-1)
-        return rows.clamp(-_FAR, _FAR).to(torch.int32)
-
-
-def _tighten(a: Any, b: Any, which: Callable[[int, int], int]) -> int | Tensor:
-    if not isinstance(a, Tensor) and not isinstance(b, Tensor):
-        return which(a, b)
-    tensor, other = (a, b) if isinstance(a, Tensor) else (b, a)
-    return tensor.clamp(min=other) if which is max else tensor.clamp(max=other)
-
-
-def _as_number(value: Any, default: int | None = None) -> Any:
-    if value is None:
-        return default
-    return value.long() if isinstance(value, Tensor) else value
-
-
-def _is_known_mask(mask: Mask) -> bool:
-    if isinstance(mask, And):
-        return _is_known_mask(mask.a) and _is_known_mask(mask.b)
-    if isinstance(mask, Not):
-        return isinstance(mask.a, Prefix)
-    return isinstance(mask, Causal | Window | Padding | Prefix)
-
-
 def _is_known_bias(bias: Bias, extent: Extent) -> bool:
     if not isinstance(bias, ALiBi) or isinstance(bias.offset, Tensor):
         return False
@@ -346,12 +274,7 @@ def _n_cores(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count
 
 
-# Both are cached: copying numbers to a GPU waits for its queued work.
-@lru_cache(maxsize=256)
-def _constant(numbers: tuple[int, ...], device: torch.device) -> Int[Tensor, "1 n"]:
-    return torch.tensor([numbers], dtype=torch.int32, device=device)
-
-
+# Cached: copying numbers to a GPU waits for its queued work.
 @lru_cache(maxsize=256)
 def _edges(length: int, n: int, device: torch.device) -> Int[Tensor, " n+1"]:
     return torch.tensor([a * length // n for a in range(n + 1)], device=device)

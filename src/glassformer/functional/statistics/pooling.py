@@ -47,8 +47,8 @@ class MapSums:
         M, N = (size, size) if isinstance(size, int) else size
         if M < 1 or N < 1:
             raise ConfigError(f"map_size must be at least 1 in each direction; got {size}.")
-        self.row_edges = _edges(extent.L, M)
-        self.col_edges = _edges(extent.S, N)
+        self.row_edges = cut_evenly(extent.L, M)
+        self.col_edges = cut_evenly(extent.S, N)
         cells = (extent.B, extent.H, len(self.row_edges) - 1, len(self.col_edges) - 1)
         self.mass = torch.zeros(cells, dtype=dtype, device=device)
         self.maximum = torch.zeros(cells, dtype=dtype, device=device)
@@ -70,7 +70,8 @@ class MapSums:
         return Map(self.mass, self.maximum, *edges)
 
 
-def _edges(length: int, n: int) -> list[int]:
+def cut_evenly(length: int, n: int) -> list[int]:
+    """The edges of n cells; at most as many as there are places."""
     n = max(min(n, length), 1)
     return [a * length // n for a in range(n + 1)]
 

@@ -1,7 +1,7 @@
 """Exact statistics of attention from q and k, in linear memory.
 
-On CUDA, Triton kernels compute them where possible (cuda.py), in about the time of attention
-itself; otherwise PyTorch does, tile by tile (streaming.py).
+Where possible, kernels compute them in about the time of attention itself: in Triton on CUDA
+(cuda.py), in C on a CPU (cpu.py). Otherwise PyTorch does, tile by tile (streaming.py).
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from glassformer.functional.biases import Bias
 from glassformer.functional.cells import Indices, Tile, as_indices
 from glassformer.functional.checks import Scoring, check_scoring
 from glassformer.functional.masks import Mask
-from glassformer.functional.statistics import cuda, streaming
+from glassformer.functional.statistics import cpu, cuda, streaming
 from glassformer.functional.statistics.pooling import Map
 from glassformer.functional.statistics.streaming import Top
 from glassformer.functional.tiles import tile_scores
@@ -73,9 +73,9 @@ def attention_statistics(
             f"{tuple(query_positions.shape)}. Leave it out if the queries are at the last keys."
         )
     asked = {"map_size": map_size, "top": top, "query_positions": query_positions}
-    fused = cuda.refusal(q, scoring, **asked) is None
+    kernels = (kernel for kernel in (cuda, cpu) if kernel.refusal(q, scoring, **asked) is None)
     with torch.no_grad(), without_autocast(q):
-        measure = cuda.measure if fused else streaming.measure
+        measure = next(kernels, streaming).measure
         found = measure(q, k, scoring, **asked, distance=distance, lse=lse, progress=progress)
         return AttentionStatistics(**found)
 

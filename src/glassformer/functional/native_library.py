@@ -1,0 +1,71 @@
+"""Kernels in C: compiled once for each chip by the system's compiler, kept in the user's cache.
+
+Where there is no compiler, there is no library, and PyTorch computes the same.
+"""
+
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import torch
+from platformdirs import user_cache_path
+
+FLAGS = ("-O3", "-std=gnu11", "-shared", "-fPIC")
+
+
+def load_library(source: Path, flags: tuple[str, ...]) -> ctypes.CDLL | None:
+    """The functions of a C file, compiled if that has not been done; None if it cannot be."""
+    with suppress(OSError, subprocess.SubprocessError):
+        return ctypes.CDLL(str(_build_library(source, flags)))
+    return None
+
+
+def find_threads() -> tuple[int | None, int | None, int | None]:
+    """The functions of the very OpenMP that torch runs on: two pools of threads would compete."""
+    folder = Path(torch.__file__).parent / "lib"
+    names = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
+    for path in folder.glob("libtorch_cpu.*"):
+        with suppress(OSError, AttributeError):
+            library = ctypes.CDLL(str(path))
+            first, second, third = (
+                ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in names
+            )
+            return first, second, third
+    return None, None, None
+
+
+def _build_library(source: Path, flags: tuple[str, ...]) -> Path:
+    compiler = next(filter(None, map(shutil.which, (os.environ.get("CC", ""), "cc", "gcc"))), None)
+    if compiler is None:
+        raise FileNotFoundError("no C compiler")
+    tuned = "-march=native" if platform.machine() in ("x86_64", "AMD64") else "-mcpu=native"
+    flags = (*FLAGS, *flags, tuned)
+    key = repr((source.read_bytes(), compiler, flags, _describe_chip()))
+    name = f"{source.parent.name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.so"
+    folder = user_cache_path("glassformer")
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError:
+        folder = Path(tempfile.mkdtemp(prefix="glassformer-"))
+    if not (folder / name).is_file():
+        with tempfile.TemporaryDirectory(dir=folder) as building:
+            built = Path(building) / name
+            command = [compiler, *flags, str(source), "-o", str(built), "-lm"]
+            subprocess.run(command, check=True, capture_output=True, timeout=60)
+            built.replace(folder / name)  # whole or not at all: other processes may build it, too
+    return folder / name
+
+
+def _describe_chip() -> str:
+    """What tells two chips apart that share a home folder."""
+    with suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        known = ("Features", "flags", "CPU part", "model name")
+        return "".join(sorted({line for line in lines if line.startswith(known)}))
+    return platform.processor() + platform.machine()
