@@ -1,0 +1,102 @@
+"""A repeated call gives the same to the bit, and a wrong one the sentence of a first call."""
+
+import pytest
+import torch
+from torch.func import grad, jvp
+
+import glassformer as gf
+from closeness import assert_close, assert_same
+from glassformer.errors import ConfigError, DtypeError, ShapeError
+from glassformer.functional import repeated_calls
+
+
+@pytest.fixture(autouse=True)
+def forget():
+    repeated_calls._known.clear()
+    yield
+    repeated_calls._known.clear()
+
+
+def make_operands(head_dim: int = 24, n_kv_heads: int = 6, dtype: torch.dtype = torch.float32):
+    torch.manual_seed(0)
+    shapes = (2, 6, 19, head_dim), *[(2, n_kv_heads, 19, head_dim)] * 2
+    return [torch.randn(shape, dtype=dtype) for shape in shapes]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("n_kv_heads", [6, 3])
+@pytest.mark.parametrize("head_dim", [8, 48, 64, 112])
+@pytest.mark.parametrize("mask", [None, gf.Causal()], ids=["none", "causal"])
+def test_the_second_call_is_the_first(mask, head_dim: int, n_kv_heads: int, dtype) -> None:
+    q, k, v = make_operands(head_dim, n_kv_heads, dtype)
+    for scale in (None, 0.3):
+        first, second = (gf.attention(q, k, v, mask=mask, scale=scale) for _ in range(2))
+        assert_same(first, second)
+    assert len(repeated_calls._known) == (0 if dtype == torch.bfloat16 else 2)
+
+
+@pytest.mark.parametrize("scale", [-0.2, 0.0])
+def test_what_flags_cannot_say_is_not_remembered(scale: float) -> None:
+    q, k, v = make_operands()
+    options = (
+        {"scale": scale},
+        {"mask": gf.Window(3)},
+        {"mask": gf.Causal(offset=2)},
+        {"bias": torch.zeros(19, 19)},
+        {"softcap": 3.0},
+    )
+    for each in options:
+        gf.attention(q, k, v, **each)
+    gf.attention(q, k, v[..., :5])
+    gf.attention(q[:, :, :3], k[:, :, :7], v[:, :, :7])  # few keys: a tensor keeps NaN visible
+    assert not repeated_calls._known
+
+
+def test_gradients_of_a_repeated_call() -> None:
+    def gradients() -> tuple:
+        operands = [x.clone().requires_grad_() for x in make_operands()]
+        out = gf.attention(*operands, mask=gf.Causal())
+        return torch.autograd.grad(out.square().sum(), operands)
+
+    for a, b in zip(gradients(), gradients(), strict=True):
+        assert_same(a, b)
+
+
+@pytest.mark.plain
+def test_errors_after_a_good_call() -> None:
+    q, k, v = make_operands()
+    gf.attention(q, k, v)
+    with pytest.raises(DtypeError, match=r"got q torch\.float32 and k torch\.float64"):
+        gf.attention(q, k.double(), v)
+    with pytest.raises(DtypeError, match="q and v must have the same dtype"):
+        gf.attention(q, k, v.double())
+    with pytest.raises(DtypeError, match="got q on cpu and k on meta"):
+        gf.attention(q, k.to("meta"), v)
+    with pytest.raises(ShapeError, match="same n_kv_heads and length"):
+        gf.attention(q, k, v[:, :, :18])
+    with pytest.raises(ConfigError, match=r"dropout must be .* got 1.5"):
+        gf.attention(q, k, v, dropout=1.5)
+
+
+def test_transforms_and_autocast_are_not_mistaken_for_it() -> None:
+    q, k, v = make_operands()
+    plain = gf.attention(q, k, v)
+    slope = grad(lambda x: gf.attention(x, k, v).square().sum())(q)
+    own = q.clone().requires_grad_()
+    gf.attention(own, k, v).square().sum().backward()
+    assert_close(slope, own.grad, 1e-6)
+    _, forward = jvp(lambda x: gf.attention(x, k, v), (q,), (torch.ones_like(q),))
+    assert forward.shape == plain.shape
+    with torch.autocast("cpu", torch.bfloat16):
+        assert gf.attention(q, k, v).dtype == torch.bfloat16
+    assert gf.attention(q, k, v).dtype == torch.float32
+    with torch.device("meta"):
+        assert gf.attention(*(x.to("meta") for x in (q, k, v))).is_meta
+
+
+def test_it_forgets_before_it_grows(monkeypatch) -> None:
+    monkeypatch.setattr(repeated_calls, "MOST", 3)
+    for length in range(16, 24):
+        q = torch.randn(1, 1, length, 4)
+        gf.attention(q, q, q)
+        assert 1 <= len(repeated_calls._known) <= 3
