@@ -78,6 +78,7 @@ def test_errors_after_a_good_call() -> None:
         gf.attention(q, k, v, dropout=1.5)
 
 
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")  # PyTorch's own, in jvp
 def test_transforms_and_autocast_are_not_mistaken_for_it() -> None:
     q, k, v = make_operands()
     plain = gf.attention(q, k, v)
