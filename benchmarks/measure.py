@@ -53,18 +53,6 @@ def compare(ours: Work, theirs: Work, device: str, *, repeats: int = 60) -> Comp
     )
 
 
-def host_microseconds(work: Work, *, repeats: int = 300) -> float:
-    """What issuing a call costs the host, in µs: the median, the device not waited for."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-    return statistics.median(times) * 1e6
-
-
 def peak_mib(setup: str, work: str) -> tuple[float, float]:
     """Seconds, and peak resident memory beyond what `setup` left, of code in a fresh process."""
     code = f"""

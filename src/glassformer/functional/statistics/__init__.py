@@ -1,5 +1,6 @@
 """Statistics of attention, without forming its matrix.
 
-Reading order: summary (the public functions), streaming (tile by tile, on any device), cuda and
-kernels (two Triton kernels), kernel_lse (the log-sum-exp of PyTorch's fused kernels), pooling.
+Reading order: summary (the public functions), streaming (tile by tile, on any device), limits
+(masks as numbers), cuda and kernels (two Triton kernels), cpu and kernel.c (one in C), kernel_lse
+(the log-sum-exp of PyTorch's fused kernels), pooling.
 """
