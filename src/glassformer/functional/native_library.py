@@ -11,7 +11,9 @@ import shutil
 import subprocess
 import tempfile
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from platformdirs import user_cache_path
@@ -19,34 +21,46 @@ from platformdirs import user_cache_path
 FLAGS = ("-O3", "-std=gnu11", "-shared", "-fPIC")
 
 
-def load_library(source: Path, flags: tuple[str, ...]) -> ctypes.CDLL | None:
+class Threads(NamedTuple):
+    """Addresses of OpenMP's functions; None where they are not found, and one thread works."""
+
+    parallel: int | None = None
+    thread: int | None = None
+    n_threads: int | None = None
+    barrier: int | None = None
+
+
+def load_library(
+    source: Path, flags: tuple[str, ...], *, included: tuple[Path, ...] = ()
+) -> ctypes.CDLL | None:
     """The functions of a C file, compiled if that has not been done; None if it cannot be."""
     with suppress(OSError, subprocess.SubprocessError):
-        return ctypes.CDLL(str(_build_library(source, flags)))
+        return ctypes.CDLL(str(_build_library(source, included, flags)))
     return None
 
 
-def find_threads() -> tuple[int | None, int | None, int | None]:
+@cache
+def find_threads() -> Threads:
     """The functions of the very OpenMP that torch runs on: two pools of threads would compete."""
     folder = Path(torch.__file__).parent / "lib"
-    names = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
+    names = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads", "GOMP_barrier")
     for path in folder.glob("libtorch_cpu.*"):
         with suppress(OSError, AttributeError):
             library = ctypes.CDLL(str(path))
-            first, second, third = (
-                ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in names
+            return Threads(
+                *(ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in names)
             )
-            return first, second, third
-    return None, None, None
+    return Threads()
 
 
-def _build_library(source: Path, flags: tuple[str, ...]) -> Path:
+def _build_library(source: Path, included: tuple[Path, ...], flags: tuple[str, ...]) -> Path:
     compiler = next(filter(None, map(shutil.which, (os.environ.get("CC", ""), "cc", "gcc"))), None)
     if compiler is None:
         raise FileNotFoundError("no C compiler")
     tuned = "-march=native" if platform.machine() in ("x86_64", "AMD64") else "-mcpu=native"
     flags = (*FLAGS, *flags, tuned)
-    key = repr((source.read_bytes(), compiler, flags, _describe_chip()))
+    texts = [each.read_bytes() for each in (source, *included)]
+    key = repr((texts, compiler, flags, _describe_chip()))
     name = f"{source.parent.name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.so"
     folder = user_cache_path("glassformer")
     try:

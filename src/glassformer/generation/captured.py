@@ -47,7 +47,7 @@ class Engine:
 
     def __init__(self, weights: DecoderWeights, key: EngineKey) -> None:
         self.key = key
-        self.state = weights.state
+        self.weights = weights
         self.step = CudaStep(weights, batch=key.batch, capacity=key.capacity)
         if key.context_length:
             self.step.allocate_context(key.context_length)
@@ -118,10 +118,9 @@ _lock = threading.Lock()
 def borrow_engine(model: Decoder | EncoderDecoder, key: EngineKey) -> Engine:
     """An engine that no session uses, made anew where none fits the model as it is now."""
     weights = DecoderWeights.of(model)
-    state = weights.state
     with _lock:
         waiting = _engines.setdefault(model, [])
-        waiting[:] = [each for each in waiting if each.state == state]
+        waiting[:] = [each for each in waiting if each.weights is weights]
         for engine in waiting:
             if engine.key == key:
                 waiting.remove(engine)

@@ -66,7 +66,7 @@ class CudaStep:
         self.config, self.like = config, like
         device = like.device
         self.is_few = (
-            batch <= FEW and config.norms.place == "pre" and weights.embedding_norm is None
+            batch <= FEW and config.norms.place == "pre" and weights.stack.embedding_norm is None
         )
         self.missing = torch.zeros(batch, dtype=torch.int32, device=device)
         if missing is not None:
@@ -74,7 +74,7 @@ class CudaStep:
         self.tokens = torch.zeros(batch, dtype=torch.long, device=device)
         self.lengths = torch.zeros(batch, dtype=torch.int32, device=device)
         self.memory = like.new_zeros(
-            len(weights.layers), batch, capacity, 2, config.n_kv_heads, config.head_dim
+            len(weights.stack.layers), batch, capacity, 2, config.n_kv_heads, config.head_dim
         )
         self.contexts: list[Tensor] = []  # per layer: (B, S, 2, K, D)
         self.context_lengths = self.lengths
@@ -90,9 +90,9 @@ class CudaStep:
         self.excluded = torch.zeros(config.vocab_size, dtype=torch.float32, device=device)
         places = torch.arange(capacity, device=device)
         self.added = like
-        if weights.positions is not None:
+        if weights.stack.positions is not None:
             places = places.clamp(max=config.max_len - 1)  # the rest is never reached
-            self.added = weights.positions(places).detach().to(like.dtype).contiguous()
+            self.added = weights.stack.positions(places).detach().to(like.dtype).contiguous()
         self.cos = self.sin = like
         if config.positions.kind == "rotary":
             tables = widen_tables(*config.rotary().tables(places), config.positions.layout)
@@ -119,7 +119,7 @@ class CudaStep:
         config, S = self.config, context.shape[1]
         if not self.contexts:
             self.allocate_context(S)
-        for layer, kept in zip(self.weights.layers, self.contexts, strict=True):
+        for layer, kept in zip(self.weights.stack.layers, self.contexts, strict=True):
             assert layer.cross is not None
             kv = F.linear(context, layer.cross.kv.weight, layer.cross.kv.bias)
             kv = kv.unflatten(-1, (2, config.n_kv_heads, config.head_dim))
@@ -131,7 +131,7 @@ class CudaStep:
         """Set up buffers for contexts of at most `length` tokens, which keep their addresses."""
         config = self.config
         shape = (self.batch, length, 2, config.n_kv_heads, config.head_dim)
-        self.contexts = [self.like.new_zeros(shape) for _ in self.weights.layers]
+        self.contexts = [self.like.new_zeros(shape) for _ in self.weights.stack.layers]
         self.context_lengths = torch.zeros_like(self.lengths)
 
     def choose(self, written: Int[Tensor, "T B"]) -> None:
@@ -187,14 +187,14 @@ class CudaStep:
             self.x,
             float(weights.embedding_scale),
             C,
-            ADDS=weights.positions is not None,
+            ADDS=weights.stack.positions is not None,
             WIDTH=_power(C),
             num_warps=4,
         )
 
     def _run_few(self) -> Tensor:
         config = self.config
-        for i, layer in enumerate(self.weights.layers):
+        for i, layer in enumerate(self.weights.stack.layers):
             attention, cross, feed_forward = layer
             heads = self._multiply(self.x, attention.qkv, norm=attention.norm)
             norms = (attention.q_norm, attention.k_norm)
@@ -212,16 +212,16 @@ class CudaStep:
                 gated=config.gated,
             )
             self._multiply(hidden, feed_forward.down, onto=self.x)
-        norm = self.weights.final_norm
+        norm = self.weights.stack.final_norm
         return self._multiply(self.x, self.weights.head, norm=norm, is_head=True)
 
     def _run_many(self) -> Tensor:
         weights, config = self.weights, self.config
         x, is_pre = self.x, config.norms.place == "pre"
-        if weights.embedding_norm is not None:
-            x = self._normalize(x, None, weights.embedding_norm)
+        if weights.stack.embedding_norm is not None:
+            x = self._normalize(x, None, weights.stack.embedding_norm)
         update: Tensor | None = None
-        for i, layer in enumerate(weights.layers):
+        for i, layer in enumerate(weights.stack.layers):
             attention, cross, feed_forward = layer
             h = self._normalize(x, update, attention.norm) if is_pre else x
             heads = _linear(h, attention.qkv)
@@ -247,8 +247,8 @@ class CudaStep:
             update = _linear(hidden, feed_forward.down)
             if not is_pre:
                 x, update = self._normalize(x, update, feed_forward.norm), None
-        if weights.final_norm is not None:
-            x = self._normalize(x, update, weights.final_norm)
+        if weights.stack.final_norm is not None:
+            x = self._normalize(x, update, weights.stack.final_norm)
         elif update is not None:
             x = x + update
         if config.output.scale != 1.0:

@@ -11,11 +11,12 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from glassformer.functional import Prefix
+from glassformer.generation.native_step import MOST_ROWS, NativeStep, encode, find_native
 from glassformer.generation.products import prepare_weights
 from glassformer.generation.prompts import encode_source, pad_left
 from glassformer.generation.step import Step
 from glassformer.layers.embedding import check_tokens
-from glassformer.models import Decoder, EncoderDecoder
+from glassformer.models import Decoder, DecoderWeights, EncoderDecoder
 from glassformer.models.decoder import causal_mask
 
 
@@ -43,21 +44,26 @@ class DirectSession:
         self.context = self.context_mask = None
         if isinstance(model, EncoderDecoder):
             assert source is not None
-            self.context, self.context_mask = encode_source(model, source)
+            self.context, self.context_mask = encode(model, source) or encode_source(model, source)
         self._set_up(B * copies, L + max_new_tokens, missing if self.is_padded else None)
         if self.context is not None and source is not None:
             lengths = None if self.context_mask is None else torch.tensor([*map(len, source)])
             self.step.read_context(self.context, lengths, copies)
 
     def _set_up(self, batch: int, capacity: int, missing: Tensor | None) -> None:
-        self.step = Step(
-            prepare_weights(self.model, batch), batch=batch, capacity=capacity, missing=missing
-        )
+        sizes = {"batch": batch, "capacity": capacity, "missing": missing}
+        native = find_native(self.model) if batch <= MOST_ROWS else None
+        if native is None:
+            self.step = Step(prepare_weights(self.model, batch), **sizes)
+        else:
+            self.step = NativeStep(native, DecoderWeights.of(self.model), **sizes)
 
     def next_logits(self) -> Float[Tensor, "B V"]:
         """Read the new tokens; the logits of what follows them."""
         n = self.fresh.shape[1]
-        if n > 1:
+        if n > 1 and isinstance(self.step, NativeStep) and self.fresh.numel() <= MOST_ROWS:
+            logits = self.step.read(self.fresh, 0)
+        elif n > 1:
             hidden = self._prefill(self.prompt)[:, -1:]
             logits = self.model.head(hidden, self.model.embedding.weight)[:, 0]
             logits = logits.repeat_interleave(self.copies, dim=0)

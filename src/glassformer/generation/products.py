@@ -21,7 +21,9 @@ from glassformer.models.decoder_weights import Linear
 _IS_ARM = platform.machine() in ("aarch64", "arm64")
 _MOST = 1 << 29  # bytes of all copies of a model: above, they may not fit
 
-_prepared: WeakKeyDictionary[torch.nn.Module, tuple[tuple, DecoderWeights]] = WeakKeyDictionary()
+_prepared: WeakKeyDictionary[torch.nn.Module, tuple[DecoderWeights, DecoderWeights]] = (
+    WeakKeyDictionary()
+)
 
 
 def prepare_weights(model: Decoder | EncoderDecoder, batch: int) -> DecoderWeights:
@@ -34,8 +36,8 @@ def prepare_weights(model: Decoder | EncoderDecoder, batch: int) -> DecoderWeigh
     if batch == 1 or not _IS_ARM or size > _MOST:
         return weights
     known = _prepared.get(model)
-    if known is None or known[0] != weights.state:
-        known = weights.state, weights.map_linear(_transpose)
+    if known is None or known[0] is not weights:
+        known = weights, weights.map_linear(_transpose)
         _prepared[model] = known
     return known[1]
 

@@ -55,14 +55,14 @@ class Step:
         self.is_gated = config.gated
         self.activate = gelu if config.activation == "gelu" else ACTIVATIONS[config.activation]
         self.memory = like.new_empty(
-            len(weights.layers), batch, capacity, 2, self.kv_heads, self.head_dim
+            len(weights.stack.layers), batch, capacity, 2, self.kv_heads, self.head_dim
         )
         self.contexts: list[tuple[Tensor, Tensor]] = []  # keys and values of cross-attention
         self.context_mask: Tensor | None = None
         places = torch.arange(capacity)
         self.added = None
-        if weights.positions is not None:
-            self.added = weights.positions(places).detach().to(like.dtype)  # (capacity, C)
+        if weights.stack.positions is not None:
+            self.added = weights.stack.positions(places).detach().to(like.dtype)  # (capacity, C)
         self.turns: tuple[Tensor, Tensor] | None = None
         self.layout = config.positions.layout
         if config.positions.kind == "rotary":
@@ -74,7 +74,7 @@ class Step:
     ) -> None:
         """Project the keys and values of cross-attention, once for all steps and copies."""
         S = context.shape[1]
-        for layer in self.weights.layers:
+        for layer in self.weights.stack.layers:
             assert layer.cross is not None
             kv = F.linear(context, layer.cross.kv.weight, layer.cross.kv.bias).repeat_interleave(
                 copies, dim=0
@@ -102,28 +102,28 @@ class Step:
         places = length if self.missing is None else length - self.missing
         if self.added is not None:
             x = x + self.added[places]
-        if weights.embedding_norm is not None:
-            x = _normalize(x, weights.embedding_norm)
+        if weights.stack.embedding_norm is not None:
+            x = normalize(x, weights.stack.embedding_norm)
         turns = None if self.turns is None else (self.turns[0][places], self.turns[1][places])
         start = 0 if self.window is None else max(0, length + 1 - self.window)
         mask = self._mask_keys(x, start, length + 1)
-        for i, layer in enumerate(weights.layers):
+        for i, layer in enumerate(weights.stack.layers):
             memory = self.memory[i]
             attention, cross, feed_forward = layer
             if self.is_pre_norm:
-                h = _normalize(x, attention.norm)
+                h = normalize(x, attention.norm)
                 x = x + self._attend(h, attention, memory, turns, mask, start, length)
                 if cross is not None:
-                    x = x + self._attend_context(_normalize(x, cross.norm), cross, i)
-                x = x + self._feed_forward(_normalize(x, feed_forward.norm), feed_forward)
+                    x = x + self._attend_context(normalize(x, cross.norm), cross, i)
+                x = x + self._feed_forward(normalize(x, feed_forward.norm), feed_forward)
                 continue
             y = self._attend(x, attention, memory, turns, mask, start, length)
-            x = _normalize(x + y, attention.norm)
+            x = normalize(x + y, attention.norm)
             if cross is not None:
-                x = _normalize(x + self._attend_context(x, cross, i), cross.norm)
-            x = _normalize(x + self._feed_forward(x, feed_forward), feed_forward.norm)
-        if weights.final_norm is not None:
-            x = _normalize(x, weights.final_norm)
+                x = normalize(x + self._attend_context(x, cross, i), cross.norm)
+            x = normalize(x + self._feed_forward(x, feed_forward), feed_forward.norm)
+        if weights.stack.final_norm is not None:
+            x = normalize(x, weights.stack.final_norm)
         if weights.config.output.scale != 1.0:
             x = x * weights.config.output.scale
         return multiply(x, weights.head)
@@ -147,8 +147,8 @@ class Step:
         H, n = self.heads, self.heads + self.kv_heads
         if weights.q_norm is not None and weights.k_norm is not None:
             q, k = (
-                _normalize(heads[:, :H], weights.q_norm),
-                _normalize(heads[:, H:n], weights.k_norm),
+                normalize(heads[:, :H], weights.q_norm),
+                normalize(heads[:, H:n], weights.k_norm),
             )
             heads = torch.cat((q, k, heads[:, n:]), dim=1)
         if turns is None:
@@ -178,7 +178,7 @@ class Step:
         return multiply(hidden, weights.down)
 
 
-def _normalize(x: Float[Tensor, "... C"], norm: Norm) -> Float[Tensor, "... C"]:
+def normalize(x: Float[Tensor, "... C"], norm: Norm) -> Float[Tensor, "... C"]:
     if norm.centered:
         return F.layer_norm(x, norm.weight.shape, norm.weight, norm.bias, norm.eps)
     exact = x.to(torch.promote_types(x.dtype, torch.float32))

@@ -4,9 +4,10 @@
 them, or it has a part that is not described here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -86,33 +87,79 @@ class LayerWeights(NamedTuple):
     feed_forward: FeedForwardWeights
 
 
-class DecoderWeights(NamedTuple):
-    """Everything between a token and the logits after it."""
+class StackWeights(NamedTuple):
+    """Everything between embedded tokens and hidden states."""
 
-    config: Config
-    embedding: Tensor  # (V, C)
-    embedding_scale: float
     positions: LearnedPositions | SinusoidalPositions | None  # added to the embedding
     embedding_norm: Norm | None
     layers: tuple[LayerWeights, ...]
     final_norm: Norm | None
+
+    @classmethod
+    def of(cls, stack: Stack) -> "StackWeights":
+        """The weights of an encoder or a decoder; they are the model's own tensors."""
+        config = stack.config
+        added = config.positions.kind in ("learned", "sinusoidal")
+        return cls(
+            positions=stack.positions if added else None,
+            embedding_norm=_read_norm(stack.embedding_norm) if config.norms.embedding else None,
+            layers=tuple(_read_layer(block) for block in stack.blocks),  # type: ignore[arg-type]
+            final_norm=_read_norm(stack.final_norm) if config.norms.final else None,
+        )
+
+    @property
+    def linears(self) -> tuple[Linear, ...]:
+        """The matrices of all layers."""
+        parts = chain.from_iterable(part for layer in self.layers for part in layer if part)
+        return tuple(each for each in parts if isinstance(each, Linear))
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The parameters."""
+        norms = [norm for norm in (self.embedding_norm, self.final_norm) if norm is not None]
+        rest = chain.from_iterable(part for layer in self.layers for part in layer if part)
+        found: list[Tensor | None] = []
+        if isinstance(self.positions, LearnedPositions):
+            found.append(self.positions.weight)
+        for part in chain(norms, (each for each in rest if each is not None)):
+            found += [part.weight, part.bias]
+        return tuple(each for each in found if each is not None)
+
+
+class DecoderWeights(NamedTuple):
+    """Everything between a token and the logits after it, and the encoder where there is one."""
+
+    config: Config
+    embedding: Tensor  # (V, C)
+    embedding_scale: float
+    stack: StackWeights
     head: Linear
+    encoder: StackWeights | None
 
     @classmethod
     def of(cls, model: Decoder | EncoderDecoder) -> "DecoderWeights":
-        """The weights of a model that is not refused; they are the model's own tensors."""
-        config, stack = model.config, model.decoder
-        added = config.positions.kind in ("learned", "sinusoidal")
+        """The weights of a model that is not refused; they are the model's own tensors.
+
+        The same object as before, unless the model has changed since.
+        """
+        state = _describe_model(model)
+        known = _known.get(model)
+        if known is None or known[0] != state:
+            known = state, cls._read(model)
+            _known[model] = known
+        return known[1]
+
+    @classmethod
+    def _read(cls, model: Decoder | EncoderDecoder) -> "DecoderWeights":
+        config = model.config
         matrix = model.embedding.weight if config.output.tied else model.head.weight
         return cls(
             config=config,
             embedding=model.embedding.weight.detach(),
             embedding_scale=model.embedding.scale,
-            positions=stack.positions if added else None,
-            embedding_norm=_read_norm(stack.embedding_norm) if config.norms.embedding else None,
-            layers=tuple(_read_layer(block) for block in stack.blocks),  # type: ignore[arg-type]
-            final_norm=_read_norm(stack.final_norm) if config.norms.final else None,
+            stack=StackWeights.of(model.decoder),
             head=Linear(matrix.detach(), model.head.bias.detach() if config.output.bias else None),
+            encoder=StackWeights.of(model.encoder) if isinstance(model, EncoderDecoder) else None,
         )
 
     def map_linear(self, change: Callable[[Linear], Linear]) -> "DecoderWeights":
@@ -124,27 +171,36 @@ class DecoderWeights(NamedTuple):
 
         layers = (
             LayerWeights(*(None if part is None else replace(part) for part in layer))  # type: ignore[arg-type]
-            for layer in self.layers
+            for layer in self.stack.layers
         )
-        return self._replace(layers=tuple(layers), head=change(self.head))
-
-    @property
-    def state(self) -> tuple[tuple[int, int], ...]:
-        """Address and version of each parameter: it changes when any of them does."""
-        stored = (each.integers if isinstance(each, Int8Weight) else each for each in self.tensors)
-        return tuple((each.data_ptr(), each._version) for each in stored)
+        return self._replace(
+            stack=self.stack._replace(layers=tuple(layers)), head=change(self.head)
+        )
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
         """The parameters of one step."""
-        norms = [norm for norm in (self.embedding_norm, self.final_norm) if norm is not None]
-        rest = chain.from_iterable(part for layer in self.layers for part in layer if part)
-        found = [self.embedding, self.head.weight, self.head.bias]
-        if isinstance(self.positions, LearnedPositions):
-            found.append(self.positions.weight)
-        for part in chain(norms, (each for each in rest if each is not None)):
-            found += [part.weight, part.bias]
+        found = (self.embedding, self.head.weight, self.head.bias, *self.stack.tensors)
         return tuple(each for each in found if each is not None)
+
+
+_known: WeakKeyDictionary[nn.Module, tuple[tuple, DecoderWeights]] = WeakKeyDictionary()
+
+
+def _describe_model(model: nn.Module) -> tuple:
+    """Address and version of each parameter, and what else `DecoderWeights` reads of modules."""
+    state: list = []
+    for module in model.modules():
+        for parameter in module._parameters.values():
+            if parameter is not None:
+                is_int8 = isinstance(parameter, Int8Weight)
+                stored = parameter.integers if is_int8 else parameter
+                state += (stored.data_ptr(), stored._version)
+        if isinstance(module, RMSNorm | nn.LayerNorm):
+            state.append(module.eps)
+        elif isinstance(module, TokenEmbedding):
+            state.append(module.scale)
+    return tuple(state)
 
 
 def refusal(model: nn.Module) -> str | None:
@@ -157,27 +213,39 @@ def refusal(model: nn.Module) -> str | None:
         return "somebody listens to the modules"
     if torch_module._global_forward_hooks or torch_module._global_forward_pre_hooks:
         return "there are hooks on all modules"
-    # The encoder is called as it is, whatever listens to it.
-    for path, module in model.named_modules():
-        if path.startswith("encoder"):
-            continue
+    modules = [*model.named_modules()]
+    # The encoder may be called as it is, whatever listens to it: see `encoder_refusal`.
+    decoder = (each for each in modules if not each[0].startswith("encoder"))
+    return _refuse_modules(decoder) or _refuse_tensors(modules) or _refuse_config(model.config)
+
+
+def encoder_refusal(model: EncoderDecoder) -> str | None:
+    """Why the encoder of a model that is not refused must be called by its modules."""
+    return _refuse_modules(model.encoder.named_modules(prefix="encoder"))
+
+
+def _refuse_modules(modules: Iterable[tuple[str, nn.Module]]) -> str | None:
+    for path, module in modules:
         if type(module) not in _FORWARDS or "forward" in vars(module):
             return f"{path or 'the model'} is no module of ours"
         if module._forward_hooks or module._forward_pre_hooks:
             return f"there are hooks on {path or 'the model'}"
-    return _refuse_tensors(model) or _refuse_config(model.config)
+    return None
 
 
-def _refuse_tensors(model: nn.Module) -> str | None:
-    device = next(model.parameters()).device
-    if torch.is_autocast_enabled(device.type):
+def _refuse_tensors(modules: Iterable[tuple[str, nn.Module]]) -> str | None:
+    kinds = set()
+    for path, module in modules:
+        for name, parameter in module._parameters.items():
+            if parameter is None:
+                continue
+            if type(parameter) not in (nn.Parameter, Int8Weight):
+                return f"{path}.{name} is a {type(parameter).__name__}"
+            if parameter.is_inference():
+                return f"{path}.{name} is an inference tensor, whose changes are not counted"
+            kinds.add((parameter.device, parameter.dtype))
+    if any(torch.is_autocast_enabled(device.type) for device, _ in kinds):
         return "autocast is enabled"
-    for name, parameter in model.named_parameters():
-        if type(parameter) not in (nn.Parameter, Int8Weight):
-            return f"{name} is a {type(parameter).__name__}"
-        if parameter.is_inference():
-            return f"{name} is an inference tensor, whose changes are not counted"
-    kinds = {(each.device, each.dtype) for each in model.parameters()}
     return None if len(kinds) == 1 else "the parameters differ in dtype or device"
 
 

@@ -1,0 +1,292 @@
+"""The layers of an encoder or a decoder in C (native_stack.c), for a few rows at a time.
+
+`find_stack_library` says None where there is no compiler, `refusal` why weights are not for it.
+The structures here are those of the C file, field by field.
+"""
+
+import ctypes
+import functools
+import platform
+from collections.abc import Sequence
+from ctypes import POINTER, byref, c_float, c_int32, c_long, c_uint, c_void_p
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from glassformer.functional.int8 import Int8Weight
+from glassformer.functional.int8.kernel import SOURCE as INT8_SOURCE
+from glassformer.functional.native_library import find_threads, load_library
+from glassformer.models import Config
+from glassformer.models.decoder_weights import LayerWeights, Linear, Norm, StackWeights
+
+SOURCE = Path(__file__).with_name("native_stack.c")
+FLAGS = ("-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math")
+ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "silu")  # numbered as in the C file
+_WIDEST_HEAD = 256
+_LEAST, _MOST = 4, 1 << 17  # outputs of a matrix, and inputs whose int8 sums fit 32 bits
+_ONE_THREAD = 1 << 20  # products below which waking another thread costs more than it saves
+_IS_ARM = platform.machine() in ("aarch64", "arm64")  # where it was measured
+
+
+class _Structure(ctypes.Structure):
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(**fields)
+        self.kept = list(fields.values())  # what its addresses belong to
+
+
+class _Linear(_Structure):
+    _fields_ = (
+        *((name, c_void_p) for name in ("weight", "integers", "scale", "bias")),
+        *((name, c_long) for name in ("n_out", "n_in")),
+    )
+
+
+class _Norm(_Structure):
+    _fields_ = (
+        ("weight", c_void_p),
+        ("bias", c_void_p),
+        ("eps", c_float),
+        ("centered", c_int32),
+    )
+
+
+class _Layer(_Structure):
+    _fields_ = (
+        *((f"{name}_norm", _Norm) for name in ("attention", "q", "k", "cross", "feed_forward")),
+        *((name, _Linear) for name in ("qkv", "out", "cross_q", "cross_out", "up", "down")),
+    )
+
+
+class _Stack(_Structure):
+    _fields_ = (
+        *(
+            (name, c_long)
+            for name in ("n_layers", "dim", "hidden", "heads", "kv_heads", "head_dim", "window")
+        ),
+        *((name, c_float) for name in ("scale", "output_scale")),
+        *(
+            (name, c_int32)
+            for name in ("pre_norm", "gated", "activation", "interleaved", "causal", "is_int8")
+        ),
+        ("final_norm", _Norm),
+        ("head", _Linear),
+        ("layers", POINTER(_Layer)),
+    )
+
+
+class _Call(_Structure):
+    _fields_ = (
+        *((name, c_long) for name in ("n_sequences", "n_tokens", "length")),
+        *((name, c_void_p) for name in ("x", "logits", "memory")),
+        *((name, c_long) for name in ("capacity", "memory_stride")),
+        *((name, c_void_p) for name in ("missing", "lengths", "cos", "sin")),
+        *((name, c_void_p) for name in ("contexts", "context_lengths")),
+        *((name, c_long) for name in ("context_len", "copies")),
+        ("scratch", c_void_p),
+        *((name, c_void_p) for name in ("parallel", "thread", "n_threads", "barrier")),
+        ("most_threads", c_uint),
+    )
+
+
+@functools.cache
+def find_stack_library() -> ctypes.CDLL | None:
+    """The functions of native_stack.c, if they can be built."""
+    library = load_library(SOURCE, FLAGS, included=(INT8_SOURCE,))
+    if library is not None:
+        library.scratch_floats.restype = c_long
+        library.read_rows.restype = library.project_rows.restype = None
+        library.project_rows.argtypes = [c_void_p] * 5
+    return library
+
+
+def refusal(config: Config, stacks: Sequence[StackWeights], head: Linear) -> str | None:
+    """Why these weights are not read in C; None if they are."""
+    if not _IS_ARM:
+        return "it was measured on Arm alone"
+    if config.head_dim > _WIDEST_HEAD:
+        return f"heads are wider than {_WIDEST_HEAD}"
+    for each in (tensor for stack in stacks for tensor in stack.tensors):
+        if each.dtype is not torch.float32 or not each.is_cpu:
+            return "weights are not float32 or int8 on a CPU"
+    matrices = [linear.weight for stack in stacks for linear in stack.linears] + [head.weight]
+    for each in matrices:
+        if each.shape[0] < _LEAST or each.shape[1] > _MOST:
+            return f"a matrix has the shape {tuple(each.shape)}"
+        if not (each.integers if isinstance(each, Int8Weight) else each).is_contiguous():
+            return "a matrix is not contiguous"
+    if len({isinstance(each, Int8Weight) for each in matrices}) > 1:
+        return "some matrices are int8 and some are not"
+    return None if find_stack_library() is not None else "there is no C compiler"
+
+
+class NativeStack:
+    """The weights of a stack as the C code reads them, perhaps with the head after it."""
+
+    def __init__(
+        self, config: Config, weights: StackWeights, *, causal: bool, head: Linear | None = None
+    ) -> None:
+        library = find_stack_library()
+        assert library is not None
+        self.library, self.weights, self.config, self.head = library, weights, config, head
+        self.size = sum(each.numel() for each in weights.tensors)
+        self.vocab = 0 if head is None else len(head.weight)
+        self.layers = (_Layer * len(weights.layers))(*map(_describe_layer, weights.layers))
+        is_int8 = isinstance(weights.layers[0].feed_forward.up.weight, Int8Weight)
+        self.stack = _Stack(
+            n_layers=len(weights.layers),
+            dim=config.dim,
+            hidden=config.hidden_dim,
+            heads=config.n_heads,
+            kv_heads=config.n_kv_heads,
+            head_dim=config.head_dim,
+            window=config.window or 0,
+            scale=config.attention_scale or config.head_dim**-0.5,
+            output_scale=config.output.scale,
+            pre_norm=config.norms.place == "pre",
+            gated=config.gated,
+            activation=ACTIVATIONS.index(config.activation),
+            interleaved=config.positions.layout == "interleaved",
+            causal=causal,
+            is_int8=is_int8,
+            final_norm=_describe_norm(weights.final_norm),
+            head=_describe_linear(head),
+            layers=self.layers,
+        )
+
+    def begin(
+        self,
+        memory: Float[Tensor, "n B capacity 2 K D"],
+        *,
+        missing: Int[Tensor, " B"] | None = None,
+        lengths: Int[Tensor, " B"] | None = None,
+        turns: tuple[Tensor, Tensor] | None = None,
+    ) -> "Reading":
+        """Sequences that are read together; `memory` of one layer is shared by all of them."""
+        return Reading(self, memory, missing=missing, lengths=lengths, turns=turns)
+
+
+class Reading:
+    """Sequences that a stack reads, a few tokens of each at a time, and what it remembers."""
+
+    def __init__(
+        self,
+        native: NativeStack,
+        memory: Float[Tensor, "n B capacity 2 K D"],
+        *,
+        missing: Int[Tensor, " B"] | None,
+        lengths: Int[Tensor, " B"] | None,
+        turns: tuple[Tensor, Tensor] | None,
+    ) -> None:
+        self.native = native
+        # Addresses are of these; they must live as long as the calls.
+        self.kept: list[Any] = [memory, missing, lengths, turns]
+        self.call = _Call(
+            n_sequences=memory.shape[1],
+            memory=memory.data_ptr(),
+            capacity=memory.shape[2],
+            memory_stride=memory.stride(0) if len(memory) > 1 else 0,
+            missing=_address(missing),
+            lengths=_address(lengths),
+            cos=None if turns is None else turns[0].data_ptr(),
+            sin=None if turns is None else turns[1].data_ptr(),
+            copies=1,
+        )
+
+    def read_context(
+        self, context: Float[Tensor, "B S C"], lengths: Int[Tensor, " B"] | None, copies: int
+    ) -> None:
+        """Project the keys and values of cross-attention, once for all steps and copies."""
+        B, S, _ = context.shape
+        config = self.native.config
+        kept = []
+        call = _Call(n_sequences=B, n_tokens=S)
+        self._share(call, context)
+        for layer in self.native.weights.layers:
+            assert layer.cross is not None
+            linear = _describe_linear(layer.cross.kv)
+            kept.append(context.new_empty(B, S, 2, config.n_kv_heads, config.head_dim))
+            self.native.library.project_rows(
+                ctypes.addressof(self.native.stack),
+                ctypes.addressof(call),
+                ctypes.addressof(linear),
+                context.data_ptr(),
+                kept[-1].data_ptr(),
+            )
+        addresses = (c_void_p * len(kept))(*(each.data_ptr() for each in kept))
+        self.kept += [kept, addresses, lengths]
+        self.call.contexts = ctypes.addressof(addresses)
+        self.call.context_lengths = _address(lengths)
+        self.call.context_len, self.call.copies = S, copies
+
+    def read(self, x: Float[Tensor, "B T C"], length: int) -> Float[Tensor, "B V"] | None:
+        """Read T tokens after the `length` before them: x becomes the hidden states.
+
+        The logits after the last of them, where the stack has a head.
+        """
+        native, call = self.native, self.call
+        assert x.is_contiguous() and x.dtype is torch.float32
+        logits = x.new_empty(len(x), native.vocab) if native.vocab else None
+        call.n_tokens, call.length, call.x = x.shape[1], length, x.data_ptr()
+        call.logits = _address(logits)
+        self._share(call, x)
+        native.library.read_rows(byref(native.stack), byref(call))
+        return logits
+
+    def _share(self, call: _Call, x: Float[Tensor, "B T C"]) -> None:
+        """Threads for the work of a call, and memory for what lies between its phases."""
+        rows, threads = x.shape[0] * x.shape[1], torch.get_num_threads()
+        is_shared = rows * self.native.size > _ONE_THREAD and threads > 1
+        functions = find_threads()
+        call.most_threads = 1
+        call.parallel = None
+        if is_shared and functions.parallel is not None:
+            call.parallel, call.thread, call.n_threads, call.barrier = functions
+            call.most_threads = threads
+        size = self.native.library.scratch_floats(byref(self.native.stack), byref(call))
+        self.scratch = x.new_empty(size)
+        call.scratch = self.scratch.data_ptr()
+
+
+def _address(tensor: Tensor | None) -> int | None:
+    return None if tensor is None else tensor.data_ptr()
+
+
+def _describe_linear(linear: Linear | None) -> _Linear:
+    if linear is None:
+        return _Linear()
+    weight = linear.weight
+    sizes = {"bias": _address(linear.bias), "n_out": weight.shape[0], "n_in": weight.shape[1]}
+    if isinstance(weight, Int8Weight):
+        return _Linear(integers=weight.integers.data_ptr(), scale=weight.scale.data_ptr(), **sizes)
+    return _Linear(weight=weight.data_ptr(), **sizes)
+
+
+def _describe_norm(norm: Norm | None) -> _Norm:
+    if norm is None:
+        return _Norm()
+    return _Norm(
+        weight=norm.weight.data_ptr(),
+        bias=_address(norm.bias),
+        eps=norm.eps,
+        centered=norm.centered,
+    )
+
+
+def _describe_layer(layer: LayerWeights) -> _Layer:
+    attention, cross, feed_forward = layer
+    return _Layer(
+        attention_norm=_describe_norm(attention.norm),
+        q_norm=_describe_norm(attention.q_norm),
+        k_norm=_describe_norm(attention.k_norm),
+        cross_norm=_describe_norm(None if cross is None else cross.norm),
+        feed_forward_norm=_describe_norm(feed_forward.norm),
+        qkv=_describe_linear(attention.qkv),
+        out=_describe_linear(attention.out),
+        cross_q=_describe_linear(None if cross is None else cross.q),
+        cross_out=_describe_linear(None if cross is None else cross.out),
+        up=_describe_linear(feed_forward.up),
+        down=_describe_linear(feed_forward.down),
+    )
