@@ -130,7 +130,7 @@ def find_kernel() -> Callable[["_Job", int], None] | None:
         return None
     function = library.attention_statistics
     function.argtypes = [ctypes.POINTER(_Job), ctypes.c_void_p, ctypes.c_uint]
-    parallel = find_threads()[0]
+    parallel = find_threads().parallel
 
     def run(job: _Job, threads: int) -> None:
         if function(job, parallel, threads):
