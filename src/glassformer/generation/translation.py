@@ -88,10 +88,12 @@ def rank_translations(
     length_penalty: float = 1.0,
     max_new_tokens: int | None = None,
     progress: Callable[[int], None] | None = None,
+    on_token: Callable[[], None] | None = None,
 ) -> list[list[Translation]]:
     """The `n_best` translations of each text, best first; texts of similar length share a batch.
 
-    `progress` is called after each batch with the number of texts that are done.
+    `progress` is called after each batch with the number of texts that are done, `on_token` after
+    each token of a batch.
     """
     check_translator(model)
     tokenizer, special = tokenizer_of(model), model.special
@@ -120,6 +122,7 @@ def rank_translations(
             length_penalty=length_penalty,
             stop=special.end,
             never=special.never,
+            observe=None if on_token is None else lambda _: on_token(),
         )
         for i, hypotheses in zip(batch, found, strict=True):
             ranked[i] = [
