@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from glassformer.errors import ConfigError
 from glassformer.generation.prompts import GenerativeModel, check_prompts
@@ -122,20 +124,22 @@ class _Search:
 
     def step(self, n: int) -> None:
         logits = exclude_tokens(self.session.next_logits(), self.never)
-        log_probabilities = logits.double().log_softmax(-1)
-        V = log_probabilities.shape[-1]
-        scores = self.scores.to(logits.device)
-        totals = scores[..., None] + log_probabilities.view(*scores.shape, V)
+        V = logits.shape[-1]
         most = min(self.beams * (1 + len(self.stop)), self.beams * V)
-        best, where = totals.flatten(1).topk(
-            most, dim=-1
-        )  # on the GPU, so that few values leave it
+        # The best of all beams are among the best of each; only their logarithms are needed.
+        largest, choices = logits.topk(min(most, V), dim=-1)
+        log_probabilities = largest.double() - _add_exponentials(logits, largest[:, :1])
+        scores = self.scores.to(logits.device)
+        totals = scores[..., None] + log_probabilities.view(*scores.shape, -1)
+        best, where = totals.flatten(1).topk(most, dim=-1)
+        beams_of = where // choices.shape[-1]
+        tokens_of = choices.view(len(scores), -1).gather(1, where)
+        found = (each.tolist() for each in (best, beams_of, tokens_of))  # few values leave the GPU
         parents, tokens = torch.zeros_like(self.scores, dtype=torch.long), []
         candidates: list[Candidate] = []
-        for b, (row, places) in enumerate(zip(best.tolist(), where.tolist(), strict=True)):
+        for b, rows in enumerate(zip(*found, strict=True)):
             live = []
-            for rank, (score, place) in enumerate(zip(row, places, strict=True)):
-                beam, token = divmod(place, V)
+            for rank, (score, beam, token) in enumerate(zip(*rows, strict=True)):
                 if score == -torch.inf:
                     break
                 fate, kept_as = "pruned", None
@@ -186,3 +190,12 @@ class _Search:
 
     def _text(self, score: float, text: tuple[int, ...], length: int) -> Hypothesis:
         return Hypothesis(score / max(length, 1) ** self.length_penalty, score, text)
+
+
+def _add_exponentials(
+    logits: Float[Tensor, "B V"], largest: Float[Tensor, "B 1"]
+) -> Float[Tensor, "B 1"]:
+    """log Σ exp(logits) in float64; exponentials are computed as exactly as logits are known."""
+    exact = torch.promote_types(logits.dtype, torch.float32)
+    terms = (logits.to(exact) - largest.to(exact)).exp_()
+    return terms.sum(-1, keepdim=True, dtype=torch.float64).log_() + largest.double()
