@@ -101,6 +101,18 @@ def test_a_sketch_of_a_long_text_is_exact(memory, long_trace, head):
     assert found["top"] == pytest.approx(float(exact.max()), abs=1e-6)
 
 
+def test_a_coarse_sketch_has_fewer_lines_of_the_same_numbers(memory, long_trace):
+    asked = SketchRequest(model="long", text="", site=0, head=1)
+    fine = sketch_head(asked, memory, lambda _: None)
+    coarse = sketch_head(asked.model_copy(update={"coarse": True}), memory, lambda _: None)
+    assert coarse["rows"] == fine["rows"] // 4
+    assert coarse["queries"][0] == 0 and coarse["queries"][-1] == 2499
+    assert (coarse["cols"], coarse["block"]) == (fine["cols"], fine["block"])
+    exact = long_trace["decoder.0.self"].weights(head=1, rows=coarse["queries"])
+    tops = torch.frombuffer(bytearray(base64.b64decode(coarse["row_tops"])), dtype=torch.float32)
+    assert (tops - exact.amax(-1)).abs().max() < 1e-6
+
+
 def test_maps_and_roles_of_a_long_text_look_at_some_queries(memory, long_trace):
     (drawn,) = draw_maps(MapsRequest(model="long", text=""), memory, lambda _: None)["sites"]
     site = long_trace["decoder.0.self"]

@@ -2512,6 +2512,11 @@ export interface components {
             site: number;
             /** Head */
             head: number;
+            /**
+             * Coarse
+             * @default false
+             */
+            coarse: boolean;
         };
         /**
          * SourceLine

@@ -47,6 +47,7 @@ class SketchRequest(ReadingRequest):
 
     site: Whole
     head: Whole
+    coarse: bool = False  # a quarter of the lines, for the first picture
 
 
 class SketchAnswer(Answer):

@@ -69,6 +69,10 @@ export class Sketches {
     return this.known.get(`${site} ${head}`) ?? null;
   }
 
+  isAwaited(site: string, head: number): boolean {
+    return this.asked.has(`${site} ${head}`);
+  }
+
   /** What has been asked for already is not asked for again. */
   fetch(site: string, head: number): Promise<Sketch> {
     const name = `${site} ${head}`;
