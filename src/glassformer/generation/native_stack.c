@@ -5,24 +5,14 @@
 
        norm | qkv | rotate, keep k and v | attend | out (+) | … | norm | up | activate | down (+)
 
-   Matrices lie as PyTorch has them, (out, in), in float32 or int8. A row's sums are added in the
-   same order whatever the other rows are. */
+   Matrices lie as PyTorch has them, (out, in), in float32 or int8. The number of threads changes no
+   bit of the result. */
 
 #include "../functional/int8/kernel.c"
+#include "native_arithmetic.c"
 
 #define TILE 64   /* rows that are multiplied with a block of weights while it is near */
 #define MOST_DIM 256 /* of a head */
-
-#if defined(__AVX512F__)
-#define LANES 16
-#elif defined(__AVX__)
-#define LANES 8
-#else
-#define LANES 4
-#endif
-
-typedef float vec_t __attribute__((vector_size(4 * LANES)));
-typedef float near_t __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 
 typedef struct {
   const float *weight;    /* one of these two */
@@ -30,12 +20,6 @@ typedef struct {
   const float *scale, *bias;
   long n_out, n_in;
 } linear_t;
-
-typedef struct {
-  const float *weight, *bias;
-  float eps;
-  int32_t centered; /* LayerNorm, or RMSNorm where 0 */
-} norm_t;
 
 typedef struct {
   norm_t attention_norm, q_norm, k_norm, cross_norm, feed_forward_norm;
@@ -118,64 +102,6 @@ static void wait_for_all(const share_t *t) {
             ITEM##_end = (COUNT) * (t->thread + 1) / t->n_threads;          \
        ITEM < ITEM##_end; ITEM++)
 
-static inline float add_lanes(vec_t sum) {
-  for (int n = LANES / 2; n; n /= 2)
-    for (int l = 0; l < n; l++) sum[l] += sum[l + n];
-  return sum[0];
-}
-
-static float dot(const float *a, const float *b, long n) {
-  vec_t sum = {0}, other = {0};
-  long k = 0;
-  for (; k + 2 * LANES <= n; k += 2 * LANES) {
-    sum += *(const near_t *)(a + k) * *(const near_t *)(b + k);
-    other += *(const near_t *)(a + k + LANES) * *(const near_t *)(b + k + LANES);
-  }
-  float rest = 0;
-  for (; k < n; k++) rest += a[k] * b[k];
-  return add_lanes(sum + other) + rest;
-}
-
-/* One row: what counts is that weights arrive from memory in order. */
-static void product_1(const float *x, const float *w, long n, float *sums) {
-  for (int j = 0; j < WIDE; j++, w += n) {
-    vec_t sum[4] = {{0}};
-    long k = 0;
-    for (; k + 4 * LANES <= n; k += 4 * LANES) {
-      __builtin_prefetch(w + k + AHEAD / 4);
-      _Pragma("GCC unroll 4") for (int l = 0; l < 4; l++)
-        sum[l] += *(const near_t *)(x + k + l * LANES) * *(const near_t *)(w + k + l * LANES);
-    }
-    float rest = 0;
-    for (; k < n; k++) rest += x[k] * w[k];
-    sums[j] = add_lanes((sum[0] + sum[1]) + (sum[2] + sum[3])) + rest;
-  }
-}
-
-#define PRODUCT(ROWS)                                                              \
-  static void product_##ROWS(const float *x, const float *w, long n, float *sums) { \
-    vec_t sum[ROWS][WIDE] = {{{0}}};                                               \
-    long k = 0;                                                                    \
-    for (; k + LANES <= n; k += LANES) {                                           \
-      vec_t v[WIDE];                                                               \
-      _Pragma("GCC unroll 4") for (int j = 0; j < WIDE; j++)                       \
-        v[j] = *(const near_t *)(w + j * n + k);                                   \
-      _Pragma("GCC unroll 4") for (int i = 0; i < ROWS; i++) {                     \
-        vec_t u = *(const near_t *)(x + i * n + k);                                \
-        _Pragma("GCC unroll 4") for (int j = 0; j < WIDE; j++) sum[i][j] += u * v[j]; \
-      }                                                                            \
-    }                                                                              \
-    for (int i = 0; i < ROWS; i++)                                                 \
-      for (int j = 0; j < WIDE; j++) {                                             \
-        float rest = 0;                                                            \
-        for (long l = k; l < n; l++) rest += x[i * n + l] * w[j * n + l];          \
-        sums[WIDE * i + j] = add_lanes(sum[i][j]) + rest;                          \
-      }                                                                            \
-  }
-PRODUCT(2)
-PRODUCT(3)
-PRODUCT(4)
-
 static void multiply_block(const share_t *t, const linear_t *f, const float *x, long m, long rows,
                            long n, float *sums) {
   if (f->weight) {
@@ -231,76 +157,11 @@ static void round_rows(const share_t *t, const float *x, long n_in, long n_rows)
   wait_for_all(t);
 }
 
-/* Σ (x − mean), or of the squares. */
-static float add_up(const float *x, float mean, int squared, long n) {
-  vec_t sum = {0};
-  float rest = 0;
-  long k = 0;
-  for (; k + LANES <= n; k += LANES) {
-    vec_t z = *(const near_t *)(x + k) - mean;
-    sum += squared ? z * z : z;
-  }
-  for (; k < n; k++) rest += squared ? (x[k] - mean) * (x[k] - mean) : x[k] - mean;
-  return add_lanes(sum) + rest;
-}
-
-static void normalize(const float *x, const norm_t *norm, float *y, long n) {
-  float mean = norm->centered ? add_up(x, 0.0f, 0, n) / n : 0.0f;
-  float square = add_up(x, mean, 1, n);
-  float factor = 1.0f / sqrtf(square / n + norm->eps);
-  for (long k = 0; k < n; k++) {
-    float z = (x[k] - mean) * factor;
-    y[k] = norm->bias ? z * norm->weight[k] + norm->bias[k] : z * norm->weight[k];
-  }
-}
-
 static void normalize_rows(const share_t *t, const float *x, const norm_t *norm, float *y,
                            long n_rows) {
   long n = t->stack->dim;
   SHARE(r, n_rows) normalize(x + r * n, norm, y + r * n, n);
   wait_for_all(t);
-}
-
-/* e^x to about 1 unit in the last place: x = n ln 2 + r, and a polynomial of r. */
-static inline float exponential(float x) {
-  x = x < -87.0f ? -87.0f : x;
-  x = x > 88.0f ? 88.0f : x;
-  float n = rintf(x * 1.44269504f);
-  float r = x - n * 0.693359375f + n * 2.12194440e-4f;
-  float p = 1.0f + r * (1.0f + r * (0.5f + r * (1.66666667e-1f + r * (4.16666667e-2f +
-            r * (8.33333333e-3f + r * (1.38888889e-3f + r * 1.98412698e-4f))))));
-  int32_t bits = ((int32_t)n + 127) << 23;
-  float power;
-  memcpy(&power, &bits, sizeof power);
-  return p * power;
-}
-
-/* Abramowitz and Stegun 7.1.26: erfc(x) for x ≥ 0, to 1.5e-7. */
-static inline float complementary_error(float x) {
-  float u = 1.0f / (1.0f + 0.3275911f * x);
-  float p = u * (0.254829592f + u * (-0.284496736f + u * (1.421413741f +
-            u * (-1.453152027f + u * 1.061405429f))));
-  return p * exponential(-x * x);
-}
-
-static void activate(float *restrict x, long n, int kind) {
-  switch (kind) {
-    case 0: /* relu; NaN stays */
-      for (long k = 0; k < n; k++) x[k] = x[k] < 0.0f ? 0.0f : x[k];
-      return;
-    case 1: /* gelu: x Φ(x) */
-      for (long k = 0; k < n; k++) {
-        float size = fabsf(x[k]), tail = 0.5f * size * complementary_error(size * 0.70710678f);
-        x[k] = (x[k] < 0.0f ? 0.0f : x[k]) - tail;
-      }
-      return;
-    case 2: /* gelu by tanh, ½ (1 + tanh u) = 1 / (1 + e^-2u) */
-      for (long k = 0; k < n; k++)
-        x[k] = x[k] / (1.0f + exponential(-1.59576912f * (x[k] + 0.044715f * x[k] * x[k] * x[k])));
-      return;
-    default: /* silu */
-      for (long k = 0; k < n; k++) x[k] = x[k] / (1.0f + exponential(-x[k]));
-  }
 }
 
 static void rotate(const stack_t *s, float *head, const float *cos, const float *sin) {

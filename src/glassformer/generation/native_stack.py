@@ -23,6 +23,7 @@ from glassformer.models import Config
 from glassformer.models.decoder_weights import LayerWeights, Linear, Norm, StackWeights
 
 SOURCE = Path(__file__).with_name("native_stack.c")
+INCLUDED = (Path(__file__).with_name("native_arithmetic.c"), INT8_SOURCE)
 FLAGS = ("-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math")
 ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "silu")  # numbered as in the C file
 _WIDEST_HEAD = 256
@@ -31,20 +32,14 @@ _ONE_THREAD = 1 << 20  # products below which waking another thread costs more t
 _IS_ARM = platform.machine() in ("aarch64", "arm64")  # where it was measured
 
 
-class _Structure(ctypes.Structure):
-    def __init__(self, **fields: Any) -> None:
-        super().__init__(**fields)
-        self.kept = list(fields.values())  # what its addresses belong to
-
-
-class _Linear(_Structure):
+class _Linear(ctypes.Structure):
     _fields_ = (
         *((name, c_void_p) for name in ("weight", "integers", "scale", "bias")),
         *((name, c_long) for name in ("n_out", "n_in")),
     )
 
 
-class _Norm(_Structure):
+class _Norm(ctypes.Structure):
     _fields_ = (
         ("weight", c_void_p),
         ("bias", c_void_p),
@@ -53,14 +48,14 @@ class _Norm(_Structure):
     )
 
 
-class _Layer(_Structure):
+class _Layer(ctypes.Structure):
     _fields_ = (
         *((f"{name}_norm", _Norm) for name in ("attention", "q", "k", "cross", "feed_forward")),
         *((name, _Linear) for name in ("qkv", "out", "cross_q", "cross_out", "up", "down")),
     )
 
 
-class _Stack(_Structure):
+class _Stack(ctypes.Structure):
     _fields_ = (
         *(
             (name, c_long)
@@ -77,7 +72,7 @@ class _Stack(_Structure):
     )
 
 
-class _Call(_Structure):
+class _Call(ctypes.Structure):
     _fields_ = (
         *((name, c_long) for name in ("n_sequences", "n_tokens", "length")),
         *((name, c_void_p) for name in ("x", "logits", "memory")),
@@ -94,7 +89,7 @@ class _Call(_Structure):
 @functools.cache
 def find_stack_library() -> ctypes.CDLL | None:
     """The functions of native_stack.c, if they can be built."""
-    library = load_library(SOURCE, FLAGS, included=(INT8_SOURCE,))
+    library = load_library(SOURCE, FLAGS, included=INCLUDED)
     if library is not None:
         library.scratch_floats.restype = c_long
         library.read_rows.restype = library.project_rows.restype = None
