@@ -1,8 +1,8 @@
 """Writing: a text written step by step, the choices of each step, and what was looked at."""
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -148,21 +148,18 @@ def begin_writing(asked: ReadingRequest, memory: Memory) -> _Beginning:
     return _Beginning(model, start, source, changes)
 
 
-@contextmanager
-def _writing(beginning: _Beginning, progress: Progress, share: list[float]) -> Iterator[None]:
-    """Under the interventions of the reading; whoever waits may give up at every layer."""
-    model, changes = beginning.model, beginning.changes
-    changed = nullcontext() if changes is None else change(model, changes)
-    with changed, count_layers(model, lambda _: progress(share[0])):
-        yield
+def _writing(beginning: _Beginning) -> AbstractContextManager[Any]:
+    """Under the interventions of the reading; whoever waits may give up at every token."""
+    changes = beginning.changes
+    return nullcontext() if changes is None else change(beginning.model, changes)
 
 
 def _sample(
     beginning: _Beginning, asked: WriteRequest, sampling: Sampling, n_new: int, progress: Progress
 ) -> _Written:
     """Token by token, as `gf.generate` samples."""
-    model, new, share = beginning.model, _Written(), [0.0]
-    with _writing(beginning, progress, share):
+    model, new = beginning.model, _Written()
+    with _writing(beginning):
         steps = stream_tokens(
             model,
             [[*beginning.prompt, *asked.kept]],
@@ -178,21 +175,19 @@ def _sample(
             new.logits.append(step.logits[0])
             new.adjusted.append(step.adjusted[0])
             new.has_end = bool(step.done[0])
-            share[0] = len(new.tokens) / n_new
-            progress(share[0])
+            progress(len(new.tokens) / n_new)
     return new
 
 
 def _search(beginning: _Beginning, asked: WriteRequest, n_new: int, progress: Progress) -> _Written:
     """The best text of a beam search, as `gf.translate` searches, and all that it considered."""
-    model, share, seen = beginning.model, [0.0], list[list[Candidate]]()
+    model, seen = beginning.model, list[list[Candidate]]()
 
     def observe(candidates: list[Candidate]) -> None:
         seen.append(candidates)
-        share[0] = len(seen) / n_new
-        progress(share[0])
+        progress(len(seen) / n_new)
 
-    with _writing(beginning, progress, share):
+    with _writing(beginning):
         best = beam_search(
             model,
             [[*beginning.prompt, *asked.kept]],
