@@ -20,6 +20,20 @@ def fresh(monkeypatch, tmp_path: Path) -> Path:
     kernel.find_kernel.cache_clear()
 
 
+@pytest.fixture
+def commands(monkeypatch) -> list[list[str]]:
+    """The commands for a compiler that builds nothing of use."""
+    given = []
+
+    def run(command, **_options) -> None:
+        given.append(command)
+        Path(command[command.index("-o") + 1]).write_bytes(b"not a library")
+
+    monkeypatch.setattr(native_library.shutil, "which", lambda _: "/usr/bin/cc")
+    monkeypatch.setattr(native_library.subprocess, "run", run)
+    return given
+
+
 @needs_compiler
 def test_it_is_built_once(fresh: Path, monkeypatch) -> None:
     assert kernel.find_kernel() is not None
@@ -53,33 +67,17 @@ def test_a_cache_that_cannot_be_written(fresh: Path, monkeypatch, tmp_path: Path
     assert kernel.find_kernel() is not None
 
 
-def test_a_changed_file_is_built_again(fresh: Path, monkeypatch, tmp_path: Path) -> None:
+def test_a_changed_file_is_built_again(fresh: Path, commands: list, tmp_path: Path) -> None:
     source, included = tmp_path / "one.c", tmp_path / "two.c"
     source.write_text("int one(void) { return 1; }")
-    built = []
-
-    def run(command, **_options) -> None:
-        built.append(command)
-        Path(command[command.index("-o") + 1]).write_bytes(b"not a library")
-
-    monkeypatch.setattr(native_library.shutil, "which", lambda _: "/usr/bin/cc")
-    monkeypatch.setattr(native_library.subprocess, "run", run)
     for text in ("", "/* another */"):
         included.write_text(text)
         for flags in ((), ("-Wall",), ()):
             assert native_library.load_library(source, flags, included=(included,)) is None
-    assert len(built) == 4
+    assert len(commands) == 4
 
 
-def test_another_chip_has_another_kernel(fresh: Path, monkeypatch) -> None:
-    commands = []
-
-    def run(command, **_options) -> None:
-        commands.append(command)
-        Path(command[command.index("-o") + 1]).write_bytes(b"not a library")
-
-    monkeypatch.setattr(native_library.shutil, "which", lambda _: "/usr/bin/cc")
-    monkeypatch.setattr(native_library.subprocess, "run", run)
+def test_another_chip_has_another_kernel(fresh: Path, commands: list, monkeypatch) -> None:
     for chip in ("one", "another"):
         monkeypatch.setattr(native_library, "_describe_chip", lambda chip=chip: chip)
         kernel.find_kernel.cache_clear()

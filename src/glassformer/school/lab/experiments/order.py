@@ -153,7 +153,7 @@ def judge(numbers: Numbers) -> Verdict:
             at_length["alibi"][-1] > at_length["alibi"][0] + 0.15,
             {**few_many, "flat": at_length["alibi"][0], "steep": at_length["alibi"][-1]},
         ),
-        # Two numbers of heads apart by a fifth are far more than seeds differ by.
+        # A gap of 0.2 between head counts is well beyond the spread across seeds.
         Check(
             "rotary_width",
             at_twice["rotary"][0] > at_twice["rotary"][-1] + 0.2,
