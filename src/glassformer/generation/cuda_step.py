@@ -268,7 +268,7 @@ class CudaStep:
         onto: Tensor | None = None,
         is_head: bool = False,
     ) -> Tensor:
-        from glassformer.generation.step_kernels import multiply_kernel
+        from glassformer.generation.product_kernels import multiply_kernel
 
         weight, bias = linear.weight, linear.bias
         N, K = weight.shape[0] // (2 if gated else 1), weight.shape[1]
