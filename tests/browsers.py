@@ -1,8 +1,8 @@
 """Browsers that tests share, each started once and again after its driver has died.
 
 Playwright talks to browsers through a process of its own. When that dies, every test after it
-would fail for nothing that it tests: so a page is opened by a new driver then, and the test in
-which it died is run again (tests/conftest.py).
+would fail for nothing that it tests: so a page is opened by a new driver then. A browser test that
+fails is run again, twice at most, and listed among the reruns (tests/conftest.py).
 """
 
 import shutil

@@ -69,6 +69,17 @@ class Atlas:
         found = [int(text) for text in places.all_inner_texts()]
         return found[0], found[1], float(panel.locator("#weight").get_attribute("data-weight"))
 
+    def turn_wheel(self, x: float, y: float, *, notches: int, by: float) -> None:
+        """One turn of the wheel: all notches in one task, so that no pause can divide it."""
+        self.page.evaluate(
+            """([x, y, notches, by]) => {
+              const under = document.elementFromPoint(x, y);
+              const notch = { clientX: x, clientY: y, deltaY: by, bubbles: true, cancelable: true };
+              for (let n = 0; n < notches; n++) under.dispatchEvent(new WheelEvent('wheel', notch));
+            }""",
+            [x, y, notches, by],
+        )
+
     def press(self, *keys: str) -> None:
         self.map.focus()
         for key in keys:
@@ -197,17 +208,16 @@ def test_a_short_text_in_chinese_says_what_the_atlas_is_for(chromium: Any, serve
 def test_back_undoes_a_zoom_in_one_step(atlas: Atlas) -> None:
     steps = atlas.page.evaluate("history.length")
     box = atlas.map.bounding_box()
-    atlas.page.mouse.move(box["x"] + 130, box["y"] + 200)
-    for _ in range(8):
-        atlas.page.mouse.wheel(0, -240)
+    x, y = box["x"] + 130, box["y"] + 200
+    atlas.turn_wheel(x, y, notches=8, by=-240)
     once = atlas.view()
+    atlas.page.mouse.move(x, y)
     atlas.page.mouse.down()
     atlas.page.mouse.move(box["x"] + 180, box["y"] + 160, steps=3)
     atlas.page.mouse.up()
     atlas.wait_for(lambda place: place["atlas.view"] != "_".join(map(str, once)))
     assert atlas.page.evaluate("history.length") == steps + 1  # a movement is none of its own
-    for _ in range(4):
-        atlas.page.mouse.wheel(0, 240)
+    atlas.turn_wheel(x, y, notches=4, by=240)
     atlas.wait_for(lambda place: float(place["atlas.view"].split("_")[2]) < once[2])
     assert atlas.page.evaluate("history.length") == steps + 2
     atlas.page.go_back()
