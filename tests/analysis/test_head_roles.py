@@ -96,3 +96,19 @@ def test_without_tokens_nothing_is_said_of_words() -> None:
     (role,) = roles(build_site(pattern("previous", text())[None]))
     assert role.role == "previous"
     assert not {"duplicate", "induction", "delimiter"} & set(role.scores)
+
+
+def test_a_long_text_is_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scores do not depend on the parts, and whoever waits can give up between them."""
+    tokens = text()
+    torch.manual_seed(1)
+    made = [pattern(name, tokens) for name in ("previous", "induction", "broad")]
+    site = build_site(torch.stack([*made, torch.randn(L, L)]))
+    at_once = roles(site, tokens, delimiters=[7])
+    monkeypatch.setattr("glassformer.analysis.head_roles._PART_CELLS", 3 * 4 * L)
+    shares: list[float] = []
+    in_parts = roles(site, tokens, delimiters=[7], report=shares.append)
+    assert len(shares) == 13 and shares == sorted(shares) and shares[-1] == 1.0
+    for one, other in zip(at_once, in_parts, strict=True):
+        assert one.role == other.role
+        assert other.scores == pytest.approx(one.scores, rel=1e-5, abs=1e-6)

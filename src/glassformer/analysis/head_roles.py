@@ -12,7 +12,7 @@ These roles say where a head looks. With the residual stream, "copying" says wha
 share of its attention on tokens whose own logit it raises, as name movers do.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 import torch
@@ -37,6 +37,7 @@ ROLES = (
     "copying",
 )
 _MOST_CELLS = 1 << 24
+_PART_CELLS = 1 << 18  # at once: a hundredth of a second, after which `report` may stop it
 _NEAR = 16  # tokens on each side in which a positional pattern is sought
 _LEAST = 0.3  # below this score a head has no role of its own
 _MOST_KEYS = 32  # that are looked up in the vocabulary
@@ -63,6 +64,7 @@ def roles(
     stream: Stream | None = None,
     effects: HeadEffects | None = None,
     sequence: int = 0,
+    report: Callable[[float], None] | None = None,
 ) -> list[Role]:
     """The role of every head of a self-attention site.
 
@@ -70,6 +72,7 @@ def roles(
     be scored. `delimiters` are the ids of the delimiters. With `stream`, trace.residual(), heads
     that copy what they attend to are scored as well; one without a clear pattern is named by it.
     A role says what a head does, not that it matters: `effects`, gf.head_effects(trace), adds that.
+    `report` is called with the share that is done.
 
     >>> import torch
     >>> from glassformer.functional import Causal
@@ -83,22 +86,25 @@ def roles(
     n_rows = max(1, min(L, 512, _MOST_CELLS // max(1, H * S)))
     first = min(2, L - 1)  # the first rows have no choice
     rows = torch.linspace(first, L - 1, n_rows).round().long().unique()
-    weights = site.weights(rows=rows.tolist(), sequence=sequence).float().cpu()  # H R S
-    allowed = site.allowed(rows=rows, sequence=sequence).cpu()
-    positions = site.query_positions.cpu()[rows]
-    marks = _mark_targets(positions, S, tokens, delimiters)
-    sink = weights[..., 0].mean(-1)
-    rest, open_ = weights.clone(), allowed.clone()
-    rest[..., 0], open_[..., 0] = 0.0, False
-    total = rest.sum(-1, keepdim=True)
-    rest = rest / total.clamp(min=1e-12)
-    counted = (total[..., 0] > 1e-6) & (open_.sum(-1) > 1)  # rows in which there is something left
-    even = open_ / open_.sum(-1, keepdim=True).clamp(min=1)
-    found = {name: _score_beyond_chance(rest, even, mark, counted) for name, mark in marks.items()}
-    found["positional"] = _score_positional(rest, positions, counted)
-    found["broad"] = _score_broad(rest, open_, counted)
+    copied = None
     if stream is not None and tokens is not None and len(tokens) == S > 1:
-        found["copying"] = _score_copying(site, stream, tokens.cpu(), rest, counted, sequence)
+        keys = torch.linspace(1, S - 1, min(_MOST_KEYS, S - 1)).round().long().unique()
+        copied = keys, find_copied(site, stream, tokens.cpu(), keys, sequence=sequence)
+    sums = _Sums(H)
+    done = 0
+    for part in rows.split(max(1, _PART_CELLS // max(1, H * S))):
+        weights = site.weights(rows=part.tolist(), sequence=sequence).float().cpu()  # H R S
+        allowed = site.allowed(rows=part, sequence=sequence).cpu()
+        positions = site.query_positions.cpu()[part]
+        marks = _mark_targets(positions, S, tokens, delimiters)
+        sums.add(weights, allowed, positions, marks, None if copied is None else copied[0])
+        done += len(part)
+        if report is not None:
+            report(done / len(rows))
+    found = sums.score()
+    if copied is not None:
+        found["copying"] = sums.share_of(copied[1])
+    sink = sums.sink / len(rows)
     chosen = [
         _choose_role(site.name, number, float(sink[h]), {n: float(s[h]) for n, s in found.items()})
         for h, number in enumerate(site.head_numbers)
@@ -134,57 +140,67 @@ def _mark_targets(
     return marks
 
 
-def _score_beyond_chance(
-    rest: Float[Tensor, "H R S"],
-    even: Float[Tensor, "H R S"],
-    mark: Bool[Tensor, "R S"],
-    counted: Bool[Tensor, "H R"],
-) -> Float[Tensor, " H"]:
-    there = counted & mark.any(-1)  # a row without such a place says nothing about the role
-    share = _mean((rest * mark).sum(-1), there)
-    chance = _mean((even * mark).sum(-1), there)
-    return ((share - chance) / (1 - chance).clamp(min=1e-6)).where(there.any(-1), 0.0)
+class _Sums:
+    """What the scores are made of, summed over rows: a long text is read in parts."""
 
+    def __init__(self, n_heads: int) -> None:
+        self.sink = torch.zeros(n_heads)
+        self.rows = torch.zeros(n_heads)  # in which there is something beside the first key
+        self.entropy = torch.zeros(n_heads)  # of a row, relative to its maximum
+        self.near = torch.zeros(n_heads, 2 * _NEAR + 1)  # the pattern around the query
+        self.squares = torch.zeros(n_heads)
+        # By role: the share of attention there, that of even attention, rows with such a place.
+        self.shares: dict[str, Float[Tensor, "3 H"]] = {}
+        self.received: Tensor | float = 0.0  # H N, of the keys that are looked up
 
-def _score_positional(
-    rest: Float[Tensor, "H R S"], positions: Int[Tensor, " R"], counted: Bool[Tensor, "H R"]
-) -> Float[Tensor, " H"]:
-    """The share of the weights that the mean pattern around the query explains."""
-    S = rest.shape[-1]
-    places = positions[:, None] + torch.arange(-_NEAR, _NEAR + 1)
-    inside = (places >= 0) & (places < S)
-    near = rest.gather(-1, places.clamp(0, S - 1).expand(len(rest), -1, -1)) * inside
-    mean = _mean(near.transpose(1, 2), counted[:, None]).square().sum(-1)
-    whole = _mean(rest.square().sum(-1), counted)
-    return mean / whole.clamp(min=1e-12)
+    def add(
+        self,
+        weights: Float[Tensor, "H R S"],
+        allowed: Bool[Tensor, "H R S"],
+        positions: Int[Tensor, " R"],
+        marks: dict[str, Bool[Tensor, "R S"]],
+        keys: Int[Tensor, " N"] | None,
+    ) -> None:
+        self.sink += weights[..., 0].sum(-1)
+        rest, open_ = weights.clone(), allowed.clone()
+        rest[..., 0], open_[..., 0] = 0.0, False
+        total, n_open = rest.sum(-1), open_.sum(-1)
+        rest /= total.clamp(min=1e-12)[..., None]
+        counted = (total > 1e-6) & (n_open > 1)
+        self.rows += counted.sum(-1)
+        for name, mark in marks.items():
+            there = counted & mark.any(-1)  # a row without such a place says nothing about the role
+            share = (rest * mark).sum(-1)
+            chance = (open_ & mark).sum(-1) / n_open.clamp(min=1)
+            new = torch.stack([(share * there).sum(-1), (chance * there).sum(-1), there.sum(-1)])
+            self.shares[name] = self.shares.get(name, 0.0) + new
+        entropy = -(rest * rest.clamp(min=1e-30).log()).sum(-1)
+        self.entropy += (entropy / n_open.clamp(min=2).log() * counted).sum(-1)
+        places = positions[:, None] + torch.arange(-_NEAR, _NEAR + 1)
+        inside = (places >= 0) & (places < rest.shape[-1])
+        at = places.clamp(0, rest.shape[-1] - 1).expand(len(rest), -1, -1)
+        self.near += (rest.gather(-1, at) * inside * counted[..., None]).sum(1)
+        self.squares += (rest.square().sum(-1) * counted).sum(-1)
+        if keys is not None:
+            self.received += (rest[:, :, keys] * counted[..., None]).sum(1)
 
+    def score(self) -> dict[str, Float[Tensor, " H"]]:
+        found = {}
+        for name, sums in self.shares.items():
+            n = sums[2]
+            share, chance = sums[:2] / n.clamp(min=1)
+            found[name] = ((share - chance) / (1 - chance).clamp(min=1e-6)).where(n > 0, 0.0)
+        n = self.rows.clamp(min=1)
+        # The share of the weights that the mean pattern around the query explains.
+        explained = (self.near / n[:, None]).square().sum(-1)
+        found["positional"] = explained / (self.squares / n).clamp(min=1e-12)
+        found["broad"] = self.entropy / n  # 1 is even attention
+        return found
 
-def _score_broad(
-    rest: Float[Tensor, "H R S"], open_: Bool[Tensor, "H R S"], counted: Bool[Tensor, "H R"]
-) -> Float[Tensor, " H"]:
-    """Entropy relative to its maximum: 1 is even attention."""
-    entropy = -(rest * rest.clamp(min=1e-30).log()).sum(-1)
-    return _mean(entropy / open_.sum(-1).clamp(min=2).log(), counted)
-
-
-def _score_copying(
-    site: Site,
-    stream: Stream,
-    tokens: Int[Tensor, " S"],
-    rest: Float[Tensor, "H R S"],
-    counted: Bool[Tensor, "H R"],
-    sequence: int,
-) -> Float[Tensor, " H"]:
-    """The share of the attention on sampled tokens that is on tokens which the head copies."""
-    S = len(tokens)
-    keys = torch.linspace(1, S - 1, min(_MOST_KEYS, S - 1)).round().long().unique()
-    copied = find_copied(site, stream, tokens, keys, sequence=sequence)
-    received = (rest[:, :, keys] * counted[..., None]).sum(1)  # H N
-    return (received * copied).sum(-1) / received.sum(-1).clamp(min=1e-12)
-
-
-def _mean(values: Tensor, counted: Tensor) -> Tensor:
-    return (values * counted).sum(-1) / counted.sum(-1).clamp(min=1)
+    def share_of(self, copied: Float[Tensor, "H N"]) -> Float[Tensor, " H"]:
+        """Of the attention on sampled tokens, the share on those which the head copies."""
+        assert isinstance(self.received, Tensor)
+        return (self.received * copied).sum(-1) / self.received.sum(-1).clamp(min=1e-12)
 
 
 def _choose_role(site: str, head: int, sink: float, scores: dict[str, float]) -> Role:

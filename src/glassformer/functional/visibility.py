@@ -11,7 +11,7 @@ from glassformer.functional.biases import Bias
 from glassformer.functional.cells import Blocks, Extent, Tile
 from glassformer.functional.masks import Mask
 
-_BLOCK = 256  # rows and columns
+_BLOCK = 256  # rows and columns, at least
 _MOST_BLOCKS = 1024  # along a side
 # Additive masks also use the lowest finite number; next to other scores its weight is 0.
 _HIDING = -1e30
@@ -34,7 +34,8 @@ def visible_keys(
     bias = bias.fit_to(extent, device) if bias is not None and _may_hide(bias) else None
     if mask is None and bias is None:
         return counts + S
-    rows, cols = (max(_BLOCK, -(-n // _MOST_BLOCKS)) for n in (L, S))
+    rows = max(_BLOCK, -(-L // _MOST_BLOCKS))
+    cols = max(_BLOCK * _BLOCK // min(rows, L), -(-S // _MOST_BLOCKS))  # wider where rows are few
     blocks = Blocks(L, S, rows, cols, device)
     possible = certain = torch.ones(1, 1, -(-L // rows), -(-S // cols), dtype=torch.bool)
     if mask is not None:

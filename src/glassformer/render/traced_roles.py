@@ -1,22 +1,36 @@
 """The roles of heads on a traced text, with what the text says about its tokens."""
 
+from collections.abc import Callable, Collection
+
 from glassformer.analysis.head_roles import Role, roles
 from glassformer.render.tokens import is_cross
 from glassformer.tracing import Site, Trace
 
 
-def find_roles(trace: Trace, site: Site, sequence: int) -> list[Role | None]:
-    """The role of each head; None for cross-attention, which has none of these."""
+def find_roles(
+    trace: Trace,
+    site: Site,
+    sequence: int,
+    *,
+    delimiters: Collection[int] | None = None,
+    report: Callable[[float], None] | None = None,
+) -> list[Role | None]:
+    """The role of each head; None for cross-attention, which has none of these.
+
+    `delimiters` are those of the keys where they are known already.
+    """
     if is_cross(site):
         return [None] * site.n_heads
     words = trace.run.texts.get(site.keys)
     known = words is not None and sequence < len(words.tokens)
     tokens = words.tokens[sequence] if words is not None and known else None
-    delimiters = _delimiters(trace, site.keys, sequence) if known else set()
-    return list(roles(site, tokens, delimiters=delimiters, sequence=sequence))
+    if delimiters is None:
+        delimiters = find_delimiters(trace, site.keys, sequence) if known else ()
+    return list(roles(site, tokens, delimiters=delimiters, sequence=sequence, report=report))
 
 
-def _delimiters(trace: Trace, text: str, sequence: int) -> set[int]:
+def find_delimiters(trace: Trace, text: str, sequence: int) -> set[int]:
+    """Ids of punctuation and special tokens in a text."""
     words = trace.run.texts.get(text)
     if words is None or not words.labels:
         return set()

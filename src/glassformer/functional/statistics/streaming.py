@@ -83,7 +83,8 @@ def _measure_heads(
     received = torch.zeros(B, H, S, dtype=dtype, device=q.device)
     strongest = None if top is None else _Strongest(min(top, S), (B, H, L), dtype, q.device)
 
-    k = transpose_keys(k)
+    # Keys that one chunk of queries reads are not worth turning around.
+    k = transpose_keys(k) if L > _ROWS else k.to(dtype)
     most_rows = _ROWS if q.device.type == "cpu" else None
     plan = Plan.of(scoring.extent, scoring.mask, q.device, wide=True, most_rows=most_rows)
     for rows, tiles in plan.chunks():

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from glassformer.analysis import head_effects
 from glassformer.render.sampled_queries import even_positions, select_evenly
-from glassformer.render.traced_roles import find_roles
+from glassformer.render.traced_roles import find_delimiters, find_roles
 from glassformer.tracing import Site, Trace
 from glassformer.workbench.jobs import Progress
 from glassformer.workbench.memory import Memory
@@ -131,21 +131,23 @@ def name_roles(asked: RolesRequest, memory: Memory, progress: Progress) -> dict[
     for number, site in enumerate(trace):
         # Heads of a long text one by one: whoever asks for a sketch meanwhile waits for one only.
         parts = [site.single_head(h) for h in site.head_numbers] if is_long(site) else [site]
+        delimiters = find_delimiters(trace, site.keys, 0)
         of_site = _divide(progress, number, len(trace))
         for i, part in enumerate(parts):
-            found += _describe_heads(trace, number, part, _divide(of_site, i, len(parts)))
+            of_part = _divide(of_site, i, len(parts))
+            found += _describe_heads(trace, number, part, delimiters, of_part)
     return {"heads": found}
 
 
 def _describe_heads(
-    trace: Trace, number: int, site: Site, progress: Progress
+    trace: Trace, number: int, site: Site, delimiters: set[int], progress: Progress
 ) -> list[dict[str, Any]]:
     few = some = site
     if is_long(site):
         few = select_evenly(site, _FEW_CELLS // site.shape[3])
         some = select_evenly(site, min(_SOME_CELLS // site.shape[3], _MOST_QUERIES))
-    roles = find_roles(trace, few, 0)
-    some.statistics(distance=False, progress=progress)  # kept: sharpness is made of it
+    roles = find_roles(trace, few, 0, delimiters=delimiters, report=_divide(progress, 0, 2))
+    some.statistics(distance=False, progress=_divide(progress, 1, 2))  # kept, for the sharpness
     found = []
     for head, role, sharpness in zip(
         site.head_numbers, roles, some.sharpness().tolist(), strict=True
