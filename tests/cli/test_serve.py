@@ -97,6 +97,22 @@ def test_it_can_be_ended_while_its_workers_still_start(number):
     assert err == "" and code in (0, -signal.SIGTERM)
 
 
+def test_it_says_nothing_of_answers_that_it_cuts_short():
+    """Ctrl-C while an experiment runs: the page learns why its answer ends, nothing is printed."""
+    with running("--no-browser", "--workers", "1") as bench:
+        line = http.client.HTTPConnection("127.0.0.1", bench.port, timeout=120)
+        headers = {"X-Glassformer-Token": bench.token, "Content-Type": "application/json"}
+        headers["Accept"] = "application/x-ndjson"
+        line.request("POST", "/api/learn/measure", json.dumps({"name": "lstm"}), headers)
+        answer = line.getresponse()
+        assert "progress" in json.loads(answer.readline())
+        said = end(bench, signal.SIGINT, group=True)
+        last = json.loads(answer.read().splitlines()[-1])
+        line.close()
+    assert said == (0, "The workbench has stopped.\n", "")
+    assert last["error"] == "The server has ended."
+
+
 def test_workers_end_with_a_server_that_is_killed():
     with running("--no-browser") as bench:
         assert bench.ask("/api/run", {"model": "reader", "text": "A king."})[0] == 200

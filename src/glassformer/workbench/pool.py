@@ -25,6 +25,7 @@ from glassformer.workbench.routes import ANYWHERE, Route
 Progress = Callable[[float], None]
 _GRACE = 2.0  # seconds in which a job that is given up must stop
 _MOST_STARTS = 3  # in a row that fail
+_ENDED = "The server has ended."
 _DOES_NOT_START = (
     "The process that would compute this ends as soon as it starts. The terminal in which the "
     "server runs says why."
@@ -130,7 +131,7 @@ class Pool:
         for worker in self._workers:
             for waiting in [worker.current, *worker.queue]:
                 if waiting is not None and not waiting.result.done():
-                    waiting.result.set_exception(Fault("The server has ended."))
+                    waiting.result.set_exception(Fault(_ENDED))
             worker.connection.close()
             worker.process.terminate()
         for worker in self._workers:
@@ -149,6 +150,8 @@ class Pool:
 
         `partial` receives what the job tells of its result before the end, as JSON too.
         """
+        if self._is_closed:
+            raise Fault(_ENDED)
         worker = self._select(route)
         if len(worker.queue) >= self.most_waiting:
             raise Refused

@@ -56,7 +56,13 @@ def serve(
     config = uvicorn.Config(
         app, log_level="error", timeout_graceful_shutdown=_GRACE, lifespan="on", ws="none"
     )
-    server = uvicorn.Server(config)
+
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            await pool.close()  # first: open answers end with a sentence, and nothing is cut off
+            await super().shutdown(sockets)
+
+    server = Server(config)
     if hasattr(signal, "SIGHUP"):  # a terminal that is closed ends it in order, too
         signal.signal(signal.SIGHUP, lambda *_: server.handle_exit(signal.SIGTERM, None))
     with suppress(KeyboardInterrupt):  # the usual way to end it; uvicorn has ended in order
