@@ -3,9 +3,9 @@
     python docs/workbench_pictures.py             every room, light and dark, in both languages
     python docs/workbench_pictures.py --moving    and the README's moving picture
 
-It trains a small language model first, for the room Training, and records a long text, for the
-Atlas: about five minutes. Pictures change where fonts or Chromium do; look at each of them before
-they are committed.
+It trains a small language model for the room Training, and records a long text for the Atlas:
+about five minutes for all rooms. Pictures change where fonts or Chromium do; look at each of them
+before they are committed.
 """
 
 import argparse
@@ -56,16 +56,18 @@ ROOMS = {
     "learn": ("room=learn", ".chapters"),
     "chapter": ("room=learn&learn.open=chapter:weights", "figure input[type=number]"),
 }
+MOVING = ("look", "steps", "touch", "flow", "atlas")  # rooms of the README's picture
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--moving", action="store_true")
-    parser.add_argument("--only", nargs="*", help="rooms", default=list(ROOMS))
+    parser.add_argument("--only", nargs="*", help="rooms", default=list(ROOMS), choices=ROOMS)
     args = parser.parse_args()
+    shown = {*args.only, *(MOVING if args.moving else ())}
     with (
         tempfile.TemporaryDirectory() as folder,
-        serving(Path(folder)) as address,
+        serving(Path(folder), shown) as address,
         sync_playwright() as play,
     ):
         chromium = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -111,7 +113,7 @@ def save_moving(page: Any, path: Path) -> None:
     page.locator("ol >> text=The old man reads").first.wait_for()
     rest(page)
     show(2200)
-    for room in ("look", "steps", "touch", "flow", "atlas"):
+    for room in MOVING:
         place, content = ROOMS[room]
         enter(page, f"{place}&{usual}", content)
         show(2400)
@@ -146,12 +148,14 @@ def picture(page: Any) -> Image.Image:
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[str]:
-    """A workbench with a trained run and a long text."""
-    train(folder)
-    record(folder / "long.trace")
+def serving(folder: Path, rooms: set[str]) -> Iterator[str]:
+    """A workbench with what these rooms open: a trained run, a long text."""
+    paths = []
+    if "training" in rooms:
+        paths.append(str(train(folder)))
+    if "atlas" in rooms:
+        paths.append(str(record(folder)))
     command = [sys.executable, "-m", "glassformer", "serve", "--port", "0", "--no-browser"]
-    paths = [str(folder / "run"), str(folder / "long.trace")]
     with subprocess.Popen([*command, *paths], stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None
@@ -161,7 +165,7 @@ def serving(folder: Path) -> Iterator[str]:
             server.terminate()
 
 
-def train(folder: Path) -> None:
+def train(folder: Path) -> Path:
     """A language model of characters on the chapters, with pictures of its heads on the way."""
     text = folder / "chapters.txt"
     text.write_text("\n".join(path.read_text("utf-8") for path in sorted(CHAPTERS.glob("*.md"))))
@@ -174,17 +178,21 @@ def train(folder: Path) -> None:
     ]
     options = [word for setting in settings for word in ("--set", setting)]
     command = [sys.executable, "-m", "glassformer", "train", "--text", str(text)]
-    subprocess.run([*command, "--out", str(folder / "run"), *options], check=True)
+    run = folder / "run"
+    subprocess.run([*command, "--out", str(run), *options], check=True)
+    return run
 
 
-def record(path: Path) -> None:
+def record(folder: Path) -> Path:
     """A chapter read by the writer, as long as it reads."""
     model = gf.load("writer", dtype=torch.float32)
     text = "\n".join(each.read_text("utf-8") for each in sorted(CHAPTERS.glob("*.md"))[:4])
     tokens = model.tokenizer.encode(text)[:TOKENS]
     with gf.watch(model) as trace, torch.no_grad():
         model(torch.tensor([tokens]))
+    path = folder / "long.trace"
     trace.save(path)
+    return path
 
 
 if __name__ == "__main__":
