@@ -35,6 +35,7 @@ TOKENS = 2000  # of the long text
 
 SENTENCE = "model=translator&to=fr&sentence=" + quote("The cat sat on the mat.")
 LINE = "model=writer&sentence=" + quote("In the beginning God created the heaven and the")
+KING = "model=writer&sentence=" + quote("The king sat upon his")
 CELL = "site=decoder.1.cross&head=1&query=1&key=2"
 REMOVED = quote("ablate(decoder.3.self, head=1)")
 ABOVE = "site=decoder.4.self&head=1&query=8"  # what reads the stream that lacks it
@@ -49,7 +50,7 @@ ROOMS = {
     "shapes": (f"{SENTENCE}&room=shapes&shapes.open=model+decoder+decoder.0", "[data-box]"),
     "touch": (f"{LINE}&{ABOVE}&room=touch&change={REMOVED}", ".effect .along button"),
     "flow": (f"{LINE}&query=8&room=flow", "#reasons-panel tbody th"),
-    "why": (f"{LINE}&query=8&room=flow&flow.view=why", ".verdict strong"),
+    "why": (f"{KING}&query=4&room=flow&flow.view=why", ".verdict strong"),
     "writing": (f"{LINE}&room=writing&writing.max_new_tokens=12&writing.at=4", ".line button"),
     "atlas": ("model=long.trace&room=atlas", "#weight"),
     "training": ("model=run&room=training&training.heads=decoder.0.self:1", "[role=img]"),

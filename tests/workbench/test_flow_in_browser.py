@@ -1,5 +1,6 @@
 """Flow and why in a browser: the river, its lens, contributions, and reasons with their verdict."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
@@ -82,6 +83,24 @@ def test_reasons_open_and_end_in_a_verdict(open_room: Any, trace: Trace) -> None
     found = gf.why(trace, position=5, depth=3, judged=False)
     page.get_by_role("treeitem", name=found.reasons[0].name).first.wait_for()
     expect(page.locator(".verdict strong")).to_have_text("Verdict:")
+
+
+def test_another_reference_text_is_in_the_address(open_room: Any, trace: Trace) -> None:
+    page = open_room(f"{ASKED}&lang=en&flow.view=why")
+    verdict = page.locator(".verdict > p")
+    expect(page.locator(".verdict strong")).to_have_text("Verdict:")
+    page.get_by_text("The numbers of the verdict").click()
+    none = page.get_by_role("row", name="Without all parts").locator("td").first
+    before = none.inner_text()
+    page.fill("#reference", "The ship sailed at noon, and nobody on the quay looked up.")
+    page.press("#reference", "Enter")
+    expect(none).not_to_have_text(before)
+    after = none.inner_text()
+    page.reload()
+    expect(verdict.locator("strong")).to_have_text("Verdict:")
+    page.get_by_text("The numbers of the verdict").click()
+    expect(none).to_have_text(after)
+    expect(page.locator("#reference")).to_have_value(re.compile("^The ship sailed"))
 
 
 def test_a_stack_without_a_readout_says_so(open_room: Any) -> None:

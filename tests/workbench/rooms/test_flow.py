@@ -119,6 +119,20 @@ def test_reasons_and_verdict_are_those_of_the_library(memory: Memory) -> None:
     assert verdict.sentence["zh"] == tell_verdict(expected, Language("zh"))
 
 
+def test_another_reference_text_is_judged_by_its_means(memory: Memory) -> None:
+    asked = {**WRITER, "site": "decoder.2.self", "query": 5, "depth": 1, "top": 4}
+    text = "The ship sailed at noon, and nobody on the quay looked up."
+    reference = record_reference(memory.model("writer"), text)
+    expected = gf.why(
+        read(memory, WRITER), position=5, depth=1, top=4, branches=3, reference=reference
+    ).verdict
+    usual = ask(memory, "verdict", **asked).numbers
+    found = ask(memory, "verdict", **asked, reference=text).numbers
+    assert expected is not None and found is not None and usual is not None
+    assert found.none == pytest.approx(expected.none) and found.kept == pytest.approx(expected.kept)
+    assert abs(found.none - usual.none) > 1e-3
+
+
 def test_a_changed_run_is_explained_and_not_judged(memory: Memory) -> None:
     changed = {**WRITER, "change": "ablate(decoder.1.mlp)"}
     asked = {**changed, "site": "decoder.2.self", "query": 5, "depth": 1}

@@ -1062,6 +1062,8 @@ export interface components {
              * @default 3
              */
             branches: number;
+            /** Reference */
+            reference?: string | null;
             /**
              * View
              * @default part
@@ -2963,6 +2965,8 @@ export interface components {
              * @default 3
              */
             branches: number;
+            /** Reference */
+            reference?: string | null;
         };
         /** Window */
         Window: {

@@ -152,19 +152,19 @@ def _explain(asked: WhyRequest, memory: Memory, progress: Progress, *, judged: b
             top=asked.top,
             depth=asked.depth,
             branches=asked.branches,
-            reference=_record_neutral(reading) if judged else None,
+            reference=_record_reference(reading, asked.reference) if judged else None,
             judged=judged,
             stack=stream.name,
             progress=progress,
         )
 
 
-def _record_neutral(reading: Reading) -> Trace | None:
-    """A neutral text on the model, whose means stand in for what is removed."""
+def _record_reference(reading: Reading, text: str | None) -> Trace | None:
+    """Another text on the model, a neutral one unless given: its means stand in for parts."""
     source = reading.source
     if isinstance(source, ForeignModel):
-        return source.trace(NEUTRAL, None, changes=None) if source.continues else None
-    return None if source is None else record_reference(source)
+        return source.trace(text or NEUTRAL, None, changes=None) if source.continues else None
+    return None if source is None else record_reference(source, text or None)
 
 
 def find_stream(reading: Reading, asked: FlowRequest) -> tuple[Stream, int]:

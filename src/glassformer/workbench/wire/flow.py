@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from glassformer.workbench.wire.requests import Answer, Name, ReadingRequest, Whole
+from glassformer.workbench.wire.requests import Answer, Name, ReadingRequest, Text, Whole
 
 Words = dict[str, str]  # by language
 Token = Whole | Annotated[str, Field(max_length=200)]  # its number, or as it reads
@@ -116,6 +116,7 @@ class WhyRequest(FlowRequest):
     top: Annotated[int, Field(ge=1, le=20)] = 8
     depth: Annotated[int, Field(ge=1, le=4)] = 3
     branches: Annotated[int, Field(ge=1, le=6)] = 3
+    reference: Text | None = None  # whose means stand in for removed parts; None: a neutral text
 
 
 class WhyAnswer(Answer):

@@ -51,7 +51,8 @@ def _add_reasons(program: Program, asked: FlowLinesRequest, source: object, plac
     program.lines.append("# the chain of reasons, and what the model does without them")
     if isinstance(source, Model):
         program.imports.add("from glassformer.analysis.neutral_text import record_reference")
-        judged = "reference=record_reference(model)"
+        text = "" if not asked.reference else f", {asked.reference!r}"
+        judged = f"reference=record_reference(model{text})"
     program.lines += [
         f"found = gf.why(trace, {asked.token!r}, against={asked.against!r}, {place}, {size}, "
         f"{judged})",
