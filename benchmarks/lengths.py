@@ -49,6 +49,8 @@ def main() -> int:
     if args.threads:
         torch.set_num_threads(args.threads)
     lengths = args.lengths or [1 << n for n in range(8 if on_cpu else 10, 15 if on_cpu else 18)]
+    if len(lengths) < 2:
+        parser.error(f"a slope needs at least two lengths; got {len(lengths)}")
     model = build(lengths[-1] + DECODED + 1, args.device)
     if not check(model):
         print("BREACH: the model does not compute what its definition does.")
@@ -168,7 +170,7 @@ def show(work: str, lengths: list[int], times: list[float], relative: bool) -> N
         value = f"{spent / times[0]:.2f}" if relative else f"{1000 * spent:.2f}"
         steep = "" if i == 0 else f"{slope(lengths, times, i - 1, i):.2f}"
         print(f"| {length:,} | {value} | {steep} |")
-    middle = len(lengths) // 2
+    middle = (len(lengths) - 1) // 2
     steep = slope(lengths, times, middle, len(lengths) - 1)
     print(f"\nslope from {lengths[middle]:,} on: {steep:.2f}")
 
