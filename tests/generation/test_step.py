@@ -73,6 +73,32 @@ def test_beams_move_with_their_keys(name: str) -> None:
             assert a.score == pytest.approx(b.score, rel=1e-9)
 
 
+@names
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_texts_that_have_ended_are_left_out(name: str, dtype: torch.dtype, monkeypatch) -> None:
+    """In beam search and greedily; in float32 by the C code, where there is one."""
+    model = make(name, dtype)
+    prompts = [*PROMPTS, [8, 8], [2, 7, 1, 8]]
+    source = None if sources(model) is None else [*SOURCES, [4], [3, 1, 3]]
+    options = {"source": source, "max_new_tokens": 14, "stop": [*range(0, V, 5)]}
+    kept: list[list[int]] = []
+    keep = DirectSession.keep
+    monkeypatch.setattr(
+        DirectSession, "keep", lambda self, which: (kept.append(which.tolist()), keep(self, which))
+    )
+    hook = model.decoder.blocks[0].register_forward_hook(lambda *_: None)
+    plain = beam_search(model, prompts, beams=3, **options)
+    greedy = generate_tokens(model, prompts, **options)
+    assert not kept, "whoever watches sees every row to the end"
+    hook.remove()
+    assert [text[0].tokens for text in beam_search(model, prompts, beams=3, **options)] == [
+        text[0].tokens for text in plain
+    ]
+    n_beams = len(kept)
+    assert generate_tokens(model, prompts, **options) == greedy
+    assert n_beams and len(kept) > n_beams, "some texts end before others"
+
+
 def test_copies_share_one_encoding() -> None:
     model = make("translator", torch.float64)
     lengths = []

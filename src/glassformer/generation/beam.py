@@ -19,7 +19,7 @@ from torch import Tensor
 from glassformer.errors import ConfigError
 from glassformer.generation.prompts import GenerativeModel, check_prompts
 from glassformer.generation.sampling import exclude_tokens
-from glassformer.generation.sessions import start_session
+from glassformer.generation.sessions import can_drop, start_session
 
 
 @dataclass(frozen=True, order=True)
@@ -120,6 +120,7 @@ class _Search:
         self.scores = torch.full((len(prompts), beams), -torch.inf, dtype=torch.float64)
         self.scores[:, 0] = 0.0
         self.texts: list[list[tuple[int, ...]]] = [[()] * beams for _ in prompts]
+        self.prompts = [*range(len(prompts))]  # those that are still searched, or may be
         self.finished: list[list[Hypothesis]] = [[] for _ in prompts]
 
     def step(self, n: int) -> None:
@@ -137,7 +138,7 @@ class _Search:
         found = (each.tolist() for each in (best, beams_of, tokens_of))  # few values leave the GPU
         parents, tokens = torch.zeros_like(self.scores, dtype=torch.long), []
         candidates: list[Candidate] = []
-        for b, rows in enumerate(zip(*found, strict=True)):
+        for row, (b, *rows) in enumerate(zip(self.prompts, *found, strict=True)):
             live = []
             for rank, (score, beam, token) in enumerate(zip(*rows, strict=True)):
                 if score == -torch.inf:
@@ -145,7 +146,7 @@ class _Search:
                 fate, kept_as = "pruned", None
                 if token in self.stop:
                     if rank < self.beams:
-                        self._finish(b, score, self.texts[b][beam], n + 1)
+                        self._finish(b, score, self.texts[row][beam], n + 1)
                         fate = "finished"
                 elif len(live) < self.beams:
                     fate, kept_as = "kept", len(live)
@@ -153,9 +154,9 @@ class _Search:
                 if self.observe is not None:
                     candidates.append(Candidate(b, beam, token, score, fate, kept_as))
             live += [(-torch.inf, 0, 0)] * (self.beams - len(live))
-            parents[b] = torch.tensor([beam for _, beam, _ in live])
-            self.scores[b] = torch.tensor([score for score, _, _ in live], dtype=torch.float64)
-            self.texts[b] = [(*self.texts[b][beam], token) for _, beam, token in live]
+            parents[row] = torch.tensor([beam for _, beam, _ in live])
+            self.scores[row] = torch.tensor([score for score, _, _ in live], dtype=torch.float64)
+            self.texts[row] = [(*self.texts[row][beam], token) for _, beam, token in live]
             tokens += [token for _, _, token in live]
         offsets = torch.arange(len(parents))[:, None] * self.beams
         self.session.append(torch.tensor(tokens), parents=(parents + offsets).flatten())
@@ -164,23 +165,30 @@ class _Search:
 
     def is_over(self, n_best: int, early: bool) -> bool:
         """End each search whose best texts are final, and say whether all have ended."""
-        for b in range(len(self.scores)):
-            if self._has_best(b, n_best, early):
-                self.scores[b] = -torch.inf  # its neighbours in the batch continue
-        return bool((self.scores == -torch.inf).all())
+        for row in range(len(self.scores)):
+            if self._has_best(row, n_best, early):
+                self.scores[row] = -torch.inf  # its neighbours in the batch continue
+        live = (self.scores > -torch.inf).any(-1).nonzero()[:, 0]
+        if can_drop(self.session) and 0 < len(live) < len(self.scores):
+            self.session.keep(live)
+            self.scores = self.scores[live]
+            self.texts = [self.texts[row] for row in live.tolist()]
+            self.prompts = [self.prompts[row] for row in live.tolist()]
+        return not len(live)
 
-    def _has_best(self, b: int, n_best: int, early: bool) -> bool:
-        done = sorted(self.finished[b], reverse=True)
+    def _has_best(self, row: int, n_best: int, early: bool) -> bool:
+        done = sorted(self.finished[self.prompts[row]], reverse=True)
         if len(done) < self.beams:
             return False
         # Scores only fall, and the longest text divides them by the most.
-        bound = float(self.scores[b].max()) / self.max_new_tokens ** max(self.length_penalty, 0.0)
+        bound = float(self.scores[row].max()) / self.max_new_tokens ** max(self.length_penalty, 0.0)
         return early or bound <= done[n_best - 1].score
 
     def best(self, b: int, n_best: int) -> list[Hypothesis]:
         texts = list(self.finished[b])
-        if len(texts) < n_best or not self.stop:
-            for score, text in zip(self.scores[b].tolist(), self.texts[b], strict=True):
+        if b in self.prompts and (len(texts) < n_best or not self.stop):
+            row = self.prompts.index(b)
+            for score, text in zip(self.scores[row].tolist(), self.texts[row], strict=True):
                 if score > -torch.inf:
                     texts.append(self._text(score, text, len(text)))
         return sorted(texts, reverse=True)[:n_best]

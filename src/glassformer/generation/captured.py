@@ -149,6 +149,7 @@ class CapturedSession(DirectSession):
     """Decoding by the graphs of an engine, which goes to the next session when this is closed."""
 
     step: CudaStep
+    drops_prompts = False  # graphs have the batch with which they were captured
 
     def _set_up(self, batch: int, capacity: int, missing: Tensor | None) -> None:
         length = 0 if self.context is None else round_up(self.context.shape[1], 64)

@@ -23,6 +23,8 @@ from glassformer.models.decoder import causal_mask
 class DirectSession:
     """Decoding with a model that `models.decoder_weights.refusal` accepts."""
 
+    drops_prompts = True  # `keep` may be called
+
     def __init__(
         self,
         model: Decoder | EncoderDecoder,
@@ -88,6 +90,12 @@ class DirectSession:
         if parents is not None:
             self.step.reorder(parents.to(self.fresh.device), self.length)
         self.fresh = tokens.to(self.fresh.device)[:, None]
+
+    def keep(self, prompts: Int[Tensor, " m"]) -> None:
+        """Read on with these prompts alone, in ascending order, and with all copies of each."""
+        rows = (prompts[:, None] * self.copies + torch.arange(self.copies)).flatten()
+        self.step.keep(rows, self.length)
+        self.fresh = self.fresh[rows]
 
     def _prefill(self, tokens: Int[Tensor, "B L"]) -> Float[Tensor, "B L C"]:
         """Read the beginning of the prompts by the model's modules; keeps the keys and values."""

@@ -18,9 +18,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from glassformer.generation.captured import CapturedSession
+from glassformer.generation.direct import DirectSession
 from glassformer.generation.prompts import GenerativeModel, check_prompts
 from glassformer.generation.sampling import Sampling, adjust, choose, exclude_tokens
-from glassformer.generation.sessions import Session, start_session
+from glassformer.generation.sessions import Session, can_drop, start_session
 
 GREEDY = Sampling(temperature=0)
 
@@ -158,6 +159,9 @@ def _stream_chosen(
     session = start_session(
         model, prompts, source=source, max_new_tokens=max_new_tokens, fixed=fixed, compiled=compiled
     )
+    if can_drop(session) and sampling.temperature == 0 and sampling.repetition_penalty is None:
+        yield from _stream_greedy(session, max_new_tokens, sampling, stop, never)
+        return
     if not isinstance(session, CapturedSession):
         for step in _steps(lambda: session, max_new_tokens, sampling, stop, never, seed):
             yield step.tokens.tolist(), step.done.tolist()
@@ -173,6 +177,34 @@ def _stream_chosen(
                 return
     finally:
         session.close()
+
+
+def _stream_greedy(
+    session: DirectSession,
+    max_new_tokens: int,
+    sampling: Sampling,
+    stop: Sequence[int],
+    never: Sequence[int],
+) -> Iterator[tuple[list[int], list[bool]]]:
+    """The most probable tokens; texts that have ended are no longer read."""
+    stops = frozenset(stop)
+    tokens, done = [0] * len(session.fresh), [False] * len(session.fresh)
+    live = [*range(len(tokens))]  # the text of each row that is read
+    for _ in range(max_new_tokens):
+        logits = exclude_tokens(session.next_logits(), never)
+        chosen = choose(adjust(logits, sampling), sampling, None)
+        session.append(chosen)
+        going = []
+        for row, (text, token) in enumerate(zip(live, chosen.tolist(), strict=True)):
+            tokens[text], done[text] = token, token in stops
+            if not done[text]:
+                going.append(row)
+        yield [*tokens], [*done]
+        if not going:
+            return
+        if len(going) < len(live):
+            session.keep(torch.tensor(going))
+            live = [live[row] for row in going]
 
 
 @torch.no_grad()

@@ -175,7 +175,9 @@ class Reading:
         lengths: Int[Tensor, " B"] | None,
         turns: tuple[Tensor, Tensor] | None,
     ) -> None:
-        self.native = native
+        self.native, self.turns = native, turns
+        self.contexts: list[Tensor] = []  # of each layer: keys and values of cross-attention
+        self.context_lengths: Tensor | None = None
         # Addresses are of these; they must live as long as the calls.
         self.kept: list[Any] = [memory, missing, lengths, turns]
         self.call = _Call(
@@ -196,7 +198,7 @@ class Reading:
         """Project the keys and values of cross-attention, once for all steps and copies."""
         B, S, _ = context.shape
         config = self.native.config
-        kept = []
+        kept: list[Tensor] = []
         call = _Call(n_sequences=B, n_tokens=S)
         self._share(call, context)
         for layer in self.native.weights.layers:
@@ -210,11 +212,35 @@ class Reading:
                 context.data_ptr(),
                 kept[-1].data_ptr(),
             )
-        addresses = (c_void_p * len(kept))(*(each.data_ptr() for each in kept))
-        self.kept += [kept, addresses, lengths]
+        self._attend_to(kept, lengths, copies)
+
+    def keep(
+        self,
+        memory: Float[Tensor, "n B capacity 2 K D"],
+        rows: Int[Tensor, " B"],
+        missing: Int[Tensor, " B"] | None,
+    ) -> "Reading":
+        """The same reading of these rows alone, all copies of some prompts: `memory` has them."""
+        other = Reading(self.native, memory, missing=missing, lengths=None, turns=self.turns)
+        if self.contexts:
+            copies = self.call.copies
+            prompts = rows[::copies] // copies
+            lengths = None if self.context_lengths is None else self.context_lengths[prompts]
+            other._attend_to([each[prompts] for each in self.contexts], lengths, copies)
+        return other
+
+    def _attend_to(
+        self,
+        contexts: list[Float[Tensor, "B S 2 K D"]],
+        lengths: Int[Tensor, " B"] | None,
+        copies: int,
+    ) -> None:
+        self.contexts, self.context_lengths = contexts, lengths
+        addresses = (c_void_p * len(contexts))(*(each.data_ptr() for each in contexts))
+        self.kept.append(addresses)
         self.call.contexts = ctypes.addressof(addresses)
         self.call.context_lengths = _address(lengths)
-        self.call.context_len, self.call.copies = S, copies
+        self.call.context_len, self.call.copies = contexts[0].shape[1], copies
 
     def read(self, x: Float[Tensor, "B T C"], length: int) -> Float[Tensor, "B V"] | None:
         """Read T tokens after the `length` before them: x becomes the hidden states.

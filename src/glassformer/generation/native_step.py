@@ -99,6 +99,10 @@ class NativeStep(Step):
     ) -> None:
         self.reading.read_context(context.contiguous(), lengths, copies)
 
+    def keep(self, rows: Int[Tensor, " n"], length: int) -> None:
+        super().keep(rows, length)
+        self.reading = self.reading.keep(self.memory, rows, self.missing)
+
     def __call__(self, tokens: Int[Tensor, " B"], length: int) -> Float[Tensor, "B V"]:
         return self.read(tokens[:, None], length)
 

@@ -7,7 +7,7 @@ and is used where nobody watches.
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Union
+from typing import TypeGuard, Union
 
 import torch
 from jaxtyping import Float, Int
@@ -67,6 +67,11 @@ def _choose_direct(model: GenerativeModel, max_new_tokens: int) -> type[DirectSe
     if device != "cuda" or max_new_tokens < _FEW or cuda_refusal(DecoderWeights.of(model)):
         return None
     return CapturedSession
+
+
+def can_drop(session: Session) -> TypeGuard[DirectSession]:
+    """Whether prompts that have ended may be left out: nobody watches, and no graph needs them."""
+    return isinstance(session, DirectSession) and session.drops_prompts
 
 
 class DecodingSession:

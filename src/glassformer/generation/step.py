@@ -93,6 +93,18 @@ class Step:
         if len(rows):
             self.memory[:, rows, :length] = self.memory[:, parents[rows], :length]
 
+    def keep(self, rows: Int[Tensor, " n"], length: int) -> None:
+        """Read on with these rows alone, all copies of some prompts, in ascending order."""
+        for i, row in enumerate(rows.tolist()):  # upwards: no row is lost before it is copied
+            if i != row:
+                self.memory[:, i, :length] = self.memory[:, row, :length]
+        self.memory = self.memory[:, : len(rows)]
+        if self.missing is not None:
+            self.missing = self.missing[rows]
+        self.contexts = [(k[rows], v[rows]) for k, v in self.contexts]
+        if self.context_mask is not None and len(self.context_mask) > 1:
+            self.context_mask = self.context_mask[rows]
+
     def __call__(self, tokens: Int[Tensor, " B"], length: int) -> Float[Tensor, "B V"]:
         """The logits after one more token in each row; `length` tokens were read before."""
         weights = self.weights
