@@ -13,6 +13,7 @@ from glassformer.generation import generate_tokens, native_stack, native_step
 from glassformer.generation.direct import DirectSession
 from glassformer.generation.native_step import NativeStep, encode, find_native
 from glassformer.generation.prompts import encode_source
+from glassformer.generation.sessions import DecodingSession
 from glassformer.models import Config, Positions, build
 
 pytestmark = pytest.mark.skipif(
@@ -29,6 +30,14 @@ def two_threads() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
+@pytest.fixture(params=["rows", "panels"])
+def layout(request, monkeypatch) -> str:
+    """Matrices as they are, or laid out for many rows from the first call on."""
+    if request.param == "panels":
+        monkeypatch.setattr(native_stack, "_MANY", 1)
+    return request.param
+
+
 def logits_of(model, prompts, *, source=None, copies=1, steps=3) -> list[torch.Tensor]:
     options = {"source": source, "max_new_tokens": 9, "copies": copies}
     session = DirectSession(model, prompts, **options)
@@ -42,11 +51,13 @@ def logits_of(model, prompts, *, source=None, copies=1, steps=3) -> list[torch.T
 
 @pytest.mark.parametrize("name", CHANGES)
 @pytest.mark.parametrize("is_int8", [False, True])
-def test_threads_change_nothing(name: str, is_int8: bool, two_threads, monkeypatch) -> None:
+@pytest.mark.usefixtures("layout", "two_threads")
+def test_threads_change_nothing(name: str, is_int8: bool, monkeypatch) -> None:
     model = make(name, torch.float32)
     model = gf.quantize(model, "int8") if is_int8 else model
     source = SOURCES if model.config.family == "encoder_decoder" else None
-    prompts = [[3, 1, 4, 1, 5], [9, 2], [6]]
+    prompts = [[3, 1, 4, 1, 5], [9, 2], [6], *([n] for n in range(8))]
+    source = source and [*source, *([n, 3] for n in range(8))]
     alone = logits_of(model, prompts, source=source)
     monkeypatch.setattr(native_stack, "_ONE_THREAD", 0)
     for ours, expected in zip(logits_of(model, prompts, source=source), alone, strict=True):
@@ -54,6 +65,7 @@ def test_threads_change_nothing(name: str, is_int8: bool, two_threads, monkeypat
 
 
 @pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.usefixtures("layout")
 def test_a_row_does_not_depend_on_the_others(name: str) -> None:
     model = make(name, torch.float32)
     is_translator = model.config.family == "encoder_decoder"
@@ -66,7 +78,52 @@ def test_a_row_does_not_depend_on_the_others(name: str) -> None:
             assert_close(ours[i : i + 1], expected, 2e-5 * float(expected.abs().max()))
 
 
+@pytest.mark.parametrize("name", CHANGES)
+def test_many_rows_give_the_logits_of_the_modules(name: str, layout: str) -> None:
+    """Eleven rows are a panel and a rest; three copies each share their source."""
+    model = make(name, torch.float32)
+    prompts = [[n % 5 + 1, n, 7] for n in range(11)]
+    is_translator = model.config.family == "encoder_decoder"
+    source = [[n + 2, *([3] * (n % 3))] for n in range(11)] if is_translator else None
+    session = DirectSession(model, prompts, source=source, max_new_tokens=9, copies=3)
+    plain = DecodingSession(
+        model,
+        [each for each in prompts for _ in range(3)],
+        source=source and [each for each in source for _ in range(3)],
+        max_new_tokens=9,
+    )
+    assert isinstance(session.step, NativeStep)
+    for _ in range(3):
+        ours = session.next_logits()
+        with torch.no_grad():
+            expected = plain.next_logits()
+        assert_close(ours, expected, 2e-5 * float(expected.abs().max()))
+        session.append(expected.argmax(-1))
+        plain.append(expected.argmax(-1))
+    assert bool(session.step.reading.native.panels) == (layout == "panels")
+
+
+def test_matrices_are_laid_out_for_many_rows_once_it_pays(monkeypatch) -> None:
+    model = make("translator", torch.float32)
+    native = find_native(model)
+    assert native is not None
+    monkeypatch.setattr(native_stack, "_MANY", 27)
+    source = [[4, 2]] * 3
+    logits_of(model, [[1, 2, 3]] * 2, source=source[:2])  # six rows, then two
+    assert not native.decoder.n_rows
+    logits_of(model, [[1, 2, 3]] * 3, source=source)  # nine, then three
+    logits_of(model, [[1, 2, 3]] * 3, source=source)
+    assert native.decoder.n_rows == 18 and not native.decoder.panels
+    monkeypatch.setattr(native_stack, "_MOST_PANELS", 1)
+    logits_of(model, [[1, 2, 3]] * 3, source=source)
+    assert not native.decoder.panels, "a large model is not kept twice"
+    monkeypatch.setattr(native_stack, "_MOST_PANELS", 1 << 20)
+    logits_of(model, [[1, 2, 3]] * 3, source=source)
+    assert len(native.decoder.panels) == len(native.decoder.weights.linears) + 1
+
+
 @pytest.mark.parametrize("kind", ["sinusoidal", "learned", "rotary"])
+@pytest.mark.usefixtures("layout")
 def test_encoding(kind: str) -> None:
     torch.manual_seed(0)
     sizes = {"vocab_size": 37, "dim": 24, "n_layers": 3, "n_heads": 4, "max_len": 32}

@@ -78,6 +78,26 @@ PRODUCT(2)
 PRODUCT(3)
 PRODUCT(4)
 
+/* PANEL rows with PANEL rows of a matrix, both laid out column by column: x (n, PANEL), w (n, PANEL).
+   Each operand is loaded once for PANEL products, and no sum has to be gathered from lanes. */
+#define PANEL (LANES > 8 ? LANES : 8)
+
+static void product_of_panels(const float *x, const float *w, long n, float *sums) {
+  enum { VECTORS = PANEL / LANES };
+  vec_t sum[PANEL][VECTORS] = {{{0}}};
+  for (long k = 0; k < n; k++, x += PANEL, w += PANEL) {
+    vec_t u[VECTORS], v[VECTORS];
+    _Pragma("GCC unroll 4") for (int j = 0; j < VECTORS; j++) {
+      u[j] = *(const near_t *)(x + j * LANES);
+      v[j] = *(const near_t *)(w + j * LANES);
+    }
+    _Pragma("GCC unroll 16") for (int i = 0; i < PANEL; i++)
+      _Pragma("GCC unroll 4") for (int j = 0; j < VECTORS; j++)
+        sum[i][j] += v[j] * u[i / LANES][i % LANES];
+  }
+  memcpy(sums, sum, sizeof sum);
+}
+
 /* Σ (x − mean), or of the squares. */
 static float add_up(const float *x, float mean, int squared, long n) {
   vec_t sum = {0};

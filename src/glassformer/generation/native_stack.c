@@ -5,8 +5,8 @@
 
        norm | qkv | rotate, keep k and v | attend | out (+) | … | norm | up | activate | down (+)
 
-   Matrices lie as PyTorch has them, (out, in), in float32 or int8. The number of threads changes no
-   bit of the result. */
+   Matrices lie as PyTorch has them, (out, in), in float32 or int8; in float32 perhaps a second time
+   in panels, for calls of many rows. The number of threads changes no bit of the result. */
 
 #include "../functional/int8/kernel.c"
 #include "native_arithmetic.c"
@@ -18,6 +18,7 @@ typedef struct {
   const float *weight;    /* one of these two */
   const int8_t *integers;
   const float *scale, *bias;
+  const float *panels;    /* the weight again, (out / PANEL, in, PANEL), or 0 */
   long n_out, n_in;
 } linear_t;
 
@@ -68,7 +69,8 @@ typedef struct {
   const call_t *call;
   long thread, n_threads, n_rows;
   float *normed, *projected, *attended, *hidden, *scores, *x_scale;
-  int8_t *rounded;
+  int8_t *rounded; /* rows as int8 */
+  float *panels;   /* or in groups of PANEL, column by column */
 } share_t;
 
 static long largest(long a, long b) { return a > b ? a : b; }
@@ -90,7 +92,8 @@ static long projected_width(const stack_t *s) {
 long scratch_floats(const stack_t *s, const call_t *c) {
   long rows = c->n_sequences * c->n_tokens, hidden = s->hidden * (s->gated ? 2 : 1);
   long row = s->dim + projected_width(s) + s->heads * s->head_dim + hidden + 1;
-  return rows * (row + widest(s) / 4 + 1) + c->most_threads * count_keys(c);
+  return rows * (row + (s->is_int8 ? widest(s) / 4 + 1 : widest(s))) +
+         c->most_threads * count_keys(c);
 }
 
 static void wait_for_all(const share_t *t) {
@@ -126,11 +129,40 @@ static void multiply_block(const share_t *t, const linear_t *f, const float *x, 
       sums[WIDE * i + j] = (float)whole[WIDE * i + j] * t->x_scale[m + i] * f->scale[n + j];
 }
 
+/* Whole groups of PANEL rows by the panels of a matrix; says how many rows that were. */
+static long multiply_panels(const share_t *t, const linear_t *f, const float *x, float *y,
+                            long n_rows, int added) {
+  long n_groups = n_rows / PANEL, n_panels = (f->n_out + PANEL - 1) / PANEL, size = PANEL * f->n_in;
+  if (!f->panels || !n_groups) return 0;
+  SHARE(g, n_groups)
+    for (long k = 0; k < f->n_in; k++)
+      for (long i = 0; i < PANEL; i++)
+        t->panels[g * size + k * PANEL + i] = x[(g * PANEL + i) * f->n_in + k];
+  wait_for_all(t);
+  for (long tile = 0; tile < n_groups; tile += TILE / PANEL) {
+    long end = tile + TILE / PANEL < n_groups ? tile + TILE / PANEL : n_groups;
+    SHARE(p, n_panels) {
+      long n = p * PANEL, width = f->n_out - n < PANEL ? f->n_out - n : PANEL;
+      for (long g = tile; g < end; g++) {
+        float sums[PANEL * PANEL];
+        product_of_panels(t->panels + g * size, f->panels + p * size, f->n_in, sums);
+        for (long i = 0; i < PANEL; i++)
+          for (long j = 0; j < width; j++) {
+            float sum = sums[PANEL * i + j] + (f->bias ? f->bias[n + j] : 0.0f);
+            float *to = y + (g * PANEL + i) * f->n_out + n + j;
+            *to = added ? *to + sum : sum;
+          }
+      }
+    }
+  }
+  return n_groups * PANEL;
+}
+
 /* y = x wᵀ + bias, or y + x wᵀ + bias. A phase; int8 reads what `round_rows` has left. */
 static void multiply(const share_t *t, const linear_t *f, const float *x, float *y, long n_rows,
                      int added) {
   long n_blocks = (f->n_out + WIDE - 1) / WIDE;
-  for (long tile = 0; tile < n_rows; tile += TILE) {
+  for (long tile = multiply_panels(t, f, x, y, n_rows, added); tile < n_rows; tile += TILE) {
     long end = tile + TILE < n_rows ? tile + TILE : n_rows;
     SHARE(b, n_blocks) {
       /* The last block moves back to be whole; only what is new of it is written. */
@@ -275,8 +307,8 @@ static void feed_forward(const share_t *t, const layer_t *layer) {
   const float *x = enter(t, &layer->feed_forward_norm);
   multiply(t, &layer->up, x, t->hidden, t->n_rows, 0);
   if (!s->gated) {
-    long total = t->n_rows * n, from = total * t->thread / t->n_threads;
-    activate(t->hidden + from, total * (t->thread + 1) / t->n_threads - from, s->activation);
+    /* By whole rows: the last numbers of a run are computed one by one, which rounds otherwise. */
+    SHARE(r, t->n_rows) activate(t->hidden + r * n, n, s->activation);
     wait_for_all(t);
   } else { /* rows move together: each thread's row goes where it and those before it lay */
     SHARE(r, t->n_rows) {
@@ -329,6 +361,7 @@ static share_t take_share(const work_t *work) {
       .x_scale = x_scale,
       .scores = scores + thread * count_keys(c),
       .rounded = (int8_t *)(scores + c->most_threads * count_keys(c)),
+      .panels = scores + c->most_threads * count_keys(c),
   };
 }
 

@@ -28,13 +28,16 @@ FLAGS = ("-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math")
 ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "silu")  # numbered as in the C file
 _WIDEST_HEAD = 256
 _LEAST, _MOST = 4, 1 << 17  # outputs of a matrix, and inputs whose int8 sums fit 32 bits
+_PANEL = 8  # PANEL of the C file on Arm
+_MANY = 512  # rows, read eight or more at a time, after which panels have paid for themselves
+_MOST_PANELS = 1 << 27  # float32: half a gigabyte
 _ONE_THREAD = 1 << 20  # products below which waking another thread costs more than it saves
 _IS_ARM = platform.machine() in ("aarch64", "arm64")  # where it was measured
 
 
 class _Linear(ctypes.Structure):
     _fields_ = (
-        *((name, c_void_p) for name in ("weight", "integers", "scale", "bias")),
+        *((name, c_void_p) for name in ("weight", "integers", "scale", "bias", "panels")),
         *((name, c_long) for name in ("n_out", "n_in")),
     )
 
@@ -128,7 +131,8 @@ class NativeStack:
         self.library, self.weights, self.config, self.head = library, weights, config, head
         self.size = sum(each.numel() for each in weights.tensors)
         self.vocab = 0 if head is None else len(head.weight)
-        self.layers = (_Layer * len(weights.layers))(*map(_describe_layer, weights.layers))
+        self.panels: dict[int, Tensor] = {}  # by the address of the matrix
+        self.n_rows = 0  # that were read eight or more at a time
         is_int8 = isinstance(weights.layers[0].feed_forward.up.weight, Int8Weight)
         self.stack = _Stack(
             n_layers=len(weights.layers),
@@ -147,8 +151,56 @@ class NativeStack:
             causal=causal,
             is_int8=is_int8,
             final_norm=_describe_norm(weights.final_norm),
-            head=_describe_linear(head),
-            layers=self.layers,
+        )
+        self._describe_matrices()
+
+    def _describe_matrices(self) -> None:
+        layers = [self._describe_layer(each) for each in self.weights.layers]
+        self.layers = (_Layer * len(layers))(*layers)
+        self.stack.layers = self.layers
+        self.stack.head = self.describe_linear(self.head)
+
+    def expect_rows(self, n: int) -> None:
+        """Lay the matrices out for many rows once there have been so many that it pays."""
+        if n < _PANEL or self.panels or self.stack.is_int8:
+            return
+        self.n_rows += n
+        linears = [*self.weights.linears, *([] if self.head is None else [self.head])]
+        matrices = [each.weight for each in linears]
+        size = sum(each.numel() for each in matrices)
+        if self.n_rows < _MANY or size > _MOST_PANELS:
+            return
+        for each in matrices:
+            assert isinstance(each, Tensor)
+            self.panels[each.data_ptr()] = _lay_out(each.detach())
+        self._describe_matrices()
+
+    def describe_linear(self, linear: Linear | None) -> _Linear:
+        """A matrix as the C code reads it."""
+        if linear is None:
+            return _Linear()
+        weight = linear.weight
+        sizes = {"bias": _address(linear.bias), "n_out": weight.shape[0], "n_in": weight.shape[1]}
+        if isinstance(weight, Int8Weight):
+            integers, scale = weight.integers.data_ptr(), weight.scale.data_ptr()
+            return _Linear(integers=integers, scale=scale, **sizes)
+        panels = _address(self.panels.get(weight.data_ptr()))
+        return _Linear(weight=weight.data_ptr(), panels=panels, **sizes)
+
+    def _describe_layer(self, layer: LayerWeights) -> _Layer:
+        attention, cross, feed_forward = layer
+        return _Layer(
+            attention_norm=_describe_norm(attention.norm),
+            q_norm=_describe_norm(attention.q_norm),
+            k_norm=_describe_norm(attention.k_norm),
+            cross_norm=_describe_norm(None if cross is None else cross.norm),
+            feed_forward_norm=_describe_norm(feed_forward.norm),
+            qkv=self.describe_linear(attention.qkv),
+            out=self.describe_linear(attention.out),
+            cross_q=self.describe_linear(None if cross is None else cross.q),
+            cross_out=self.describe_linear(None if cross is None else cross.out),
+            up=self.describe_linear(feed_forward.up),
+            down=self.describe_linear(feed_forward.down),
         )
 
     def begin(
@@ -203,7 +255,7 @@ class Reading:
         self._share(call, context)
         for layer in self.native.weights.layers:
             assert layer.cross is not None
-            linear = _describe_linear(layer.cross.kv)
+            linear = self.native.describe_linear(layer.cross.kv)
             kept.append(context.new_empty(B, S, 2, config.n_kv_heads, config.head_dim))
             self.native.library.project_rows(
                 ctypes.addressof(self.native.stack),
@@ -259,6 +311,7 @@ class Reading:
     def _share(self, call: _Call, x: Float[Tensor, "B T C"]) -> None:
         """Threads for the work of a call, and memory for what lies between its phases."""
         rows, threads = x.shape[0] * x.shape[1], torch.get_num_threads()
+        self.native.expect_rows(rows)
         is_shared = rows * self.native.size > _ONE_THREAD and threads > 1
         functions = find_threads()
         call.most_threads = 1
@@ -271,18 +324,15 @@ class Reading:
         call.scratch = self.scratch.data_ptr()
 
 
+def _lay_out(weight: Float[Tensor, "out in"]) -> Float[Tensor, "panels in 8"]:
+    """A matrix in panels of eight rows, column by column; the last is filled up with zeros."""
+    missing = -len(weight) % _PANEL
+    padded = torch.nn.functional.pad(weight, (0, 0, 0, missing))
+    return padded.unflatten(0, (-1, _PANEL)).transpose(1, 2).contiguous()
+
+
 def _address(tensor: Tensor | None) -> int | None:
     return None if tensor is None else tensor.data_ptr()
-
-
-def _describe_linear(linear: Linear | None) -> _Linear:
-    if linear is None:
-        return _Linear()
-    weight = linear.weight
-    sizes = {"bias": _address(linear.bias), "n_out": weight.shape[0], "n_in": weight.shape[1]}
-    if isinstance(weight, Int8Weight):
-        return _Linear(integers=weight.integers.data_ptr(), scale=weight.scale.data_ptr(), **sizes)
-    return _Linear(weight=weight.data_ptr(), **sizes)
 
 
 def _describe_norm(norm: Norm | None) -> _Norm:
@@ -293,21 +343,4 @@ def _describe_norm(norm: Norm | None) -> _Norm:
         bias=_address(norm.bias),
         eps=norm.eps,
         centered=norm.centered,
-    )
-
-
-def _describe_layer(layer: LayerWeights) -> _Layer:
-    attention, cross, feed_forward = layer
-    return _Layer(
-        attention_norm=_describe_norm(attention.norm),
-        q_norm=_describe_norm(attention.q_norm),
-        k_norm=_describe_norm(attention.k_norm),
-        cross_norm=_describe_norm(None if cross is None else cross.norm),
-        feed_forward_norm=_describe_norm(feed_forward.norm),
-        qkv=_describe_linear(attention.qkv),
-        out=_describe_linear(attention.out),
-        cross_q=_describe_linear(None if cross is None else cross.q),
-        cross_out=_describe_linear(None if cross is None else cross.out),
-        up=_describe_linear(feed_forward.up),
-        down=_describe_linear(feed_forward.down),
     )
