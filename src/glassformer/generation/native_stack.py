@@ -1,7 +1,7 @@
 """The layers of an encoder or a decoder in C (native_stack.c), for a few rows at a time.
 
 `find_stack_library` says None where there is no compiler, `refusal` why weights are not for it.
-The structures here are those of the C file, field by field.
+The structures here are those of native_structures.h, field by field.
 """
 
 import ctypes
@@ -23,12 +23,15 @@ from glassformer.models import Config
 from glassformer.models.decoder_weights import LayerWeights, Linear, Norm, StackWeights
 
 SOURCE = Path(__file__).with_name("native_stack.c")
-INCLUDED = (Path(__file__).with_name("native_arithmetic.c"), INT8_SOURCE)
+INCLUDED = (
+    *map(SOURCE.with_name, ("native_products.c", "native_structures.h", "native_arithmetic.c")),
+    INT8_SOURCE,
+)
 FLAGS = ("-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math")
 ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "silu")  # numbered as in the C file
 _WIDEST_HEAD = 256
 _LEAST, _MOST = 4, 1 << 17  # outputs of a matrix, and inputs whose int8 sums fit 32 bits
-_PANEL = 8  # PANEL of the C file on Arm
+_PANEL = 8  # PANEL of native_arithmetic.c on Arm
 _MANY = 512  # rows, read eight or more at a time, after which panels have paid for themselves
 _MOST_PANELS = 1 << 27  # float32: half a gigabyte
 _ONE_THREAD = 1 << 20  # products below which waking another thread costs more than it saves
