@@ -81,6 +81,7 @@ PUBLIC = [
     "train_lens",
     "translate",
     "watch",
+    "watch_routing",
     "why",
 ]
 

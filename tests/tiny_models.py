@@ -63,6 +63,8 @@ LLAMA3 = {
     "high_freq_factor": 4.0,
     "original_max_position_embeddings": 8,
 }
+EXPERTS = {"num_local_experts": 5, "num_experts_per_tok": 2}
+QWEN_EXPERTS = {"num_experts_per_tok": 3, "moe_intermediate_size": 8}
 LINEAR = {"rope_type": "linear", "factor": 2.0, "rope_theta": 500.0}
 
 # name: (config class, its fields, model class)
@@ -119,6 +121,22 @@ MODELS: dict[str, tuple[str, dict[str, Any], str]] = {
         "Qwen3Config",
         {**DECODER, "head_dim": 4, "attention_bias": True},
         "Qwen3ForCausalLM",
+    ),
+    "mixtral": ("MixtralConfig", {**DECODER, **EXPERTS}, "MixtralForCausalLM"),
+    "mixtral-window": (
+        "MixtralConfig",
+        {**DECODER, **EXPERTS, "sliding_window": 4, "tie_word_embeddings": True},
+        "MixtralForCausalLM",
+    ),
+    "qwen3-moe": (
+        "Qwen3MoeConfig",
+        {**DECODER, "head_dim": 6, "num_experts": 5, **QWEN_EXPERTS, "norm_topk_prob": True},
+        "Qwen3MoeForCausalLM",
+    ),
+    "qwen3-moe-dense": (
+        "Qwen3MoeConfig",
+        {**DECODER, "head_dim": 4, "num_experts": 5, **QWEN_EXPERTS, "mlp_only_layers": [0]},
+        "Qwen3MoeForCausalLM",
     ),
     "bart": ("BartConfig", BOTH, "BartForConditionalGeneration"),
     "marian": (

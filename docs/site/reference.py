@@ -43,6 +43,7 @@ GROUPS = {
         "zh": "观察模型",
         "names": (
             "watch",
+            "watch_routing",
             "record",
             "Trace",
             "compare",

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         row_arithmetic,
     )
     from glassformer.generation import embed, fill, generate, stream, translate
-    from glassformer.models import Config, build, quantize
+    from glassformer.models import Config, build, quantize, watch_routing
     from glassformer.models.checkpoints import load, save
     from glassformer.tracing import (
         Ablate,
@@ -134,6 +134,7 @@ _HOMES = {
     "train_lens": "glassformer.analysis",
     "translate": "glassformer.generation",
     "watch": "glassformer.tracing",
+    "watch_routing": "glassformer.models",
     "why": "glassformer.analysis",
 }
 
@@ -230,5 +231,6 @@ __all__ = [
     "train_lens",
     "translate",
     "watch",
+    "watch_routing",
     "why",
 ]

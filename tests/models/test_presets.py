@@ -21,6 +21,8 @@ PUBLISHED = {
     "llama-3.1-8b": 8_030_261_248,
     "llama-3.1-70b": 70_553_706_496,
     "llama-3.1-405b": 405_853_388_800,
+    "mistral-7b": 7_241_732_096,
+    "mixtral-8x7b": 46_702_792_704,
 }
 
 
@@ -33,10 +35,19 @@ def test_parameters(name: str) -> None:
     assert count > 0
 
 
-@pytest.mark.parametrize(("name", "hugging_face"), [("gpt-2", "GPT2"), ("bert-base", "Bert")])
+@pytest.mark.parametrize(
+    ("name", "hugging_face"),
+    [
+        ("gpt-2", "GPT2"),
+        ("bert-base", "Bert"),
+        ("mistral-7b", "Mistral"),
+        ("mixtral-8x7b", "Mixtral"),
+    ],
+)
 def test_transformers_agrees_on_the_count(name: str, hugging_face: str) -> None:
     transformers = pytest.importorskip("transformers")
-    kind = {"GPT2": "GPT2LMHeadModel", "Bert": "BertForMaskedLM"}[hugging_face]
+    named = {"GPT2": "GPT2LMHeadModel", "Bert": "BertForMaskedLM"}
+    kind = named.get(hugging_face, f"{hugging_face}ForCausalLM")
     with torch.device("meta"):
         theirs = getattr(transformers, kind)(getattr(transformers, f"{hugging_face}Config")())
     assert sum(p.numel() for p in set(theirs.parameters())) == PUBLISHED[name]

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from glassformer.errors import ConfigError
-from glassformer.models import Config, build
+from glassformer.models import Config, Experts, build
 from glassformer.training import Optimizer, TrainingInterrupted
 from glassformer.training.muon import Muon, orthogonalize, split_parameters
 from training import small_runs
@@ -23,6 +23,27 @@ CONFIG = Config(
     gated=True,
     max_len=16,
 )
+
+
+def test_experts_count_one_by_one():
+    experts = Experts(n_experts=3, n_active=1, hidden_dim=5)
+    model = build(CONFIG.replace(experts=experts))
+    matrices, row_counts = split_parameters(model)
+    names = {id(p): name for name, p in model.named_parameters()}
+    found = {names[id(m)]: rows for m, rows in zip(matrices, row_counts, strict=True)}
+    block = "decoder.blocks.1.feed_forward."
+    assert found[f"{block}expert_up.weight"] == [5] * 6
+    assert found[f"{block}expert_down.weight"] == [12] * 3
+    assert f"{block}router.weight" not in found
+    weight = model.decoder.blocks[1].feed_forward.expert_up.weight
+    before = weight.detach().clone()
+    optimizer = Optimizer(kind="muon").build(model)
+    for group in optimizer.param_groups:
+        group["lr"] = 0.1
+    weight.grad = torch.randn(3, 10, 12)
+    optimizer.step()
+    expected = orthogonalize(1.95 * weight.grad[2, 5:]) * 0.1 * 0.2 * 12**0.5  # Nesterov's first
+    torch.testing.assert_close((before - weight.detach())[2, 5:], expected, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("shape", [(7, 13), (13, 7), (8, 8)])

@@ -16,7 +16,13 @@ from torch import Tensor, nn
 from glassformer.errors import TraceError
 from glassformer.functional.arithmetic import RowArithmetic
 from glassformer.functional.positions.rotary import Layout
-from glassformer.layers import Block, CrossAttention, FeedForward, SelfAttention
+from glassformer.layers import (
+    Block,
+    CrossAttention,
+    FeedForward,
+    MixtureOfExperts,
+    SelfAttention,
+)
 from glassformer.layers.feed_forward import ACTIVATIONS
 from glassformer.models.stack import Stack
 from glassformer.tracing import Site, Trace
@@ -88,7 +94,7 @@ class BlockRow:
     rest: Float[Tensor, " C"]  # what the other heads add
     added: Float[Tensor, " C"]  # recorded
     end: Float[Tensor, " C"]  # the stream after it
-    feed_forward: FeedForwardRow | None  # None: cross-attention is next
+    feed_forward: FeedForwardRow | None  # None: cross-attention is next, or a mixture of experts
     differences: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def changed(self) -> list[str]:
@@ -167,7 +173,7 @@ def read_block_row(model: nn.Module, trace: Trace, name: str, *, head: int, quer
         added=added,
         end=ended,
         feed_forward=None
-        if block.has_cross and not is_cross
+        if (block.has_cross and not is_cross) or isinstance(block.feed_forward, MixtureOfExperts)
         else _read_feed_forward(block, stream, part, query),
     )
     found.differences.update(_measure(found))
@@ -264,6 +270,7 @@ def _find_rotation(stack: Stack, query: int) -> Rotation | None:
 def _read_feed_forward(block: Block, stream: Stream, after: Part, query: int) -> FeedForwardRow:
     states, part = _read_state(stream, lambda p: p.kind == "mlp" and p.layer == after.layer)
     module, norm = block.feed_forward, _form(block.feed_forward_norm)
+    assert isinstance(module, FeedForward)
     is_pre = block.norm_place == "pre"
     x = states[query]
     read = norm(x) if is_pre else x

@@ -85,7 +85,7 @@ def add(app: typer.Typer, language: Language) -> None:
                 "family": families[each.family],
                 "layers": str(each.n_layers),
                 "width": str(each.dim),
-                "parameters": format_count(each.parameters),
+                "parameters": format_parameters(each.parameters, each.active_parameters),
                 "flops": format_count(each.flops_per_token),
                 "weights": format_bytes(each.weight_bytes),
                 "cache": format_bytes(each.cache_bytes_per_token)
@@ -95,6 +95,16 @@ def add(app: typer.Typer, language: Language) -> None:
             table.add_row(*(cells[column] for column in columns))
         console.print(table)
         console.print(Paragraph(say("models.note"), style="dim"))
+
+
+def format_parameters(n: int, n_active: int) -> str:
+    """All parameters, and those that one token uses, where these are fewer.
+
+    >>> format_parameters(46_702_792_704, 12_879_925_248)
+    '46.7 G (12.9 G)'
+    """
+    total = format_count(n)
+    return total if n_active == n else f"{total} ({format_count(n_active)})"
 
 
 def format_count(n: int) -> str:

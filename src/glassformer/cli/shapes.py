@@ -8,6 +8,7 @@ import typer
 from glassformer.cli.completion import complete_choice, complete_config
 from glassformer.cli.help import Command
 from glassformer.cli.known_names import model_names
+from glassformer.cli.models import format_bytes, format_count
 from glassformer.cli.terminal import terminal
 from glassformer.errors import ConfigError
 from glassformer.languages import Language
@@ -15,6 +16,7 @@ from glassformer.paths import user_path
 
 if TYPE_CHECKING:
     from glassformer.models import Config
+    from glassformer.models.description import Description
 
 _FAMILIES = ("decoder", "encoder", "encoder_decoder")
 # What a configuration of one's own has where no option says otherwise.
@@ -73,7 +75,9 @@ def add(app: typer.Typer, language: Language) -> None:
             known = ", ".join(_FAMILIES)
             raise ConfigError(say("shapes.error.families", known=known, got=repr(family)))
         # Imported here: help screens and usage errors must not load torch.
+        from glassformer.models.description import describe
         from glassformer.models.shapes import shapes
+        from glassformer.render.terminal.legend import draw_legend
         from glassformer.render.terminal.shapes import draw_shapes
 
         if name is None:
@@ -81,10 +85,26 @@ def add(app: typer.Typer, language: Language) -> None:
         else:
             config = read_config(name, language).replace(**changes)
         trace = shapes(config, name=name, batch=batch, length=length, context=context)
+        totals = describe(config)
         if as_json:
-            typer.echo(json.dumps(trace.as_dict()))
+            typer.echo(json.dumps({**trace.as_dict(), "totals": totals.as_dict()}))
         else:
-            terminal().print(draw_shapes(trace, language=language))
+            console = terminal()
+            console.print(draw_shapes(trace, language=language))
+            console.print()
+            console.print(draw_legend(list_totals(totals, language)))
+
+
+def list_totals(totals: "Description", language: Language) -> list[tuple[str, str]]:
+    """The size of the whole model: its parameters, and what it caches for each token."""
+    say, n, active = language.say, totals.parameters, totals.active_parameters
+    parameters = say("shapes.total.parameters")
+    if active < n:
+        parameters = say("shapes.total.active", n=format_count(active))
+    listed = [(format_count(n), parameters)]
+    if totals.cache_bytes_per_token:
+        listed.append((format_bytes(totals.cache_bytes_per_token), say("shapes.total.cache")))
+    return listed
 
 
 def build_config(family: str, sizes: dict[str, int]) -> "Config":

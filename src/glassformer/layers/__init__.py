@@ -1,12 +1,13 @@
 """The parts a Transformer is built of, as nn.Modules that take plain keyword arguments.
 
-Reading order: norm, feed_forward, attention (projections around a `core`), block, embedding.
-Imports attention and errors; knows no whole model.
+Reading order: norm, feed_forward, experts, attention (projections around a `core`), block,
+embedding. Imports attention and errors; knows no whole model.
 """
 
 from glassformer.layers.attention import Core, CrossAttention, SelfAttention
 from glassformer.layers.block import Block
 from glassformer.layers.embedding import LearnedPositions, SinusoidalPositions, TokenEmbedding
+from glassformer.layers.experts import ExpertLinear, MixtureOfExperts, Router, Routing
 from glassformer.layers.feed_forward import FeedForward
 from glassformer.layers.norm import RMSNorm, norm_maker
 
@@ -14,9 +15,13 @@ __all__ = [
     "Block",
     "Core",
     "CrossAttention",
+    "ExpertLinear",
     "FeedForward",
     "LearnedPositions",
+    "MixtureOfExperts",
     "RMSNorm",
+    "Router",
+    "Routing",
     "SelfAttention",
     "SinusoidalPositions",
     "TokenEmbedding",

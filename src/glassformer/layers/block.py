@@ -16,6 +16,7 @@ from glassformer.errors import ConfigError
 from glassformer.functional import Bias, Mask
 from glassformer.functional.cache import CrossCache, GrowingCache, StaticCache
 from glassformer.layers.attention import CrossAttention, SelfAttention, Tables
+from glassformer.layers.experts import MixtureOfExperts
 from glassformer.layers.feed_forward import FeedForward
 
 NormPlace = Literal["pre", "post"]
@@ -28,7 +29,7 @@ class Block(nn.Module):
         self,
         *,
         attention: SelfAttention,
-        feed_forward: FeedForward,
+        feed_forward: FeedForward | MixtureOfExperts,
         make_norm: Callable[[], nn.Module],
         cross: CrossAttention | None = None,
         norm_place: NormPlace = "pre",

@@ -1,10 +1,10 @@
 """Whole models: an encoder, a decoder, both; and recurrent ones to compare with.
 
-Reading order: config, stack, heads, decoder, encoder, encoder_decoder, cache, decoder_weights
-(the tensors of a decoder by role), presets, quantization, parameters and describe (counting),
-recording and shapes (every shape of a run), checkpoints (saved models), pretrained (the models of
-the package); recurrent is independent. Imports layers, attention and text; knows nothing of
-training, generation or drawing.
+Reading order: variants, config, stack, heads, decoder, encoder, encoder_decoder, cache,
+decoder_weights (the tensors of a decoder by role), presets, quantization, routing (of experts),
+parameters and describe (counting), recording and shapes (every shape of a run), checkpoints (saved
+models), pretrained (the models of the package); recurrent is independent. Imports layers,
+attention and text; knows nothing of training, generation or drawing.
 """
 
 from glassformer.models.cache import ModelCache
@@ -16,6 +16,8 @@ from glassformer.models.encoder_decoder import EncoderDecoder
 from glassformer.models.output_heads import ClassificationHead
 from glassformer.models.presets import PRESETS, build
 from glassformer.models.quantization import quantize
+from glassformer.models.routing import watch_routing
+from glassformer.models.variants import Experts
 
 __all__ = [
     "PRESETS",
@@ -26,10 +28,12 @@ __all__ = [
     "Dropout",
     "Encoder",
     "EncoderDecoder",
+    "Experts",
     "ModelCache",
     "Norms",
     "Output",
     "Positions",
     "build",
     "quantize",
+    "watch_routing",
 ]

@@ -18,8 +18,11 @@ from glassformer.layers import (
     Block,
     Core,
     CrossAttention,
+    ExpertLinear,
     LearnedPositions,
+    MixtureOfExperts,
     RMSNorm,
+    Router,
     SelfAttention,
     SinusoidalPositions,
     TokenEmbedding,
@@ -28,6 +31,8 @@ from glassformer.models.stack import Stack
 
 _LEAVES: dict[type, str] = {  # modules that count as one call, whatever happens inside
     nn.Linear: "linear",
+    ExpertLinear: "linear",
+    Router: "route",
     nn.LayerNorm: "norm",
     RMSNorm: "norm",
     LearnedPositions: "lookup",
@@ -40,6 +45,7 @@ _VIEWS = {"unflatten", "transpose", "split", "flatten"}  # between a row and its
 _GROUPED = {"split", "rotate", "merge"}
 _RESULTS = {  # names of results
     "halve": ("gate", "up"),
+    "route": ("affinities", "weights", "experts"),
     "scores": ("scores",),
     "softcap": ("scores",),
     "bias": ("scores",),
@@ -189,6 +195,11 @@ class CallRecorder(TorchFunctionMode):
             if name in _VIEWS and makers[0] in ("linear", "split"):
                 return "split", ""
             return (name if frame.options.get("tables") is None else "rotate"), ""
+        if isinstance(frame.module, MixtureOfExperts):
+            if name == "unsqueeze":  # for all k experts
+                return "", ""
+            if name == "add":
+                return name, "shared"
         if name == "add":
             if isinstance(frame.module, Block):
                 return "residual", ""

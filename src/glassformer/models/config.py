@@ -16,6 +16,7 @@ from glassformer.layers.attention import Biases
 from glassformer.layers.block import NormPlace
 from glassformer.layers.feed_forward import Activation
 from glassformer.layers.norm import NormKind
+from glassformer.models.variants import Experts
 from glassformer.settings import (
     Bounds,
     Count,
@@ -151,6 +152,7 @@ class Config:
     attention_scale: float | None = None
     softcap: Positive | None = None
     window: Count | None = None  # how many tokens a decoder attends to, its own included
+    experts: Experts | None = None  # in the place of feed-forward networks
 
     def __post_init__(self) -> None:
         check_bounds(self)
@@ -177,6 +179,16 @@ class Config:
             )
         if self.positions.kind == "rotary":
             self.rotary()
+        self._check_experts()
+
+    def _check_experts(self) -> None:
+        n_layers = max(self.n_layers, self.decoder_layers)
+        dense = () if self.experts is None else self.experts.dense_layers
+        if dense and dense[-1] >= n_layers:
+            raise ConfigError(
+                f"experts.dense_layers must be below the number of layers, {n_layers}; got "
+                f"{dense[-1]}."
+            )
 
     def _derived_sizes(self) -> list[str]:
         return [name for name, size in self._default_sizes().items() if getattr(self, name) == size]

@@ -5,8 +5,9 @@ from typing import Any
 
 from torch import nn
 
+from glassformer.layers import MixtureOfExperts
 from glassformer.models.config import Config
-from glassformer.models.parameters import count_parameters
+from glassformer.models.parameters import count_active_parameters, count_parameters
 from glassformer.models.presets import PRESETS, build
 
 _BYTES = 2  # bfloat16
@@ -25,6 +26,7 @@ class Description:
     vocab_size: int
     max_len: int
     parameters: int  # what is shared counts once
+    active_parameters: int  # those that one token uses: fewer in a mixture of experts
     flops_per_token: int  # 2 for each weight that a token is multiplied with, attention apart
     attention_flops_per_key: int  # what each key that a token attends to adds
     weight_bytes: int
@@ -45,6 +47,7 @@ def describe(model: Config | str) -> Description:
     config = PRESETS[model] if isinstance(model, str) else model
     parameters = count_parameters(built)
     linear: int = sum(m.weight.numel() for m in built.modules() if isinstance(m, nn.Linear))
+    linear += sum(_count_routed(m) for m in built.modules() if isinstance(m, MixtureOfExperts))
     scoring = config.family != "encoder" or config.output.masked_tokens
     output = config.vocab_size * config.dim if scoring else 0
     decoding = {"encoder": 0, "decoder": config.n_layers}.get(config.family, config.decoder_layers)
@@ -59,8 +62,16 @@ def describe(model: Config | str) -> Description:
         vocab_size=config.vocab_size,
         max_len=config.max_len,
         parameters=parameters,
+        active_parameters=count_active_parameters(built),
         flops_per_token=2 * (linear + output),
         attention_flops_per_key=4 * layers * config.n_heads * config.head_dim,
         weight_bytes=_BYTES * parameters,
         cache_bytes_per_token=_BYTES * 2 * decoding * config.n_kv_heads * config.head_dim,
     )
+
+
+def _count_routed(mixture: MixtureOfExperts) -> int:
+    """The weights of a router, and those of as many experts as it chooses."""
+    router = mixture.router
+    experts = mixture.expert_up.weight[0].numel() + mixture.expert_down.weight[0].numel()
+    return router.weight.numel() + router.n_active * experts

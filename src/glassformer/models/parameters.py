@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from glassformer.errors import ConfigError
+from glassformer.layers import MixtureOfExperts
 
 
 def count_parameters(module: nn.Module) -> int:
@@ -16,6 +17,22 @@ def count_parameters(module: nn.Module) -> int:
     402
     """
     return sum(parameter.numel() for parameter in module.parameters())
+
+
+def count_active_parameters(module: nn.Module) -> int:
+    """How many of them take part in one token: of each mixture's experts, only those chosen.
+
+    >>> from glassformer.layers import MixtureOfExperts, Router
+    >>> layer = MixtureOfExperts(3, 5, router=Router(3, n_experts=4, n_active=1), bias=False)
+    >>> count_parameters(layer), count_active_parameters(layer)  # 4·3 + 4·2·3·5, 4·3 + 2·3·5
+    (132, 42)
+    """
+    idle = 0
+    for mixture in (part for part in module.modules() if isinstance(part, MixtureOfExperts)):
+        n, k = mixture.router.n_experts, mixture.router.n_active
+        experts = (mixture.expert_up, mixture.expert_down)
+        idle += sum(count_parameters(part) for part in experts) // n * (n - k)
+    return count_parameters(module) - idle
 
 
 def match_dim(target_parameters: int, build: Callable[[int], nn.Module]) -> int:

@@ -2,7 +2,8 @@
 
 Sources: Vaswani et al. 2017, table 3; Devlin et al. 2019, §3; Radford et al. 2018, §4.1, and 2019,
 table 2; Brown et al. 2020, table 2.1 (where the XL row's 24 heads and the 13B row's width of 5,140
-do not fit their head width of 128: 16 and 5,120 here); Grattafiori et al. 2024, table 3.
+do not fit their head width of 128: 16 and 5,120 here); Grattafiori et al. 2024, table 3; Jiang et
+al. 2023, table 1 (Mistral), and 2024, table 1 (Mixtral).
 """
 
 from typing import Any
@@ -18,6 +19,7 @@ from glassformer.models.config import Config, Dropout, Norms, Output, Positions
 from glassformer.models.decoder import Decoder
 from glassformer.models.encoder import Encoder
 from glassformer.models.encoder_decoder import EncoderDecoder
+from glassformer.models.variants import Experts
 
 
 def _paper(dim: int, n_heads: int, hidden_dim: int, dropout: float) -> Config:
@@ -88,6 +90,27 @@ def _llama(
     )
 
 
+def _mistral(vocab_size: int, *, window: int | None, experts: Experts | None = None) -> Config:
+    return Config(
+        family="decoder",
+        vocab_size=vocab_size,
+        dim=4096,
+        n_layers=32,
+        n_heads=32,
+        n_kv_heads=8,
+        hidden_dim=14_336,
+        max_len=32_768,
+        activation="silu",
+        gated=True,
+        biases="none",
+        positions=Positions(kind="rotary", base=10_000.0 if experts is None else 1_000_000.0),
+        norms=Norms(kind="rms", eps=1e-5),
+        output=Output(tied=False),
+        window=window,
+        experts=experts,
+    )
+
+
 def _laptop(family: str, dim: int, n_layers: int, n_heads: int, vocab_size: int) -> Config:
     return Config(
         family=family,  # type: ignore[arg-type]
@@ -126,6 +149,10 @@ PRESETS: dict[str, Config] = {
     "llama-3.1-8b": _llama(4096, 32, 32, 14_336),
     "llama-3.1-70b": _llama(8192, 80, 64, 28_672),
     "llama-3.1-405b": _llama(16_384, 126, 128, 53_248),
+    "mistral-7b": _mistral(32_000, window=4096),
+    "mixtral-8x7b": _mistral(
+        32_000, window=None, experts=Experts(n_experts=8, n_active=2, hidden_dim=14_336)
+    ),
     "laptop-encoder": _laptop("encoder", 256, 4, 4, 8_000),
     "laptop-decoder": _laptop("decoder", 256, 6, 4, 8_000),
     "laptop-translator": _laptop("encoder_decoder", 256, 4, 4, 8_000),

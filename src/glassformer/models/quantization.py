@@ -1,8 +1,8 @@
 """Quantization: a copy of a model whose matrices are int8, for decoding with less memory to read.
 
-Quantized are the matrices that a token is multiplied with: those of `nn.Linear` and the output
-matrix, which is the embedding where tied. Norms, biases, positions and an embedding of its own
-stay as they are.
+Quantized are the matrices that a token is multiplied with: those of `nn.Linear`, those of experts,
+and the output matrix, which is the embedding where tied. Norms, biases, positions and an embedding
+of its own stay as they are, and so do routers, where a rounding could choose another expert.
 """
 
 from typing import Any, TypeVar
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from glassformer.errors import ConfigError
 from glassformer.functional.int8 import Int8Weight
+from glassformer.layers import ExpertLinear
 from glassformer.models.decoder import Decoder
 from glassformer.models.encoder import Encoder
 from glassformer.models.encoder_decoder import EncoderDecoder
@@ -58,7 +59,8 @@ def assign_state(model: nn.Module, state: dict[str, Tensor]) -> None:
 
 def list_matrices(model: nn.Module) -> list[str]:
     """The names of the weights that `quantize` makes int8."""
-    names = [f"{path}.weight" for path, part in model.named_modules() if type(part) is nn.Linear]
+    kinds = (nn.Linear, ExpertLinear)
+    names = [f"{path}.weight" for path, part in model.named_modules() if type(part) in kinds]
     output: Any = model.config.output  # type: ignore[union-attr]
     if isinstance(model, Encoder):
         return [*names, "embedding.weight"] if output.masked_tokens else names

@@ -60,7 +60,7 @@ def count_flops(step: ShapeStep) -> int:
     if not step.outputs:
         return 0
     size = math.prod(step.outputs[0].numbers)
-    if step.operation == "linear":
+    if step.operation in ("linear", "route"):
         return 2 * size * step.inputs[0].numbers[-1]
     if step.operation in ("scores", "attend"):
         return 2 * size * step.inputs[0].numbers[-1]

@@ -5,7 +5,7 @@ with sizes that are all different, in which L cannot be mistaken for S, nor H fo
 """
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
@@ -17,7 +17,7 @@ from glassformer.models.encoder import Encoder
 from glassformer.models.encoder_decoder import EncoderDecoder
 from glassformer.models.presets import PRESETS, build
 
-LETTERS = (*"BLSCHKDFV", "max_len")
+LETTERS = (*"BLSCHKDFNkMV", "max_len")
 BATCH, LENGTH, CONTEXT = 2, 10, 14
 NEVER_HELD = ("scores", "softcap", "bias", "mask", "softmax")
 
@@ -31,6 +31,9 @@ _TWIN = {
     "K": 10_061,
     "D": 2 * 10_067,  # even: pairs are rotated
     "F": 10_069,
+    "N": 10_103,
+    "k": 10_099,  # less than N
+    "M": 10_093,
     "V": 10_079,
     "max_len": 1_000_003,
 }
@@ -166,7 +169,18 @@ def _preset(name: str) -> Config:
 
 
 def _twin(config: Config) -> Config:
+    experts = config.experts
+    if experts is not None:
+        experts = replace(
+            experts,
+            n_experts=_TWIN["N"],
+            n_active=_TWIN["k"],
+            hidden_dim=_TWIN["M"],
+            n_groups=1,
+            n_active_groups=1,
+        )
     return config.replace(
+        experts=experts,
         vocab_size=_TWIN["V"],
         dim=_TWIN["C"],
         n_heads=_TWIN["H"],
@@ -221,10 +235,18 @@ def _shapes(values: list[Value], twins: list[Value]) -> tuple[Shape, ...]:
     shaped = []
     for value, twin in zip(values, twins, strict=True):
         pairs = zip(value.shape, twin.shape, strict=True)
-        letters = tuple(_TEXTS.get(large, str(size)) for size, large in pairs)
+        letters = tuple(_name_size(size, large) for size, large in pairs)
         name = "logits" if value.name == "x" and letters[-1] == "V" else value.name
         shaped.append(Shape(name=name, letters=letters, numbers=value.shape, step=value.call))
     return tuple(shaped)
+
+
+def _name_size(size: int, large: int) -> str:
+    """The letter of a size by that of the twin; shared experts have several times M."""
+    n, rest = divmod(large, _TWIN["M"])
+    if not rest and 1 <= n < 1000:
+        return "M" if n == 1 else f"{n}M"
+    return _TEXTS.get(large, str(size))
 
 
 def _sizes(steps: tuple[ShapeStep, ...]) -> dict[str, int]:

@@ -1,5 +1,8 @@
 """A stack of blocks with its positions: what encoders and decoders are made of."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -12,6 +15,8 @@ from glassformer.layers import (
     CrossAttention,
     FeedForward,
     LearnedPositions,
+    MixtureOfExperts,
+    Router,
     SelfAttention,
     SinusoidalPositions,
     norm_maker,
@@ -44,7 +49,9 @@ class Stack(nn.Module):
             nn.init.normal_(self.buckets, std=0.02)
         if config.norms.embedding:
             self.embedding_norm = make_norm()
-        self.blocks = nn.ModuleList(_block(config, make_norm, cross=cross) for _ in range(n_layers))
+        self.blocks = nn.ModuleList(
+            _block(config, i, make_norm, cross=cross) for i in range(n_layers)
+        )
         if config.norms.final:
             self.final_norm = make_norm()
 
@@ -94,8 +101,8 @@ class Stack(nn.Module):
         return None
 
 
-def _block(config: Config, make_norm, *, cross: bool) -> Block:  # type: ignore[no-untyped-def]
-    shared = {
+def _block(config: Config, layer: int, make_norm: Callable[[], nn.Module], *, cross: bool) -> Block:
+    shared: Any = {
         "n_kv_heads": config.n_kv_heads,
         "head_dim": config.head_dim,
         "biases": config.biases,
@@ -112,17 +119,41 @@ def _block(config: Config, make_norm, *, cross: bool) -> Block:  # type: ignore[
             **shared,
         ),
         cross=CrossAttention(config.dim, config.n_heads, **shared) if cross else None,
-        feed_forward=FeedForward(
-            config.dim,
-            config.hidden_dim,
-            activation=config.activation,
-            gated=config.gated,
-            bias=config.biases == "all",
-            dropout=config.dropout.hidden,
-        ),
+        feed_forward=_feed_forward(config, layer),
         make_norm=make_norm,
         norm_place=config.norms.place,
         dropout=config.dropout.residual,
+    )
+
+
+def _feed_forward(config: Config, layer: int) -> FeedForward | MixtureOfExperts:
+    shared: Any = {
+        "activation": config.activation,
+        "gated": config.gated,
+        "bias": config.biases == "all",
+        "dropout": config.dropout.hidden,
+    }
+    experts = config.experts
+    if experts is None or layer in experts.dense_layers:
+        return FeedForward(config.dim, config.hidden_dim, **shared)
+    router = Router(
+        config.dim,
+        n_experts=experts.n_experts,
+        n_active=experts.n_active,
+        gate=experts.gate,
+        normalization=experts.normalization,
+        scale=experts.scale,
+        n_groups=experts.n_groups,
+        n_active_groups=experts.n_active_groups,
+        selection_bias=experts.selection_bias,
+    )
+    width = experts.n_shared * experts.hidden_dim  # side by side, networks are one network
+    return MixtureOfExperts(
+        config.dim,
+        experts.hidden_dim,
+        router=router,
+        shared=FeedForward(config.dim, width, **shared) if width else None,
+        **shared,
     )
 
 

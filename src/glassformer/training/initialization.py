@@ -5,7 +5,7 @@ from typing import Literal
 import torch
 from torch import nn
 
-from glassformer.layers import TokenEmbedding
+from glassformer.layers import ExpertLinear, TokenEmbedding
 from glassformer.layers.embedding import LearnedPositions
 
 Initial = Literal["ours", "xavier", "gpt2"]
@@ -39,9 +39,24 @@ def initialize_weights(model: nn.Module, kind: Initial) -> None:
                     nn.init.xavier_uniform_(matrix, gain=2**-0.5 if n_fused else 1.0)
             else:
                 ends = name.endswith((".out", ".down"))
-                std = 0.02 / (2 * max(1, n_blocks)) ** 0.5 if ends else 0.02
-                nn.init.normal_(part.weight, std=std)
+                nn.init.normal_(part.weight, std=_residual_std(n_blocks) if ends else 0.02)
             if part.bias is not None:
                 nn.init.zeros_(part.bias)
+        elif isinstance(part, ExpertLinear):
+            _initialize_experts(part, kind, _residual_std(n_blocks) if "down" in name else 0.02)
         elif kind == "gpt2" and isinstance(part, TokenEmbedding | LearnedPositions):
             nn.init.normal_(part.weight, std=0.02)
+
+
+def _residual_std(n_blocks: int) -> float:
+    return 0.02 / (2 * max(1, n_blocks)) ** 0.5
+
+
+def _initialize_experts(layer: ExpertLinear, kind: Initial, std: float) -> None:
+    for matrix in layer.weight.unbind():
+        if kind == "xavier":
+            nn.init.xavier_uniform_(matrix)
+        else:
+            nn.init.normal_(matrix, std=std)
+    if layer.bias is not None:
+        nn.init.zeros_(layer.bias)

@@ -16,7 +16,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from glassformer.errors import ConfigError
-from glassformer.layers import Block, CrossAttention, FeedForward, SelfAttention
+from glassformer.layers import (
+    Block,
+    CrossAttention,
+    ExpertLinear,
+    FeedForward,
+    MixtureOfExperts,
+    SelfAttention,
+)
 
 _MOMENTUM = 0.95
 _POLYNOMIAL = (3.4445, -4.7750, 2.0315)  # steep at 0: small singular values grow fast
@@ -49,9 +56,9 @@ class Muon(torch.optim.AdamW):
             momentum = state["momentum"].mul_(_MOMENTUM).add_(matrix.grad)
             direction = matrix.grad.add(momentum, alpha=_MOMENTUM)
             matrix.mul_(1 - group["lr"] * group["weight_decay"])
-            for part, ahead in zip(
-                matrix.split(row_counts), direction.split(row_counts), strict=True
-            ):
+            parts = matrix.flatten(0, -2).split(row_counts)  # experts are stacked
+            ahead_parts = direction.flatten(0, -2).split(row_counts)
+            for part, ahead in zip(parts, ahead_parts, strict=True):
                 rate = group["lr"] * _SIZE * max(part.shape) ** 0.5
                 part.sub_(orthogonalize(ahead).to(part.dtype), alpha=rate)
 
@@ -84,6 +91,10 @@ def split_parameters(model: nn.Module) -> tuple[list[Tensor], list[list[int]]]:
                 if isinstance(layer, nn.Linear):
                     matrices.append(layer.weight)
                     row_counts.append(_fused_rows(owner, name, len(layer.weight)))
+                elif isinstance(layer, ExpertLinear):
+                    n_experts, n_rows, _ = layer.weight.shape
+                    matrices.append(layer.weight)
+                    row_counts.append(_fused_rows(owner, name, n_rows) * n_experts)
     if any(hasattr(matrix, "to_local") for matrix in matrices):
         raise ConfigError(
             "optimizer.kind 'muon' needs whole matrices in every process; got "
@@ -97,6 +108,8 @@ def _fused_rows(owner: nn.Module, name: str, n_rows: int) -> list[int]:
         n_kv = owner.n_kv_heads * owner.head_dim
         return [owner.n_heads * owner.head_dim, n_kv, n_kv]
     is_double = (isinstance(owner, CrossAttention) and name == "kv") or (
-        isinstance(owner, FeedForward) and name == "up" and owner.gated
+        isinstance(owner, FeedForward | MixtureOfExperts)
+        and name in ("up", "expert_up")
+        and owner.gated
     )
     return [n_rows // 2, n_rows // 2] if is_double else [n_rows]

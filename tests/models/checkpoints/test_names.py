@@ -15,7 +15,10 @@ TABLE = Table(
         ("positions", "places[2:]"),
         ("bias", "row[0]"),
         ("e", "f = g = h"),
-    ]
+        ("a.{i}.up", "b.{i}.{e}.[g|u]"),
+        ("a.{i}.down", "b.{i}.{e}.d"),
+    ],
+    n_experts=2,
 )
 
 
@@ -41,6 +44,13 @@ def test_a_row_is_found_by_its_pattern() -> None:
         ("positions", (5, 3), {"places": (7, 3)}, []),
         ("bias", (5,), {"row": (1, 5)}, []),
         ("e", (5,), {"f": (5,)}, []),
+        (
+            "a.4.up",
+            (2, 6, 5),
+            {"b.4.0.g": (3, 5), "b.4.0.u": (3, 5), "b.4.1.g": (3, 5), "b.4.1.u": (3, 5)},
+            [3, 3],
+        ),
+        ("a.4.down", (2, 7, 3), {"b.4.0.d": (7, 3), "b.4.1.d": (7, 3)}, [3, 4]),
     ],
 )
 def test_both_directions(name: str, shape: tuple, theirs: dict, sizes: list) -> None:
@@ -61,8 +71,9 @@ def test_rows_divide_by_heads() -> None:
     config = Config(
         family="decoder", vocab_size=5, dim=12, n_layers=1, n_heads=6, n_kv_heads=2, max_len=4
     )
-    assert part_sizes("x.qkv.weight", 20, config) == [12, 4, 4]
-    assert part_sizes("x.kv.weight", 8, config) == [4, 4]
+    assert part_sizes("x.qkv.weight", (20, 12), config) == [12, 4, 4]
+    assert part_sizes("x.kv.weight", (8, 12), config) == [4, 4]
+    assert part_sizes("x.expert_up.weight", (3, 10, 12), config) == [5, 5]
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)

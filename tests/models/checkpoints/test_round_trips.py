@@ -24,6 +24,8 @@ REFUSED = {
     "gpt2-untied": r"activation is 'relu', it would become 'silu'",
     "llama-tied": r"must be the scaling of Llama 3",  # bands of another length
     "llama-biases": r"biases is 'all', it would become 'qkv'",
+    **dict.fromkeys(["mixtral", "qwen3-moe", "qwen3-moe-dense"], r"experts is {.*become None"),
+    "mixtral-window": r"experts is {.*become None",
     "mistral": r"window is 4, it would become None",
     "qwen2-window": r"window is 4, it would become None",
     "qwen3-biases": r"biases is 'attention', it would become 'qkv'",

@@ -20,27 +20,27 @@ LEAST, MOST = 4, 1 << 17  # what the kernel takes: outputs, and inputs whose sum
 
 
 def quantize_rows(
-    weight: Float[Tensor, "n_out n_in"],
-) -> tuple[Int8[Tensor, "n_out n_in"], Float[Tensor, " n_out"]]:
-    """The nearest int8 numbers, and the scale of each row in float32.
+    weight: Float[Tensor, "*n n_out n_in"],
+) -> tuple[Int8[Tensor, "*n n_out n_in"], Float[Tensor, "*n n_out"]]:
+    """The nearest int8 numbers, and the scale of each row in float32; also of stacked matrices.
 
     >>> quantize_rows(torch.tensor([[1.0, -0.5], [0.0, 0.0]]))
     (tensor([[127, -64],
             [  0,   0]], dtype=torch.int8), tensor([0.0079, 0.0000]))
     """
     exact = weight.detach().float()
-    scale = exact.abs().amax(dim=1) / 127
+    scale = exact.abs().amax(dim=-1) / 127
     step = torch.where(scale > 0, scale, 1.0)
-    return (exact / step[:, None]).round().to(torch.int8), scale
+    return (exact / step[..., None]).round().to(torch.int8), scale
 
 
 def dequantize_rows(
-    integers: Int8[Tensor, "n_out n_in"],
-    scale: Float[Tensor, " n_out"],
+    integers: Int8[Tensor, "*n n_out n_in"],
+    scale: Float[Tensor, "*n n_out"],
     dtype: torch.dtype = torch.float32,
-) -> Float[Tensor, "n_out n_in"]:
+) -> Float[Tensor, "*n n_out n_in"]:
     """integers · scale, row by row."""
-    return (integers.float() * scale[:, None]).to(dtype)
+    return (integers.float() * scale[..., None]).to(dtype)
 
 
 def int8_linear(

@@ -1,7 +1,8 @@
 """A matrix of int8 numbers that takes the place of a float matrix in any module.
 
-`F.linear` and `F.embedding` read the integers; every other operation gets the floats that they
-stand for. So a model keeps its modules, and whoever reads a weight reads a number.
+`F.linear` and `F.embedding` read the integers, and matrices that are stacked come apart as int8;
+every other operation gets the floats that they stand for. So a model keeps its modules, and whoever
+reads a weight reads a number.
 """
 
 from typing import Any
@@ -83,6 +84,9 @@ class Int8Weight(Tensor):
         if func is F.embedding and len(args) >= 2 and isinstance(args[1], cls):
             rows, weight = args[0], args[1]
             return (weight.integers[rows].float() * weight.scale[rows][..., None]).to(weight.dtype)
+        if func is Tensor.unbind and len(args) == 1 and not kwargs:  # matrices that were stacked
+            pairs = zip(args[0].integers.unbind(), args[0].scale.unbind(), strict=True)
+            return tuple(cls(integers, scale, args[0].dtype) for integers, scale in pairs)
         with torch._C.DisableTorchFunctionSubclass():  # results are plain tensors
             return func(*args, **kwargs)
 

@@ -7,6 +7,7 @@ from typing import Any
 from glassformer.models.checkpoints.assembly import build_on_meta
 from glassformer.models.checkpoints.names import Table
 from glassformer.models.config import Config, Dropout
+from glassformer.settings import quote
 
 _MOST_NAMED = 3
 
@@ -33,12 +34,19 @@ def _differences(ours: dict[str, Any], theirs: dict[str, Any], prefix: str = "")
         if isinstance(value, dict) and isinstance(other, dict):
             yield from _differences(value, other, f"{prefix}{name}.")
         elif value != other:
-            yield f"{prefix}{name} is {value!r}, it would become {other!r}"
+            yield f"{prefix}{name} is {quote(value)}, it would become {quote(other)}"
 
 
 def _comparable(config: Config) -> dict[str, Any]:
-    """What makes a model what it is: dropout is a matter of training."""
+    """What makes a model what it is: dropout and the balance of experts are matters of training."""
+    experts, hidden_dim = config.experts, config.hidden_dim
+    if experts is not None:
+        experts = replace(experts, balance=0.0)
+        # Without a dense layer, no network has the config's own width.
+        hidden_dim = hidden_dim if experts.dense_layers else experts.hidden_dim
     full = config.replace(
+        hidden_dim=hidden_dim,
+        experts=experts,
         n_decoder_layers=config.decoder_layers if config.family == "encoder_decoder" else None,
         dropout=Dropout(),
         output=replace(config.output, pooling="mean"),

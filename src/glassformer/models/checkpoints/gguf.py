@@ -73,7 +73,7 @@ class GGUFFile:
         )
 
         def get(name: str) -> Tensor:
-            sizes = part_sizes(name, shapes[name][0], self.config)
+            sizes = part_sizes(name, shapes[name], self.config)
             return origins[name].read(self._get, available, sizes)
 
         model = assemble_model(

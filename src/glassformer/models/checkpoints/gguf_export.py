@@ -87,7 +87,7 @@ def _foreign_parts(name: str, tensor: Tensor, config: Config, kind: str) -> dict
     origin = Table(NAMES).origin(name)
     assert origin is not None  # the config was read back with the same table
     found = {}
-    for theirs, piece in origin.write(tensor, part_sizes(name, len(tensor), config)):
+    for theirs, piece in origin.write(tensor, part_sizes(name, tensor.shape, config)):
         n_heads = count_permuted_heads(theirs, kind, config)
         whole = piece if n_heads is None else permute_rows(piece, n_heads)
         found[theirs] = whole if whole.ndim > 1 else whole.float()

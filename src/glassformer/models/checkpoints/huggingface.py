@@ -66,8 +66,8 @@ class ForeignFolder:
         )
 
         def get(name: str) -> Tensor:
-            rows = shapes[name][0]
-            return origins[name].read(self._get, available, part_sizes(name, rows, self.config))
+            sizes = part_sizes(name, shapes[name], self.config)
+            return origins[name].read(self._get, available, sizes)
 
         model = assemble_model(
             self.config,
@@ -140,7 +140,7 @@ def save_foreign(model: Saved, folder: Path, layout: str, *, overwrite: bool) ->
         theirs: piece
         for name, tensor in model.state_dict().items()
         for theirs, piece in _require_origin(table.origin(name)).write(
-            tensor, part_sizes(name, len(tensor), model.config)
+            tensor, part_sizes(name, tensor.shape, model.config)
         )
     }
     values["dtype"] = str(next(iter(written.values())).dtype).removeprefix("torch.")

@@ -2,8 +2,9 @@
 
     decoder.blocks.{i}.attention.qkv.{x}    model.layers.{i}.self_attn.[q|k|v]_proj.{x}
 
-{i} is the number of a layer and {x} is weight or bias. The right column reads like PyTorch,
-and is followed in both directions:
+{i} is the number of a layer and {x} is weight or bias; {e}, on the right alone, is the number of an
+expert, whose tensors are stacked in ours. The right column reads like PyTorch, and is followed in
+both directions:
 
     a             the tensor a
     a.T           transposed
@@ -37,6 +38,7 @@ class Origin:
     parts: tuple[str, ...]  # one below the other
     copies: tuple[str, ...]  # other names of the same tensor
     form: str
+    n_stacked: int = 0  # how many experts share the parts; 0 for a tensor that is not stacked
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -50,15 +52,17 @@ class Origin:
 
     def read(self, get: Get, available: set[str], sizes: Sequence[int]) -> Tensor:
         """Our tensor, made of foreign ones; `sizes` are the rows that each part must have."""
-        if len(self.parts) > 1:
+        if self.n_stacked or len(self.parts) > 1:
             pieces = [self._apply_form(get(name)) for name in self.parts]
-            for name, piece, rows in zip(self.parts, pieces, sizes, strict=True):
+            all_sizes = self._spread_sizes(sizes)
+            for name, piece, rows in zip(self.parts, pieces, all_sizes, strict=True):
                 if piece.shape != (rows, *pieces[0].shape[1:]):
                     raise CheckpointError(
                         f"{name} must have {rows} rows of shape {tuple(pieces[0].shape[1:])} by "
                         f"the config; it has shape {tuple(piece.shape)}."
                     )
-            return torch.cat(pieces)
+            joined = torch.cat(pieces)
+            return joined.unflatten(0, (self.n_stacked, -1)) if self.n_stacked else joined
         present = [name for name in self.names if name in available]
         first = get(present[0])
         for name in present[1:]:
@@ -71,9 +75,16 @@ class Origin:
 
     def write(self, tensor: Tensor, sizes: Sequence[int]) -> Iterator[tuple[str, Tensor]]:
         """The foreign tensors that ours is made of."""
-        pieces = tensor.split(list(sizes)) if len(self.parts) > 1 else [tensor]
+        tensor = tensor.flatten(0, 1) if self.n_stacked else tensor
+        is_joined = self.n_stacked or len(self.parts) > 1
+        pieces = tensor.split(self._spread_sizes(sizes)) if is_joined else [tensor]
         for name, piece in zip(self.parts, pieces, strict=True):
             yield name, self._undo_form(piece).contiguous()
+
+    def _spread_sizes(self, sizes: Sequence[int]) -> list[int]:
+        """The rows of all parts, from those of one expert."""
+        n = max(1, self.n_stacked)
+        return [*sizes] * n if len(self.parts) // n > 1 else [sum(sizes)] * n
 
     def _apply_form(self, tensor: Tensor) -> Tensor:
         if not self.form:
@@ -108,26 +119,30 @@ def is_same(a: Tensor, b: Tensor) -> bool:
 
 
 class Table:
-    """The two columns of an architecture."""
+    """The two columns of an architecture; {e} counts up to `n_experts`."""
 
-    def __init__(self, columns: Columns) -> None:
-        self.columns = columns
+    def __init__(self, columns: Columns, n_experts: int = 0) -> None:
+        self.columns, self.n_experts = columns, n_experts
         self._patterns = [(_pattern(ours), theirs) for ours, theirs in columns]
 
     def origin(self, name: str) -> Origin | None:
         """What our tensor of this name is made of; None where the table does not know it."""
         for pattern, theirs in self._patterns:
             if found := pattern.fullmatch(name):
-                return _origin(theirs.format(**found.groupdict()))
+                return _origin(theirs.format(**found.groupdict(), e="{e}"), self.n_experts)
         return None
 
 
-def part_sizes(name: str, rows: int, config: Config) -> list[int]:
-    """How the rows of a joined tensor of ours divide: q, k, v by their heads, others in halves."""
+def part_sizes(name: str, shape: Sequence[int], config: Config) -> list[int]:
+    """How the rows of a joined tensor of ours divide: q, k, v by their heads, others in halves.
+
+    Of stacked tensors, those of one expert.
+    """
     if ".qkv." in name:
         kv = config.n_kv_heads * config.head_dim
         return [config.n_heads * config.head_dim, kv, kv]
-    return [rows // 2, rows // 2]
+    rows = shape[1] if ".expert_" in name else shape[0]
+    return [rows // 2, rows - rows // 2]
 
 
 def _pattern(ours: str) -> re.Pattern[str]:
@@ -137,12 +152,16 @@ def _pattern(ours: str) -> re.Pattern[str]:
     return re.compile(escaped)
 
 
-def _origin(theirs: str) -> Origin:
+def _origin(theirs: str, n_experts: int) -> Origin:
     first, *copies = theirs.split(" = ")
     found = _FORM.fullmatch(first)
     assert found is not None
     name, form = found["name"], found["form"] or ""
+    parts = [name]
     if joined := _PARTS.search(name):
         before, after = name[: joined.start()], name[joined.end() :]
-        return Origin(tuple(before + each + after for each in joined[1].split("|")), (), form)
-    return Origin((name,), tuple(copies), form)
+        parts, copies = [before + each + after for each in joined[1].split("|")], []
+    if "{e}" in name:
+        numbered = (part.replace("{e}", str(e)) for e in range(n_experts) for part in parts)
+        return Origin(tuple(numbered), (), form, n_experts)
+    return Origin(tuple(parts), tuple(copies), form)

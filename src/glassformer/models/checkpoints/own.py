@@ -123,9 +123,9 @@ def _list_int8(plain: dict[str, Any], config: Config | RecurrentConfig, where: P
 
 def _get_int8(files: TensorFiles, name: str, dtype: torch.dtype) -> Int8Weight:
     integers, scale = files.get(name, kind=torch.int8), files.get(name + SCALE)
-    if integers.ndim != 2 or scale.shape != integers.shape[:1]:
+    if integers.ndim not in (2, 3) or scale.shape != integers.shape[:-1]:
         raise CheckpointError(
-            f"{name} must be an int8 matrix with a scale for each row; the file has "
+            f"{name} must be int8 matrices with a scale for each row; the file has "
             f"{tuple(integers.shape)} and {tuple(scale.shape)}."
         )
     return Int8Weight(integers, scale.float(), dtype)

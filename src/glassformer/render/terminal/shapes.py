@@ -27,6 +27,9 @@ _LETTERS = {
     "K": "shapes.letter.k",
     "D": "shapes.letter.d",
     "F": "shapes.letter.f",
+    "N": "shapes.letter.n",
+    "k": "shapes.letter.active",
+    "M": "shapes.letter.m",
     "V": "shapes.letter.v",
     "max_len": "shapes.letter.places",
 }
@@ -55,8 +58,14 @@ _OPERATIONS = {
     "residual": "shapes.operation.residual",
     "halve": "shapes.operation.halve",
     "pick": "shapes.operation.pick",
+    "route": "shapes.operation.route",
+    "sum": "shapes.operation.sum",
 }
-_ADDED = {"positions": "shapes.added.positions", "token_types": "shapes.added.types"}
+_ADDED = {
+    "positions": "shapes.added.positions",
+    "token_types": "shapes.added.types",
+    "shared": "shapes.added.shared",
+}
 _INDENT, _GAP, _WIDEST_OPERATION = 2, 2, 23
 
 Row = tuple[str, ...]  # operation or input, tensor, its shape twice, the shape of a weight twice

@@ -8,12 +8,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from glassformer.models import watch_routing
 from glassformer.models.output_heads import PendingLogits
 from glassformer.text.store import TokenTable
 from glassformer.training.batches import Batch, Ragged, Rows, padding_share
 from glassformer.training.chunked_loss import linear_cross_entropy_sum
 from glassformer.training.data import TrainingData
-from glassformer.training.loss import count_hits, cross_entropy_sum, disagreement_sum
+from glassformer.training.loss import (
+    IGNORED,
+    count_hits,
+    cross_entropy_sum,
+    disagreement_sum,
+)
 from glassformer.training.parallel import Parallel
 from glassformer.training.recipe import Recipe
 
@@ -86,6 +92,8 @@ class Objective(nn.Module):
     and the number of hits. With `consistency` α, each batch passes twice with different dropout:
 
         ½ (CE₁ + CE₂ + α · ½ (KL(p₁‖p₂) + KL(p₂‖p₁)))        R-Drop (Liang et al. 2021)
+
+    A mixture of experts adds its load-balancing loss, for each target alike; padding counts too.
     """
 
     def __init__(
@@ -94,8 +102,18 @@ class Objective(nn.Module):
         super().__init__()
         self.model, self.task = model, task
         self.smoothing, self.consistency = smoothing, consistency
+        experts = getattr(getattr(model, "config", None), "experts", None)
+        self.balance = 0.0 if experts is None else experts.balance
 
     def forward(self, tensors: dict[str, Tensor]) -> Tensor:
+        if not self.training or not self.balance:
+            return self._sum_losses(tensors)
+        with watch_routing(self.model) as routing:
+            loss = self._sum_losses(tensors)
+        n_targets = (tensors["targets"] != IGNORED).sum()
+        return loss + self.balance * n_targets * routing.balance_loss()
+
+    def _sum_losses(self, tensors: dict[str, Tensor]) -> Tensor:
         if not self.training:
             logits = self.task.logits(self.model, tensors)
             loss = cross_entropy_sum(logits, tensors["targets"])

@@ -26,8 +26,9 @@ def describe_shapes(asked: ShapesRequest, memory: Memory, progress: Progress) ->
     config = _read_config(asked, memory)
     progress(0.2)
     depths = _count_blocks(config)
+    short = _shorten(config)
     trace = shapes(
-        _shorten(config),
+        short,
         name=asked.preset or asked.model,
         batch=asked.batch,
         length=asked.length,
@@ -57,7 +58,7 @@ def describe_shapes(asked: ShapesRequest, memory: Memory, progress: Progress) ->
         * depths.get("decoder", 0)
         * config.n_kv_heads
         * config.head_dim,
-        "model": _Drawing(trace, depths).draw(),
+        "model": _Drawing(trace, depths, _count_blocks(short)).draw(),
     }
 
 
@@ -70,6 +71,8 @@ def _count_blocks(config: Config) -> dict[str, int]:
 
 def _shorten(config: Config) -> Config:
     """The same with few blocks: a run through all of them would show the same again."""
+    if config.experts is not None and config.experts.dense_layers:
+        return config  # blocks differ
     depths = {stack: min(_TRACED, n) for stack, n in _count_blocks(config).items()}
     if config.family == "encoder_decoder":
         return config.replace(n_layers=depths["encoder"], n_decoder_layers=depths["decoder"])
@@ -108,8 +111,10 @@ def choose_config(asked: ShapesRequest, memory: Memory) -> tuple[Config, dict[st
 class _Drawing:
     """Builds the boxes of a trace, each with the costs of all steps inside."""
 
-    def __init__(self, trace: ShapeTrace, depths: dict[str, int]) -> None:
-        self.trace, self.depths = trace, depths
+    def __init__(
+        self, trace: ShapeTrace, depths: dict[str, int], traced_depths: dict[str, int]
+    ) -> None:
+        self.trace, self.depths, self.traced_depths = trace, depths, traced_depths
         costs = measure_costs(trace)
         self.costs = {id(step): cost for step, cost in zip(trace.steps, costs, strict=True)}
         self.by_site: dict[str, Cost] = {}
@@ -141,9 +146,10 @@ class _Drawing:
             parts.append(_box(site, "part", part, self._draw_steps(site, own)))
         block = _box(name, "block", "block", parts)
         blocks = list(section.blocks)
-        if blocks[-1] == _TRACED - 1:
-            blocks += range(_TRACED, self.depths[section.stack])
-        traced = [min(n, _TRACED - 1) for n in blocks]
+        n_traced = self.traced_depths[section.stack]
+        if blocks[-1] == n_traced - 1:
+            blocks += range(n_traced, self.depths[section.stack])
+        traced = [min(n, n_traced - 1) for n in blocks]
         inside = [
             f"{section.stack}.{n}.{site.rpartition('.')[2]}" for n in traced for site in sites
         ]

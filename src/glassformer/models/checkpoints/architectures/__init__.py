@@ -9,6 +9,7 @@ from glassformer.models.checkpoints.architectures.bart import BART, MARIAN
 from glassformer.models.checkpoints.architectures.bert import BERT, ROBERTA, XLM_ROBERTA
 from glassformer.models.checkpoints.architectures.gpt2 import GPT2
 from glassformer.models.checkpoints.architectures.llama import LLAMA, MISTRAL, QWEN2, QWEN3
+from glassformer.models.checkpoints.architectures.mixtral import MIXTRAL, QWEN3_MOE
 from glassformer.models.checkpoints.architectures.t5 import T5
 
 ARCHITECTURES: dict[str, Architecture] = {
@@ -22,6 +23,8 @@ ARCHITECTURES: dict[str, Architecture] = {
         MISTRAL,
         QWEN2,
         QWEN3,
+        MIXTRAL,
+        QWEN3_MOE,
         BART,
         MARIAN,
         T5,

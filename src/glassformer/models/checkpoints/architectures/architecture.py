@@ -114,7 +114,8 @@ class Architecture:
 
     def table(self, config: Config) -> Table:
         gated = config.gated and self.gated_columns is not None
-        return Table(self.gated_columns if gated else self.columns)  # type: ignore[arg-type]
+        columns: Any = self.gated_columns if gated else self.columns
+        return Table(columns, 0 if config.experts is None else config.experts.n_experts)
 
     def is_ignored(self, name: str) -> bool:
         return re.fullmatch(self.ignored, name) is not None

@@ -24,6 +24,7 @@ from glassformer.models.checkpoints.names import Columns
 from glassformer.models.config import Config, Dropout, Norms, Output, Positions
 from glassformer.settings import quote
 
+ANGLES = r".*\.rotary_emb\.inv_freq"  # computed here, stored by old files
 ROPE_TYPES = ("default", "linear", "dynamic", "yarn", "llama3")
 NAMES: Columns = (
     ("embedding.weight", "model.embed_tokens.weight"),
@@ -43,9 +44,10 @@ NAMES: Columns = (
 )
 
 
-def _read(
+def read_decoder(
     c: Foreign, *, biases: Biases, n_kv_heads: int | None = None, head_norm: bool = False
 ) -> Config:
+    """A config of this kin: what is common to all of them."""
     n_heads, dim = c.whole("num_attention_heads"), c.whole("hidden_size")
     max_len = c.whole("max_position_embeddings", 2048)
     return Config(
@@ -71,7 +73,7 @@ def _read(
 
 def _window(c: Foreign) -> int | None:
     window = None if c.get("sliding_window") is None else c.whole("sliding_window")
-    if c.kind == "mistral" or window is None:
+    if c.kind in ("mistral", "mixtral") or window is None:
         return window
     if not c.flag("use_sliding_window", False):
         return None
@@ -151,7 +153,8 @@ def _write_rotary(positions: Positions) -> dict[str, Any]:
     return {**written, "rope_type": "yarn", **ends, **given}
 
 
-def _write(config: Config, architecture: str) -> dict[str, Any]:
+def write_decoder(config: Config, architecture: str) -> dict[str, Any]:
+    """The fields that are common to all of this kin."""
     return {
         "architectures": [architecture],
         "vocab_size": config.vocab_size,
@@ -180,47 +183,48 @@ def _read_llama(c: Foreign, names: set[str]) -> Config:  # noqa: ARG001
                 "has the first alone."
             )
         biases = "all"
-    return _read(c, biases=biases)
+    return read_decoder(c, biases=biases)
 
 
 def _write_llama(config: Config) -> dict[str, Any]:
     return {
-        **_write(config, "LlamaForCausalLM"),
+        **write_decoder(config, "LlamaForCausalLM"),
         "attention_bias": config.biases in ("attention", "all"),
         "mlp_bias": config.biases == "all",
     }
 
 
 def _read_mistral(c: Foreign, names: set[str]) -> Config:  # noqa: ARG001
-    return _read(c, biases="none", n_kv_heads=8)
+    return read_decoder(c, biases="none", n_kv_heads=8)
 
 
 def _write_mistral(config: Config) -> dict[str, Any]:
-    return {**_write(config, "MistralForCausalLM"), "sliding_window": config.window}
+    return {**write_decoder(config, "MistralForCausalLM"), "sliding_window": config.window}
 
 
 def _read_qwen2(c: Foreign, names: set[str]) -> Config:  # noqa: ARG001
-    return _read(c, biases="qkv")
+    return read_decoder(c, biases="qkv")
 
 
 def _write_qwen2(config: Config) -> dict[str, Any]:
-    return {**_write(config, "Qwen2ForCausalLM"), **_write_qwen_window(config)}
+    return {**write_decoder(config, "Qwen2ForCausalLM"), **write_qwen_window(config)}
 
 
 def _read_qwen3(c: Foreign, names: set[str]) -> Config:  # noqa: ARG001
     biases: Biases = "attention" if c.flag("attention_bias", False) else "none"
-    return _read(c, biases=biases, head_norm=True)
+    return read_decoder(c, biases=biases, head_norm=True)
 
 
 def _write_qwen3(config: Config) -> dict[str, Any]:
     return {
-        **_write(config, "Qwen3ForCausalLM"),
-        **_write_qwen_window(config),
+        **write_decoder(config, "Qwen3ForCausalLM"),
+        **write_qwen_window(config),
         "attention_bias": config.biases == "attention",
     }
 
 
-def _write_qwen_window(config: Config) -> dict[str, Any]:
+def write_qwen_window(config: Config) -> dict[str, Any]:
+    """A window, as Qwen's configs describe it."""
     if config.window is None:
         return {"use_sliding_window": False}
     return {"use_sliding_window": True, "sliding_window": config.window, "max_window_layers": 0}
@@ -233,7 +237,7 @@ def _architecture(model_type: str, read: Any, write: Any) -> Architecture:
         columns=NAMES,
         read=read,
         write=write,
-        ignored=r".*\.rotary_emb\.inv_freq",
+        ignored=ANGLES,
     )
 
 

@@ -28,6 +28,8 @@ export const NAMES: Record<string, string> = {
   multiply: 'bench.shapes.name.multiply',
   pick: 'bench.shapes.name.pick',
   add: 'bench.shapes.name.add',
+  route: 'bench.shapes.name.route',
+  sum: 'bench.shapes.name.sum',
 };
 
 export const LETTERS: Record<string, string> = {
@@ -39,6 +41,9 @@ export const LETTERS: Record<string, string> = {
   K: 'bench.shapes.letter.k',
   D: 'bench.shapes.letter.d',
   F: 'bench.shapes.letter.f',
+  N: 'bench.shapes.letter.n',
+  k: 'bench.shapes.letter.active',
+  M: 'bench.shapes.letter.m',
   V: 'bench.shapes.letter.v',
   max_len: 'bench.shapes.letter.maxlen',
 };

@@ -1,0 +1,39 @@
+"""Values of a config that put another part in the place of a usual one."""
+
+from dataclasses import dataclass
+
+from glassformer.errors import ConfigError
+from glassformer.layers.experts import Gate, Normalization, check_routing
+from glassformer.settings import Count, NonNegative, Positive, Whole, check_bounds
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Experts:
+    """A mixture of experts in the place of the feed-forward network.
+
+    Each token is read by `n_active` of `n_experts` networks of width `hidden_dim`, and by
+    `n_shared` more that read every token. The layers in `dense_layers` keep one network, as wide
+    as the config says.
+    """
+
+    n_experts: Count
+    n_active: Count
+    hidden_dim: Count
+    n_shared: Whole = 0
+    gate: Gate = "softmax"
+    normalization: Normalization = "chosen"  # softmax after the top k; "all": before it
+    scale: Positive = 1.0  # of the weighted sum
+    n_groups: Count = 1
+    n_active_groups: Count = 1  # whose experts can be chosen for a token
+    selection_bias: bool = False  # added to what experts are ranked by
+    dense_layers: tuple[Whole, ...] = ()
+    balance: NonNegative = 0.01  # of the load-balancing loss while training
+
+    def __post_init__(self) -> None:
+        check_bounds(self, "experts.")
+        check_routing(self.n_experts, self.n_active, self.n_groups, self.n_active_groups)
+        if list(self.dense_layers) != sorted(set(self.dense_layers)):
+            raise ConfigError(
+                "experts.dense_layers must be layer numbers in order, each once; got "
+                f"{self.dense_layers}."
+            )
