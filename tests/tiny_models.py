@@ -65,6 +65,21 @@ LLAMA3 = {
 }
 EXPERTS = {"num_local_experts": 5, "num_experts_per_tok": 2}
 QWEN_EXPERTS = {"num_experts_per_tok": 3, "moe_intermediate_size": 8}
+DEEPSEEK = {
+    **DECODER,
+    "num_key_value_heads": 6,
+    "kv_lora_rank": 10,
+    "q_lora_rank": None,
+    "qk_rope_head_dim": 4,
+    "qk_nope_head_dim": 8,
+    "v_head_dim": 7,
+    "n_routed_experts": 6,
+    "num_experts_per_tok": 2,
+    "n_shared_experts": 2,
+    "moe_intermediate_size": 8,
+    "first_k_dense_replace": 1,
+    "routed_scaling_factor": 1.7,
+}
 LINEAR = {"rope_type": "linear", "factor": 2.0, "rope_theta": 500.0}
 
 # name: (config class, its fields, model class)
@@ -138,6 +153,36 @@ MODELS: dict[str, tuple[str, dict[str, Any], str]] = {
         {**DECODER, "head_dim": 4, "num_experts": 5, **QWEN_EXPERTS, "mlp_only_layers": [0]},
         "Qwen3MoeForCausalLM",
     ),
+    "deepseek-v2": ("DeepseekV2Config", DEEPSEEK, "DeepseekV2ForCausalLM"),
+    "deepseek-v2-groups": (
+        "DeepseekV2Config",
+        {
+            **DEEPSEEK,
+            "q_lora_rank": 9,
+            "topk_method": "group_limited_greedy",
+            "n_group": 3,
+            "topk_group": 2,
+            "rope_parameters": {**YARN, "mscale": 0.7, "mscale_all_dim": 0.7},
+        },
+        "DeepseekV2ForCausalLM",
+    ),
+    "deepseek-v3": (
+        "DeepseekV3Config",
+        {**DEEPSEEK, "q_lora_rank": 9, "n_group": 3, "topk_group": 2, "attention_bias": True},
+        "DeepseekV3ForCausalLM",
+    ),
+    "deepseek-v3-half": (
+        "DeepseekV3Config",
+        {
+            **DEEPSEEK,
+            "n_group": 1,
+            "topk_group": 1,
+            "rope_interleave": False,
+            "norm_topk_prob": False,
+            "rope_parameters": {**YARN, "mscale": 1.0, "mscale_all_dim": 0.5},
+        },
+        "DeepseekV3ForCausalLM",
+    ),
     "bart": ("BartConfig", BOTH, "BartForConditionalGeneration"),
     "marian": (
         "MarianConfig",
@@ -167,7 +212,7 @@ def tiny(name: str, *, seed: int = 0) -> torch.nn.Module:
             if "norm" in path.lower() and path.endswith("weight"):
                 part.data += 1
     for path, buffer in model.named_buffers():
-        if path == "final_logits_bias":
+        if path == "final_logits_bias" or path.endswith("e_score_correction_bias"):
             buffer.normal_(generator=generator)
     return model
 

@@ -13,7 +13,18 @@ pytest.importorskip("transformers")
 
 PROMPTS = [[3, 14, 15], [9, 2, 6, 5, 35], [8]]
 SOURCES = [[7, 18, 28, 2], [18, 2], [28, 4, 5, 9, 2]]
-DECODERS = ["gpt2", "gpt2-untied", "llama", "mistral", "qwen2", "qwen3", "mixtral", "qwen3-moe"]
+DECODERS = [
+    "gpt2",
+    "gpt2-untied",
+    "llama",
+    "mistral",
+    "qwen2",
+    "qwen3",
+    "mixtral",
+    "qwen3-moe",
+    "deepseek-v2",
+    "deepseek-v3",
+]
 BOTH = ["bart", "marian", "t5", "t5-gated"]
 ENDS, PAD, N = [2, 5, 11, 17, 23, 29, 31, 36], 1, 9
 

@@ -20,6 +20,7 @@ from glassformer.layers import (
     Block,
     CrossAttention,
     FeedForward,
+    LatentAttention,
     MixtureOfExperts,
     SelfAttention,
 )
@@ -119,6 +120,7 @@ def read_block_row(model: nn.Module, trace: Trace, name: str, *, head: int, quer
     stack, stream, block = _find_block(model, trace, name)
     is_cross = name.endswith(".cross")
     layer = block.cross if is_cross else block.attention
+    assert not isinstance(layer, LatentAttention)  # as `_find_block` makes sure
     norm = _form(block.cross_norm if is_cross else block.attention_norm)
     is_pre = block.norm_place == "pre"
     states, part = _read_state(stream, lambda part: part.site == name)
@@ -209,6 +211,11 @@ def _find_block(model: nn.Module, trace: Trace, name: str) -> tuple[Stack, Strea
         raise TraceError(f"The steps of {name} need one of our models; its block is not known.")
     block = found.blocks[int(layer)]
     assert isinstance(block, Block)
+    if isinstance(block.attention, LatentAttention):
+        raise TraceError(
+            f"The steps of {name} are known for attention with projections of its own for q, k and "
+            "v; this model's attention is latent."
+        )
     return found, trace.residual(stack), block
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from glassformer.errors import TraceError
-from glassformer.layers import CrossAttention, SelfAttention
+from glassformer.layers import CrossAttention, LatentAttention, SelfAttention
 from glassformer.models import EncoderDecoder
 from glassformer.tracing.compilation import strip_wrappers
 from glassformer.tracing.layout import Place
@@ -133,7 +133,7 @@ class TokenModel:
             return dict(TransformersLayout.of(self.tree).places)
         places: dict[nn.Module, Place] = {}
         for module, path in self.tree.paths.items():
-            if isinstance(module, SelfAttention | CrossAttention):
+            if isinstance(module, SelfAttention | LatentAttention | CrossAttention):
                 stack, _, layer, *_ = strip_wrappers(path).split(".")
                 is_cross = isinstance(module, CrossAttention)
                 kind = "cross" if is_cross else "self"

@@ -18,6 +18,7 @@ from glassformer.functional.cache import CrossCache, GrowingCache, StaticCache
 from glassformer.layers.attention import CrossAttention, SelfAttention, Tables
 from glassformer.layers.experts import MixtureOfExperts
 from glassformer.layers.feed_forward import FeedForward
+from glassformer.layers.latent_attention import LatentAttention
 
 NormPlace = Literal["pre", "post"]
 
@@ -28,7 +29,7 @@ class Block(nn.Module):
     def __init__(
         self,
         *,
-        attention: SelfAttention,
+        attention: SelfAttention | LatentAttention,
         feed_forward: FeedForward | MixtureOfExperts,
         make_norm: Callable[[], nn.Module],
         cross: CrossAttention | None = None,

@@ -17,7 +17,7 @@ from glassformer.models.output_heads import ClassificationHead
 from glassformer.models.presets import PRESETS, build
 from glassformer.models.quantization import quantize
 from glassformer.models.routing import watch_routing
-from glassformer.models.variants import Experts
+from glassformer.models.variants import Experts, Latent
 
 __all__ = [
     "PRESETS",
@@ -29,6 +29,7 @@ __all__ = [
     "Encoder",
     "EncoderDecoder",
     "Experts",
+    "Latent",
     "ModelCache",
     "Norms",
     "Output",

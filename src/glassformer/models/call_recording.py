@@ -19,6 +19,7 @@ from glassformer.layers import (
     Core,
     CrossAttention,
     ExpertLinear,
+    LatentAttention,
     LearnedPositions,
     MixtureOfExperts,
     RMSNorm,
@@ -189,17 +190,10 @@ class CallRecorder(TorchFunctionMode):
             return self._meaning_in_core(name, frame, makers)
         if name == "to":  # another dtype
             return "", ""
-        if isinstance(frame.module, SelfAttention | CrossAttention):
-            if name in _VIEWS and makers[0] in ("attend", "merge"):
-                return "merge", ""
-            if name in _VIEWS and makers[0] in ("linear", "split"):
-                return "split", ""
-            return (name if frame.options.get("tables") is None else "rotate"), ""
-        if isinstance(frame.module, MixtureOfExperts):
-            if name == "unsqueeze":  # for all k experts
-                return "", ""
-            if name == "add":
-                return name, "shared"
+        if isinstance(frame.module, SelfAttention | LatentAttention | CrossAttention):
+            return self._meaning_in_attention(name, frame, makers), ""
+        if isinstance(frame.module, MixtureOfExperts) and name in ("unsqueeze", "add"):
+            return ("", "") if name == "unsqueeze" else (name, "shared")
         if name == "add":
             if isinstance(frame.module, Block):
                 return "residual", ""
@@ -213,6 +207,18 @@ class CallRecorder(TorchFunctionMode):
             is_tied = any(id(p) in used for p in self._parameters_of(given))
             return name, "tied" if is_tied else ""
         return _FUNCTIONS.get(name, name), ""
+
+    def _meaning_in_attention(self, name: str, frame: _Frame, makers: list[str]) -> str:
+        is_latent = isinstance(frame.module, LatentAttention)
+        if is_latent and name in ("unsqueeze", "squeeze", "expand"):  # one head as all of them
+            return ""
+        if name in _VIEWS and makers[0] in ("attend", "merge"):
+            return "merge"
+        if name in _VIEWS and makers[0] in ("linear", "split"):
+            return "divide" if is_latent and (name, makers[0]) == ("split", "linear") else "split"
+        if is_latent and name == "cat":
+            return "join"
+        return name if frame.options.get("tables") is None else "rotate"
 
     def _meaning_in_core(self, name: str, frame: _Frame, makers: list[str]) -> tuple[str, str]:
         mask = frame.options.get("mask")

@@ -15,8 +15,9 @@ from glassformer.functional.positions.rotary_scalings import (
 from glassformer.layers.attention import Biases
 from glassformer.layers.block import NormPlace
 from glassformer.layers.feed_forward import Activation
+from glassformer.layers.latent_attention import check_latent
 from glassformer.layers.norm import NormKind
-from glassformer.models.variants import Experts
+from glassformer.models.variants import Experts, Latent
 from glassformer.settings import (
     Bounds,
     Count,
@@ -153,6 +154,7 @@ class Config:
     softcap: Positive | None = None
     window: Count | None = None  # how many tokens a decoder attends to, its own included
     experts: Experts | None = None  # in the place of feed-forward networks
+    latent: Latent | None = None  # latent attention in the place of self-attention
 
     def __post_init__(self) -> None:
         check_bounds(self)
@@ -177,9 +179,24 @@ class Config:
             raise ConfigError(
                 f"window is for decoders; got window={self.window} for family='encoder'."
             )
+        self._check_latent()
         if self.positions.kind == "rotary":
             self.rotary()
         self._check_experts()
+
+    def _check_latent(self) -> None:
+        if self.latent is None:
+            return
+        check_latent(self.head_dim, self.latent.rotary_dim)
+        if self.positions.kind != "rotary":
+            raise ConfigError(
+                f"Latent attention needs rotary positions; got kind={self.positions.kind!r}."
+            )
+        if self.n_kv_heads != self.n_heads or self.norms.heads:
+            raise ConfigError(
+                "Latent attention has keys of its own for each head, without norms; got n_heads="
+                f"{self.n_heads}, n_kv_heads={self.n_kv_heads}, norms.heads={self.norms.heads}."
+            )
 
     def _check_experts(self) -> None:
         n_layers = max(self.n_layers, self.decoder_layers)
@@ -201,13 +218,26 @@ class Config:
         }
 
     @property
+    def value_dim(self) -> int:
+        """The width of a head's values: that of its keys, but for latent attention."""
+        return self.head_dim if self.latent is None else self.latent.value_dim
+
+    @property
+    def cache_shape(self) -> tuple[int, int, int]:
+        """What a layer's cache keeps of a token: heads, and the widths of their two tensors."""
+        if self.latent is not None:
+            return 1, self.latent.kv_dim, self.latent.rotary_dim
+        return self.n_kv_heads, self.head_dim, self.head_dim
+
+    @property
     def decoder_layers(self) -> int:
         return self.n_layers if self.n_decoder_layers is None else self.n_decoder_layers
 
     def rotary(self) -> Rotary:
         """The rotation of queries and keys, where positions are rotary."""
         p = self.positions
-        return Rotary(self.head_dim, base=p.base, layout=p.layout, scaling=p.scaling)
+        width = self.head_dim if self.latent is None else self.latent.rotary_dim
+        return Rotary(width, base=p.base, layout=p.layout, scaling=p.scaling)
 
     def replace(self, **changes: Any) -> "Config":
         """A copy with these fields changed; sizes at their defaults are derived again.

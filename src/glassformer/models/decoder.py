@@ -92,13 +92,15 @@ def new_cache(
     """An empty cache with the dtype and the device of `like`."""
     if max_len is None:
         return ModelCache(n_layers, GrowingCache)
+    n_heads, k_dim, v_dim = config.cache_shape
     return ModelCache(
         n_layers,
         lambda: StaticCache(
             batch,
-            config.n_kv_heads,
+            n_heads,
             max_len,
-            config.head_dim,
+            k_dim,
+            v_dim,
             dtype=like.dtype,
             device=like.device,
         ),

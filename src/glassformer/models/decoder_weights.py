@@ -215,6 +215,8 @@ def refusal(model: nn.Module) -> str | None:
         return "there are hooks on all modules"
     if model.config.experts is not None:
         return "its feed-forward networks are mixtures of experts"
+    if model.config.latent is not None:
+        return "its attention caches latents"
     modules = [*model.named_modules()]
     # The encoder may be called as it is, whatever listens to it: see `encoder_refusal`.
     decoder = (each for each in modules if not each[0].startswith("encoder"))
@@ -266,7 +268,8 @@ def _refuse_config(config: Config) -> str | None:
 
 def _read_layer(block: Block) -> LayerWeights:
     attention, feed_forward = block.attention, block.feed_forward
-    assert isinstance(feed_forward, FeedForward)  # as `refusal` makes sure
+    # As `refusal` makes sure.
+    assert isinstance(attention, SelfAttention) and isinstance(feed_forward, FeedForward)
     heads = (
         (_read_norm(attention.q_norm), _read_norm(attention.k_norm))
         if attention.has_head_norm

@@ -52,6 +52,7 @@ def describe(model: Config | str) -> Description:
     output = config.vocab_size * config.dim if scoring else 0
     decoding = {"encoder": 0, "decoder": config.n_layers}.get(config.family, config.decoder_layers)
     layers = config.n_layers + (2 * decoding if config.family == "encoder_decoder" else 0)
+    cached_heads, k_dim, v_dim = config.cache_shape
     return Description(
         name=model if isinstance(model, str) else config.family,
         family=config.family,
@@ -64,9 +65,9 @@ def describe(model: Config | str) -> Description:
         parameters=parameters,
         active_parameters=count_active_parameters(built),
         flops_per_token=2 * (linear + output),
-        attention_flops_per_key=4 * layers * config.n_heads * config.head_dim,
+        attention_flops_per_key=2 * layers * config.n_heads * (config.head_dim + config.value_dim),
         weight_bytes=_BYTES * parameters,
-        cache_bytes_per_token=_BYTES * 2 * decoding * config.n_kv_heads * config.head_dim,
+        cache_bytes_per_token=_BYTES * decoding * cached_heads * (k_dim + v_dim),
     )
 
 

@@ -3,9 +3,10 @@
 Sources: Vaswani et al. 2017, table 3; Devlin et al. 2019, §3; Radford et al. 2018, §4.1, and 2019,
 table 2; Brown et al. 2020, table 2.1 (where the XL row's 24 heads and the 13B row's width of 5,140
 do not fit their head width of 128: 16 and 5,120 here); Grattafiori et al. 2024, table 3; Jiang et
-al. 2023, table 1 (Mistral), and 2024, table 1 (Mixtral).
+al. 2023, table 1 (Mistral), and 2024, table 1 (Mixtral); DeepSeek-AI 2024, appendix B (V2-Lite).
 """
 
+import math
 from typing import Any
 
 import torch
@@ -13,13 +14,13 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from glassformer.errors import ConfigError
-from glassformer.functional.positions.rotary_scalings import BandedScaling
+from glassformer.functional.positions.rotary_scalings import BandedScaling, YaRNScaling
 from glassformer.models.baselines import RecurrentConfig, RecurrentLanguage, RecurrentTranslator
 from glassformer.models.config import Config, Dropout, Norms, Output, Positions
 from glassformer.models.decoder import Decoder
 from glassformer.models.encoder import Encoder
 from glassformer.models.encoder_decoder import EncoderDecoder
-from glassformer.models.variants import Experts
+from glassformer.models.variants import Experts, Latent
 
 
 def _paper(dim: int, n_heads: int, hidden_dim: int, dropout: float) -> Config:
@@ -111,6 +112,36 @@ def _mistral(vocab_size: int, *, window: int | None, experts: Experts | None = N
     )
 
 
+def _deepseek_v2_lite() -> Config:
+    yarn = YaRNScaling(40.0, original_len=4096, mscale=0.707, mscale_all_dim=0.707)
+    return Config(
+        family="decoder",
+        vocab_size=102_400,
+        dim=2048,
+        n_layers=27,
+        n_heads=16,
+        head_dim=192,
+        hidden_dim=10_944,
+        max_len=163_840,
+        activation="silu",
+        gated=True,
+        biases="none",
+        positions=Positions(kind="rotary", layout="interleaved", scaling=yarn),
+        norms=Norms(kind="rms", eps=1e-6),
+        output=Output(tied=False),
+        attention_scale=192**-0.5 * (0.1 * 0.707 * math.log(40) + 1) ** 2,  # YaRN's temperature
+        experts=Experts(
+            n_experts=64,
+            n_active=6,
+            hidden_dim=1408,
+            n_shared=2,
+            normalization="all",
+            dense_layers=(0,),
+        ),
+        latent=Latent(kv_dim=512, rotary_dim=64, value_dim=128),
+    )
+
+
 def _laptop(family: str, dim: int, n_layers: int, n_heads: int, vocab_size: int) -> Config:
     return Config(
         family=family,  # type: ignore[arg-type]
@@ -153,6 +184,7 @@ PRESETS: dict[str, Config] = {
     "mixtral-8x7b": _mistral(
         32_000, window=None, experts=Experts(n_experts=8, n_active=2, hidden_dim=14_336)
     ),
+    "deepseek-v2-lite": _deepseek_v2_lite(),
     "laptop-encoder": _laptop("encoder", 256, 4, 4, 8_000),
     "laptop-decoder": _laptop("decoder", 256, 6, 4, 8_000),
     "laptop-translator": _laptop("encoder_decoder", 256, 4, 4, 8_000),

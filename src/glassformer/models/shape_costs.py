@@ -29,7 +29,7 @@ class Cost:
         )
 
 
-_VIEWS = ("split", "halve", "pick")
+_VIEWS = ("split", "divide", "halve", "pick")
 
 
 def measure_costs(trace: ShapeTrace) -> list[Cost]:

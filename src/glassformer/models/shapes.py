@@ -16,8 +16,9 @@ from glassformer.models.config import Config
 from glassformer.models.encoder import Encoder
 from glassformer.models.encoder_decoder import EncoderDecoder
 from glassformer.models.presets import PRESETS, build
+from glassformer.models.variants import Latent
 
-LETTERS = (*"BLSCHKDFNkMV", "max_len")
+LETTERS = (*"BLSCHKDEPRQFNkMV", "max_len")
 BATCH, LENGTH, CONTEXT = 2, 10, 14
 NEVER_HELD = ("scores", "softcap", "bias", "mask", "softmax")
 
@@ -34,6 +35,10 @@ _TWIN = {
     "N": 10_103,
     "k": 10_099,  # less than N
     "M": 10_093,
+    "E": 10_111,
+    "P": 2 * 5_077,  # even, and less than D
+    "R": 10_133,
+    "Q": 10_139,
     "V": 10_079,
     "max_len": 1_000_003,
 }
@@ -42,6 +47,11 @@ _PRODUCTS = {
     "2K·D": 2 * _TWIN["K"] * _TWIN["D"],
     "(H+2K)·D": (_TWIN["H"] + 2 * _TWIN["K"]) * _TWIN["D"],
     "D/2": _TWIN["D"] // 2,
+    "P/2": _TWIN["P"] // 2,
+    "D−P": _TWIN["D"] - _TWIN["P"],
+    "R+P": _TWIN["R"] + _TWIN["P"],
+    "H·E": _TWIN["H"] * _TWIN["E"],
+    "H·(D−P+E)": _TWIN["H"] * (_TWIN["D"] - _TWIN["P"] + _TWIN["E"]),
     "2F": 2 * _TWIN["F"],
 }
 _TEXTS = {size: text for text, size in (_TWIN | _PRODUCTS).items()}
@@ -179,12 +189,21 @@ def _twin(config: Config) -> Config:
             n_groups=1,
             n_active_groups=1,
         )
+    latent = config.latent
+    if latent is not None:
+        latent = Latent(
+            kv_dim=_TWIN["R"],
+            rotary_dim=_TWIN["P"],
+            value_dim=_TWIN["E"],
+            q_dim=None if latent.q_dim is None else _TWIN["Q"],
+        )
     return config.replace(
         experts=experts,
+        latent=latent,
         vocab_size=_TWIN["V"],
         dim=_TWIN["C"],
         n_heads=_TWIN["H"],
-        n_kv_heads=_TWIN["K"],
+        n_kv_heads=_TWIN["K" if latent is None else "H"],
         head_dim=_TWIN["D"],
         hidden_dim=_TWIN["F"],
         max_len=_TWIN["max_len"],

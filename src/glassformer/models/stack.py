@@ -14,6 +14,7 @@ from glassformer.layers import (
     Block,
     CrossAttention,
     FeedForward,
+    LatentAttention,
     LearnedPositions,
     MixtureOfExperts,
     Router,
@@ -111,18 +112,32 @@ def _block(config: Config, layer: int, make_norm: Callable[[], nn.Module], *, cr
         "dropout": config.dropout.weights,
     }
     return Block(
-        attention=SelfAttention(
-            config.dim,
-            config.n_heads,
-            head_norm_eps=config.norms.eps if config.norms.heads else None,
-            rotary_layout=config.positions.layout,
-            **shared,
-        ),
+        attention=_attention(config, shared),
         cross=CrossAttention(config.dim, config.n_heads, **shared) if cross else None,
         feed_forward=_feed_forward(config, layer),
         make_norm=make_norm,
         norm_place=config.norms.place,
         dropout=config.dropout.residual,
+    )
+
+
+def _attention(config: Config, shared: dict[str, Any]) -> SelfAttention | LatentAttention:
+    latent, layout = config.latent, config.positions.layout
+    if latent is None:
+        eps = config.norms.eps if config.norms.heads else None
+        return SelfAttention(
+            config.dim, config.n_heads, head_norm_eps=eps, rotary_layout=layout, **shared
+        )
+    options = {name: value for name, value in shared.items() if name != "n_kv_heads"}
+    return LatentAttention(
+        config.dim,
+        config.n_heads,
+        value_dim=latent.value_dim,
+        kv_dim=latent.kv_dim,
+        rotary_dim=latent.rotary_dim,
+        q_dim=latent.q_dim,
+        rotary_layout=layout,
+        **options,
     )
 
 

@@ -37,3 +37,20 @@ class Experts:
                 "experts.dense_layers must be layer numbers in order, each once; got "
                 f"{self.dense_layers}."
             )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Latent:
+    """Multi-head latent attention (MLA) in the place of self-attention.
+
+    A decoder caches `kv_dim` + `rotary_dim` numbers for each token and layer, and none for each
+    head. Of the config's head_dim, `rotary_dim` are rotated, and the others come from the latent.
+    """
+
+    kv_dim: Count  # width of the latent of keys and values
+    rotary_dim: Count  # of the part of each key that all heads share
+    value_dim: Count  # width of a head's values
+    q_dim: Count | None = None  # width of a latent of queries; None: they have none
+
+    def __post_init__(self) -> None:
+        check_bounds(self, "latent.")

@@ -51,6 +51,8 @@ class Prefix:
         """None for what is no plain call of a decoder, or was not recorded whole."""
         if len(run.streams) != 1:
             return None
+        if isinstance(model, Decoder) and model.config.latent is not None:
+            return None  # its cache holds latents, not the keys and values of the sites
         (stack,) = run.streams
         name = None if args else "input_ids"
         tokens = args[0] if args else options.get("input_ids")

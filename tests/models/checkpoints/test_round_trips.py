@@ -25,6 +25,8 @@ REFUSED = {
     "llama-tied": r"must be the scaling of Llama 3",  # bands of another length
     "llama-biases": r"biases is 'all', it would become 'qkv'",
     **dict.fromkeys(["mixtral", "qwen3-moe", "qwen3-moe-dense"], r"experts is {.*become None"),
+    **dict.fromkeys(["deepseek-v2", "deepseek-v2-groups"], r"of llama cannot hold a model like"),
+    **dict.fromkeys(["deepseek-v3", "deepseek-v3-half"], r"of llama cannot hold a model like"),
     "mixtral-window": r"experts is {.*become None",
     "mistral": r"window is 4, it would become None",
     "qwen2-window": r"window is 4, it would become None",

@@ -36,6 +36,7 @@ def describe_shapes(asked: ShapesRequest, memory: Memory, progress: Progress) ->
     )
     progress(0.9)
     first = next(step for step in trace.steps if step.operation == "scores")
+    n_cached, k_dim, v_dim = config.cache_shape
     query, key = first.inputs[0].numbers, trace.sizes
     return {
         "name": trace.name,
@@ -53,11 +54,7 @@ def describe_shapes(asked: ShapesRequest, memory: Memory, progress: Progress) ->
             "hidden_dim": config.hidden_dim,
         },
         "presets": list(PRESETS),
-        "cache_bytes_per_token": 2
-        * BYTES
-        * depths.get("decoder", 0)
-        * config.n_kv_heads
-        * config.head_dim,
+        "cache_bytes_per_token": BYTES * depths.get("decoder", 0) * n_cached * (k_dim + v_dim),
         "model": _Drawing(trace, depths, _count_blocks(short)).draw(),
     }
 

@@ -73,8 +73,9 @@ def pack_feed_forward(
 def _read_block(reading: Reading, asked: StepsRequest) -> BlockRow | None:
     """The block around the row; None where only its operands were recorded."""
     stack = asked.site.split(".")[0]
-    if not isinstance(getattr(reading.source, stack, None), Stack):
-        return None  # a saved trace, or a model of another library
+    found = getattr(reading.source, stack, None)
+    if not isinstance(found, Stack) or found.config.latent is not None:
+        return None  # a saved trace, a model of another library, or keys made of latents
     return read_block_row(
         reading.model, reading.trace, asked.site, head=asked.head, query=asked.query
     )

@@ -7,6 +7,7 @@ for a model that was not loaded from one.
 from glassformer.models.checkpoints.architectures.architecture import Architecture, Foreign
 from glassformer.models.checkpoints.architectures.bart import BART, MARIAN
 from glassformer.models.checkpoints.architectures.bert import BERT, ROBERTA, XLM_ROBERTA
+from glassformer.models.checkpoints.architectures.deepseek import DEEPSEEK_V2, DEEPSEEK_V3
 from glassformer.models.checkpoints.architectures.gpt2 import GPT2
 from glassformer.models.checkpoints.architectures.llama import LLAMA, MISTRAL, QWEN2, QWEN3
 from glassformer.models.checkpoints.architectures.mixtral import MIXTRAL, QWEN3_MOE
@@ -25,6 +26,8 @@ ARCHITECTURES: dict[str, Architecture] = {
         QWEN3,
         MIXTRAL,
         QWEN3_MOE,
+        DEEPSEEK_V2,
+        DEEPSEEK_V3,
         BART,
         MARIAN,
         T5,

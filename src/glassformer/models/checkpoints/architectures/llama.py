@@ -63,7 +63,7 @@ def read_decoder(
         activation=c.activation("hidden_act", "silu"),
         gated=True,
         biases=biases,
-        positions=_read_rotary(c, max_len),
+        positions=read_rotary(c, max_len),
         norms=Norms(kind="rms", eps=c.number("rms_norm_eps", 1e-6), heads=head_norm),
         dropout=Dropout(weights=c.number("attention_dropout", 0.0)),
         output=Output(tied=c.flag("tie_word_embeddings", False)),
@@ -96,7 +96,8 @@ def _window(c: Foreign) -> int | None:
     return window if found == {"sliding_attention"} else None
 
 
-def _read_rotary(c: Foreign, max_len: int) -> Positions:
+def read_rotary(c: Foreign, max_len: int) -> Positions:
+    """Rotary positions and their scaling, under the names of any version."""
     rope = Foreign({"model_type": c.kind, **c.table("rope_scaling"), **c.table("rope_parameters")})
     base = rope.number("rope_theta", c.number("rope_theta", 10000.0))
     rope.require("partial_rotary_factor", 1.0)
