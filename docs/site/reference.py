@@ -87,7 +87,19 @@ GROUPS = {
     "models": {
         "en": "Models",
         "zh": "模型",
-        "names": ("Config", "build", "load", "save", "quantize"),
+        "names": (
+            "Config",
+            "build",
+            "load",
+            "save",
+            "quantize",
+            "add_lora",
+            "merge_lora",
+            "unmerge_lora",
+            "remove_lora",
+            "save_lora",
+            "load_lora",
+        ),
     },
     "generation": {
         "en": "Generating text",

@@ -123,3 +123,31 @@ def test_a_model_of_several_languages_needs_to_know_which(tmp_path):
     values["data"]["train"][0]["prefix"] = ""
     with pytest.raises(ConfigError, match=r"translates into fr; say which\. Use --to fr"):
         load_base_model(further(Recipe.from_dict(values), before.model))
+
+
+def test_adapters_alone_are_trained(backwards, tmp_path):
+    recipe, before = backwards
+    changes = ("model.lora.rank=3", 'model.lora.targets=["qkv", "kv"]', "until.steps=4")
+    result = train(
+        further(recipe, before.model, *changes), out=tmp_path / "run", show=SilentDisplay()
+    )
+    known, trained = gf.load(before.model), gf.load(result.model)
+    assert trained.config == known.config
+    changed = {
+        name.rsplit(".", 2)[1]
+        for name, tensor in trained.state_dict().items()
+        if not torch.equal(tensor, known.state_dict()[name])
+    }
+    assert changed == {"qkv", "kv"}
+    again = gf.load_lora(gf.load(before.model), tmp_path / "run" / "adapter.safetensors")
+    tokens = torch.tensor([[3, 4, 5]])
+    found, expected = (model(tokens, tokens) for model in (again, trained))
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
+
+
+@pytest.mark.plain
+def test_adapters_need_a_saved_model(tmp_path):
+    recipe = small_runs.translation(tmp_path)
+    recipe = Recipe.from_dict(as_plain(recipe), ["model.lora.rank=2"])
+    with pytest.raises(ConfigError, match=r"got model.lora without model.from"):
+        first(recipe, tmp_path)

@@ -57,6 +57,9 @@ def add(app: typer.Typer, language: Language) -> None:
                 "--from", metavar="MODEL", help=say("train.from"), autocompletion=complete_model
             ),
         ] = None,
+        lora: Annotated[
+            int | None, typer.Option("--lora", metavar="RANK", help=say("train.lora"))
+        ] = None,
         to: Annotated[
             str | None, typer.Option("--to", metavar="zh|fr", help=say("train.to"))
         ] = None,
@@ -69,6 +72,8 @@ def add(app: typer.Typer, language: Language) -> None:
         overrides = [*(changes or [])]
         if data is not None:
             overrides.append(f"data.folder={str(data.absolute())!r}")
+        if lora is not None:
+            overrides.append(f"model.lora.rank={lora}")
         own = OwnFiles(source, target, text, origin, to)
         chosen = _choose_recipe(recipe, own, out, resume, overrides, language)
         try:

@@ -1,7 +1,7 @@
 """The parts a Transformer is built of, as nn.Modules that take plain keyword arguments.
 
 Reading order: norm, feed_forward, experts, attention (projections around a `core`),
-latent_attention, block, embedding. Imports attention and errors; knows no whole model.
+latent_attention, block, embedding, lora. Imports attention and errors; knows no whole model.
 """
 
 from glassformer.layers.attention import Core, CrossAttention, SelfAttention
@@ -10,6 +10,7 @@ from glassformer.layers.embedding import LearnedPositions, SinusoidalPositions, 
 from glassformer.layers.experts import ExpertLinear, MixtureOfExperts, Router, Routing
 from glassformer.layers.feed_forward import FeedForward
 from glassformer.layers.latent_attention import LatentAttention
+from glassformer.layers.lora import LoRALinear
 from glassformer.layers.norm import RMSNorm, norm_maker
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "FeedForward",
     "LatentAttention",
     "LearnedPositions",
+    "LoRALinear",
     "MixtureOfExperts",
     "RMSNorm",
     "Router",

@@ -21,6 +21,7 @@ from glassformer.layers import (
     CrossAttention,
     FeedForward,
     LearnedPositions,
+    LoRALinear,
     RMSNorm,
     SelfAttention,
     SinusoidalPositions,
@@ -230,6 +231,8 @@ def encoder_refusal(model: EncoderDecoder) -> str | None:
 
 def _refuse_modules(modules: Iterable[tuple[str, nn.Module]]) -> str | None:
     for path, module in modules:
+        if isinstance(module, LoRALinear):
+            return f"{path} has a LoRA adapter"
         if type(module) not in _FORWARDS or "forward" in vars(module):
             return f"{path or 'the model'} is no module of ours"
         if module._forward_hooks or module._forward_pre_hooks:

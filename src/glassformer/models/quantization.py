@@ -15,6 +15,7 @@ from glassformer.layers import ExpertLinear
 from glassformer.models.decoder import Decoder
 from glassformer.models.encoder import Encoder
 from glassformer.models.encoder_decoder import EncoderDecoder
+from glassformer.models.lora import list_adapters
 from glassformer.models.presets import build
 
 KINDS = ("int8",)
@@ -38,6 +39,8 @@ def quantize(model: M, kind: str = "int8") -> M:
         raise ConfigError(
             f"Encoders, decoders and encoder-decoders can be quantized; got {type(model).__name__}."
         )
+    if list_adapters(model):
+        raise ConfigError("LoRA adapters must be merged before weights are quantized: merge_lora.")
     names = set(list_matrices(model))
     state: dict[str, Tensor] = {}
     for name, tensor in model.state_dict().items():

@@ -3,23 +3,25 @@
     [model]
     from = "reader"                    any model that `gf.load` reads
     dropout = { residual = 0.1 }       other settings and the tokenizer stay as they are
+    lora = { rank = 8 }                train low-rank adapters alone, on targets = ["qkv"]
 
 What the task needs and the model lacks, such as a classification head, is initialized afresh.
 """
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import lru_cache
 from typing import Any
 
 import torch
 
 from glassformer.errors import ConfigError
-from glassformer.models import Config, Dropout, build
+from glassformer.models import Config, Dropout, add_lora, build
 from glassformer.models.checkpoints import load
+from glassformer.models.lora import LoRA
 from glassformer.settings import as_plain, quote, read_settings
 from glassformer.training.recipe import Recipe
 
-CHANGEABLE = ("from", "dropout")
+CHANGEABLE = ("from", "dropout", "lora")
 FAMILIES = {
     "language": "decoder",
     "masked": "encoder",
@@ -83,4 +85,10 @@ def build_finetuned(recipe: Recipe, base: Any, vocab_size: int, classes: tuple[s
     own, known = model.state_dict(), base.state_dict()
     fits = {n: t for n, t in known.items() if n in own and t.shape == own[n].shape}
     model.load_state_dict({**own, **fits})
+    if "lora" in recipe.model:
+        settings = read_settings(LoRA, recipe.model["lora"], "The recipe", "model.lora.")
+        add_lora(model, **asdict(settings))
+        for name, parameter in model.named_parameters():
+            if name in own and name not in fits:  # a new head is trained whole
+                parameter.requires_grad_(True)
     return model

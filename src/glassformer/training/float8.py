@@ -39,7 +39,7 @@ def replace_products(model: nn.Module) -> None:
     """Let the linear layers of all blocks compute by `float8_linear` where their sizes allow it."""
     for block in (part for part in model.modules() if isinstance(part, Block)):
         for layer in block.modules():
-            if isinstance(layer, nn.Linear) and not any(n % _MULTIPLE for n in layer.weight.shape):
+            if type(layer) is nn.Linear and not any(n % _MULTIPLE for n in layer.weight.shape):
                 layer.forward = partial(_compute_layer, layer)  # type: ignore[method-assign]
 
 

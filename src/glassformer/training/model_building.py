@@ -33,6 +33,8 @@ def build_model(recipe: Recipe, task: Task) -> nn.Module:
     base = load_base_model(recipe)
     if base is not None:
         model: Any = build_finetuned(recipe, base, size, classes)
+    elif "lora" in recipe.model:
+        raise ConfigError("LoRA adapts a saved model; got model.lora without model.from.")
     else:
         model = build(model_config(recipe, size, classes))
         initialize_weights(model, recipe.model.get("initial", "ours"))

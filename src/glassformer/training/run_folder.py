@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from glassformer.errors import CheckpointError, ConfigError, GlassformerError, TrainingError
 from glassformer.models.checkpoints import save
 from glassformer.models.checkpoints.own import read_own_config
+from glassformer.models.lora import fold_adapters, list_adapters, save_lora
 from glassformer.storage import UNFINISHED, atomic_file, move_aside, read_regular, sha256
 from glassformer.training.checkpoints import Checkpoints
 from glassformer.training.metrics import FILE as METRICS
@@ -156,10 +157,15 @@ class RunFolder:
         return f"{name}/ is damaged: {why}. It is kept as {kept.name}/ until a new one is saved."
 
     def save_model(self, name: str, model: Any, weights: dict[str, Tensor]) -> None:
-        """Save the model with these weights as a folder that `gf.load` reads."""
+        """Save the model with these weights as a folder that `gf.load` reads.
+
+        LoRA adapters are merged there; those of the finished model are saved apart, too.
+        """
         copy = build_like(model)
-        copy.load_state_dict(weights)
+        copy.load_state_dict(fold_adapters(model, weights))
         save(copy, self.path / name, overwrite=True)
+        if name == "model" and list_adapters(model):
+            save_lora(model, self.path / "adapter.safetensors", weights=weights)
 
     def remove_latest(self) -> None:
         """Remove the weights of an interrupted run: a finished run has model/ instead."""

@@ -13,6 +13,7 @@ from glassformer.models.baselines import RecurrentConfig
 from glassformer.models.checkpoints.assembly import Saved
 from glassformer.models.checkpoints.run_weights import is_run, select_weights
 from glassformer.models.config import Config
+from glassformer.models.lora import list_adapters
 from glassformer.models.presets import PRESETS
 from glassformer.models.pretrained import list_pretrained
 from glassformer.models.quantization import weight_kind
@@ -111,6 +112,11 @@ def save(
         raise CheckpointError(
             f"int8 weights are saved in the layout glassformer; got layout={layout!r}. Save the "
             "model that was quantized."
+        )
+    if list_adapters(model):
+        raise CheckpointError(
+            "A model with LoRA adapters cannot be saved whole. Save them apart with save_lora, or "
+            "merge them first with merge_lora."
         )
     if layout == "glassformer":
         from glassformer.models.checkpoints.own import save_own
