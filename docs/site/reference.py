@@ -95,8 +95,6 @@ GROUPS = {
             "quantize",
             "add_lora",
             "merge_lora",
-            "unmerge_lora",
-            "remove_lora",
             "save_lora",
             "load_lora",
         ),

@@ -10,7 +10,7 @@ import glassformer as gf
 from closeness import assert_close, assert_same
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.generation import generate_tokens
-from glassformer.models import Config, Positions, build
+from glassformer.models import Config, Positions, build, remove_lora, unmerge_lora
 from glassformer.models.decoder_weights import refusal
 from glassformer.models.lora import list_adapters
 
@@ -82,10 +82,10 @@ def test_merged_and_unmerged_models_are_the_same() -> None:
     assert_close(built(X), expected, 1e-10)
     gf.merge_lora(built, keep=True)  # once is enough
     assert_same(built.decoder.blocks[0].attention.qkv.weight, merged)
-    gf.unmerge_lora(built)
+    unmerge_lora(built)
     assert_close(built(X), expected, 1e-10)
     gf.merge_lora(built, keep=True)
-    assert_close(gf.remove_lora(built)(X), model()(X), 1e-10)
+    assert_close(remove_lora(built)(X), model()(X), 1e-10)
     assert all(p.requires_grad for p in built.parameters())
 
 
@@ -134,7 +134,7 @@ def test_refusals(tmp_path: Path) -> None:
         gf.add_lora(model(), rank=0)
     with pytest.raises(ConfigError, match=r"has LoRA adapters already"):
         gf.add_lora(adapted())
-    for call in (gf.merge_lora, gf.unmerge_lora, gf.remove_lora):
+    for call in (gf.merge_lora, unmerge_lora, remove_lora):
         with pytest.raises(ConfigError, match=r"has no LoRA adapters"):
             call(model())
     with pytest.raises(ConfigError, match=r"merged before weights are quantized"):

@@ -89,6 +89,11 @@ def merge_lora(model: M, *, keep: bool = False) -> M:
 
     With `keep`, `unmerge_lora` can take them out again; without it the layers are plain ones again,
     and the model is saved, quantized and decoded as any other.
+
+    >>> import glassformer as gf
+    >>> model = gf.merge_lora(gf.add_lora(gf.load("writer")))
+    >>> type(model.decoder.blocks[0].attention.qkv).__name__
+    'Linear'
     """
     for path, layer in _require_adapters(model).items():
         if isinstance(layer.weight, Int8Weight):
@@ -117,6 +122,11 @@ def save_lora(
     """Write what was trained, the adapters and any other weights, to one safetensors file.
 
     `weights` are the model's own, unless others of the same names are given.
+
+    >>> import tempfile
+    >>> import glassformer as gf
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     gf.save_lora(gf.add_lora(gf.load("writer")), f"{folder}/adapter.safetensors")
     """
     adapters = _require_adapters(model)
     first = next(iter(adapters.values()))
@@ -137,7 +147,16 @@ def save_lora(
 
 
 def load_lora(model: M, path: str | Path) -> M:
-    """Add the adapters of a file that `save_lora` wrote to the model that they were trained on."""
+    """Add the adapters of a file that `save_lora` wrote to the model that they were trained on.
+
+    >>> import tempfile
+    >>> import glassformer as gf
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     gf.save_lora(gf.add_lora(gf.load("writer"), rank=4), f"{folder}/adapter.safetensors")
+    ...     model = gf.load_lora(gf.load("writer"), f"{folder}/adapter.safetensors")
+    >>> model.decoder.blocks[0].attention.qkv.rank
+    4
+    """
     path = user_path(path)
     settings, tensors = _read_file(path)
     add_lora(
