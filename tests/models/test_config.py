@@ -66,7 +66,10 @@ def test_sizes_saved_as_null_are_derived() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"family": "both"}, "family must be one of encoder, decoder, encoder_decoder; got 'both'"),
+        (
+            {"family": "both"},
+            "family must be one of encoder, decoder, encoder_decoder, vision; got 'both'",
+        ),
         ({"dim": 0}, "dim must be at least 1; got 0"),
         ({"n_heads": 3}, "dim=8, n_heads=3"),
         ({"n_heads": 4, "n_kv_heads": 3}, "n_heads=4, n_kv_heads=3"),

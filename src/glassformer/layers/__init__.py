@@ -1,7 +1,8 @@
 """The parts a Transformer is built of, as nn.Modules that take plain keyword arguments.
 
 Reading order: norm, feed_forward, experts, attention (projections around a `core`),
-latent_attention, block, embedding, lora. Imports attention and errors; knows no whole model.
+latent_attention, block, embedding, patches, lora. Imports attention and errors; knows no whole
+model.
 """
 
 from glassformer.layers.attention import Core, CrossAttention, SelfAttention
@@ -12,6 +13,7 @@ from glassformer.layers.feed_forward import FeedForward
 from glassformer.layers.latent_attention import LatentAttention
 from glassformer.layers.lora import LoRALinear
 from glassformer.layers.norm import RMSNorm, norm_maker
+from glassformer.layers.patches import PatchEmbedding
 
 __all__ = [
     "Block",
@@ -23,6 +25,7 @@ __all__ = [
     "LearnedPositions",
     "LoRALinear",
     "MixtureOfExperts",
+    "PatchEmbedding",
     "RMSNorm",
     "Router",
     "Routing",

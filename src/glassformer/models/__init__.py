@@ -1,6 +1,6 @@
 """Whole models: an encoder, a decoder, both; and recurrent ones to compare with.
 
-Reading order: variants, config, stack, heads, decoder, encoder, encoder_decoder, cache,
+Reading order: variants, config, stack, heads, decoder, encoder, encoder_decoder, vision, cache,
 decoder_weights (the tensors of a decoder by role), presets, lora, quantization, routing (of
 experts), parameters and describe (counting), recording and shapes (every shape of a run),
 checkpoints (saved models), pretrained (the models of the package); recurrent is independent.
@@ -25,7 +25,8 @@ from glassformer.models.output_heads import ClassificationHead
 from glassformer.models.presets import PRESETS, build
 from glassformer.models.quantization import quantize
 from glassformer.models.routing import watch_routing
-from glassformer.models.variants import Experts, Latent
+from glassformer.models.variants import Experts, Latent, Patches
+from glassformer.models.vision import VisionEncoder
 
 __all__ = [
     "PRESETS",
@@ -41,7 +42,9 @@ __all__ = [
     "ModelCache",
     "Norms",
     "Output",
+    "Patches",
     "Positions",
+    "VisionEncoder",
     "add_lora",
     "build",
     "load_lora",

@@ -17,7 +17,7 @@ from glassformer.layers.block import NormPlace
 from glassformer.layers.feed_forward import Activation
 from glassformer.layers.latent_attention import check_latent
 from glassformer.layers.norm import NormKind
-from glassformer.models.variants import Experts, Latent
+from glassformer.models.variants import Experts, Latent, Patches
 from glassformer.settings import (
     Bounds,
     Count,
@@ -31,7 +31,7 @@ from glassformer.settings import (
     read_settings,
 )
 
-Family = Literal["encoder", "decoder", "encoder_decoder"]
+Family = Literal["encoder", "decoder", "encoder_decoder", "vision"]
 Pooling = Literal["mean", "first"]
 PositionKind = Literal["none", "sinusoidal", "learned", "rotary", "alibi", "relative"]
 
@@ -155,6 +155,7 @@ class Config:
     window: Count | None = None  # how many tokens a decoder attends to, its own included
     experts: Experts | None = None  # in the place of feed-forward networks
     latent: Latent | None = None  # latent attention in the place of self-attention
+    patches: Patches | None = None  # of the images that a vision encoder reads
 
     def __post_init__(self) -> None:
         check_bounds(self)
@@ -175,14 +176,30 @@ class Config:
             raise ConfigError(
                 f"n_decoder_layers is for family='encoder_decoder'; got family={self.family!r}."
             )
-        if self.window is not None and self.family == "encoder":
+        if self.window is not None and self.family in ("encoder", "vision"):
             raise ConfigError(
-                f"window is for decoders; got window={self.window} for family='encoder'."
+                f"window is for decoders; got window={self.window} for family={self.family!r}."
             )
         self._check_latent()
         if self.positions.kind == "rotary":
             self.rotary()
         self._check_experts()
+        self._check_patches()
+
+    def _check_patches(self) -> None:
+        if (self.patches is not None) != (self.family == "vision"):
+            raise ConfigError(
+                "patches belong to family='vision', which needs them; got "
+                f"family={self.family!r}, patches={self.patches}."
+            )
+        if self.patches is None:
+            return
+        expected = self.patches.n_patches + 1
+        if self.max_len != expected or self.vocab_size != 1:
+            raise ConfigError(
+                f"A vision encoder has max_len={expected}, its patches and the class vector, and "
+                f"vocab_size=1; got max_len={self.max_len}, vocab_size={self.vocab_size}."
+            )
 
     def _check_latent(self) -> None:
         if self.latent is None:

@@ -48,9 +48,13 @@ def describe(model: Config | str) -> Description:
     parameters = count_parameters(built)
     linear: int = sum(m.weight.numel() for m in built.modules() if isinstance(m, nn.Linear))
     linear += sum(_count_routed(m) for m in built.modules() if isinstance(m, MixtureOfExperts))
-    scoring = config.family != "encoder" or config.output.masked_tokens
+    scoring = config.family in ("decoder", "encoder_decoder") or (
+        config.family == "encoder" and config.output.masked_tokens
+    )
     output = config.vocab_size * config.dim if scoring else 0
-    decoding = {"encoder": 0, "decoder": config.n_layers}.get(config.family, config.decoder_layers)
+    decoding = {"encoder": 0, "vision": 0, "decoder": config.n_layers}.get(
+        config.family, config.decoder_layers
+    )
     layers = config.n_layers + (2 * decoding if config.family == "encoder_decoder" else 0)
     cached_heads, k_dim, v_dim = config.cache_shape
     return Description(

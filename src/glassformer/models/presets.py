@@ -21,6 +21,7 @@ from glassformer.models.decoder import Decoder
 from glassformer.models.encoder import Encoder
 from glassformer.models.encoder_decoder import EncoderDecoder
 from glassformer.models.variants import Experts, Latent
+from glassformer.models.vision import VisionEncoder
 
 
 def _paper(dim: int, n_heads: int, hidden_dim: int, dropout: float) -> Config:
@@ -194,6 +195,7 @@ FAMILIES: dict[str, type[nn.Module]] = {
     "encoder": Encoder,
     "decoder": Decoder,
     "encoder_decoder": EncoderDecoder,
+    "vision": VisionEncoder,
 }
 BASELINES: dict[str, type[nn.Module]] = {
     "lstm": RecurrentLanguage,

@@ -146,6 +146,8 @@ def shapes(
     """
     config = _preset(model) if isinstance(model, str) else model
     name = name or (model if isinstance(model, str) else config.family)
+    if config.family == "vision":
+        raise ConfigError("Shapes are traced for models that read tokens; this one reads images.")
     batch = BATCH if batch is None else batch
     length = min(LENGTH, config.max_len) if length is None else length
     if config.family == "encoder_decoder":

@@ -54,3 +54,25 @@ class Latent:
 
     def __post_init__(self) -> None:
         check_bounds(self, "latent.")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Patches:
+    """How a vision encoder cuts square images into square patches."""
+
+    image_size: Count  # pixels of a side
+    patch_size: Count
+    n_channels: Count = 3
+
+    def __post_init__(self) -> None:
+        check_bounds(self, "patches.")
+        if self.patch_size > self.image_size:
+            raise ConfigError(
+                "patches.patch_size must not exceed image_size; got patch_size="
+                f"{self.patch_size}, image_size={self.image_size}."
+            )
+
+    @property
+    def n_patches(self) -> int:
+        """Whole patches of an image; what is left over at the right and below is not read."""
+        return (self.image_size // self.patch_size) ** 2

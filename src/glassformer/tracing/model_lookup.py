@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from torch import nn
 
 from glassformer.errors import TraceError
-from glassformer.models import Decoder, Encoder, EncoderDecoder
+from glassformer.models import Decoder, Encoder, EncoderDecoder, VisionEncoder
 
-OURS = (Encoder, Decoder, EncoderDecoder)
+OURS = (Encoder, Decoder, EncoderDecoder, VisionEncoder)
 
 
 class ModuleTree:

@@ -16,9 +16,10 @@ from glassformer.models.encoder import Encoder
 from glassformer.models.encoder_decoder import EncoderDecoder
 from glassformer.models.presets import build
 from glassformer.models.quantization import assign_state
+from glassformer.models.vision import VisionEncoder
 from glassformer.text.special_tokens import ONE, SEVERAL, SpecialTokens
 
-Model = Encoder | Decoder | EncoderDecoder
+Model = Encoder | Decoder | EncoderDecoder | VisionEncoder
 Saved = Model | RecurrentLanguage | RecurrentTranslator
 
 

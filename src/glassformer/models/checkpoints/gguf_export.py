@@ -31,7 +31,11 @@ from glassformer.text.ggml_export import header_of_tokenizer
 
 _KINDS = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
 _FILE_TYPES = {"F32": 0, "F16": 1, "BF16": 32}  # general.file_type
-_FAMILY_NAMES = {"encoder": "an encoder", "encoder_decoder": "an encoder-decoder"}
+_FAMILY_NAMES = {
+    "encoder": "an encoder",
+    "encoder_decoder": "an encoder-decoder",
+    "vision": "a vision encoder",
+}
 
 
 def save_gguf(model: Saved, path: Path) -> None:

@@ -89,7 +89,7 @@ class Origin:
     def _apply_form(self, tensor: Tensor) -> Tensor:
         if not self.form:
             return tensor
-        if self.form in (".T", "[0]") and tensor.ndim != 2:
+        if (self.form == ".T" and tensor.ndim != 2) or (self.form == "[0]" and tensor.ndim < 2):
             raise CheckpointError(
                 f"{self.parts[0]} must be a matrix; it has shape {tuple(tensor.shape)}."
             )

@@ -17,8 +17,8 @@ from glassformer.functional.biases import as_bias
 from glassformer.functional.cache import StaticCache
 from glassformer.functional.masks import as_mask
 from glassformer.functional.statistics.kernel_lse import KernelLse
-from glassformer.layers import Core, TokenEmbedding
-from glassformer.models import Decoder, Encoder, EncoderDecoder, ModelCache
+from glassformer.layers import Core, PatchEmbedding, TokenEmbedding
+from glassformer.models import Decoder, Encoder, EncoderDecoder, ModelCache, VisionEncoder
 from glassformer.models.output_heads import NextTokenHead
 from glassformer.models.stack import Stack
 from glassformer.tracing.compilation import strip_wrappers
@@ -38,7 +38,7 @@ class OurSource:
     reorders: tuple[str, str] = ("reorder", "indices")
 
     def __init__(self, tree: ModuleTree) -> None:
-        assert isinstance(tree.model, Encoder | Decoder | EncoderDecoder)
+        assert isinstance(tree.model, Encoder | Decoder | EncoderDecoder | VisionEncoder)
         self.tree, self.model = tree, tree.model
         self.tokens: Tensor | None = None  # that were embedded, and that no stack has read yet
         self.stop = 0  # the length of the text with the present pass
@@ -72,6 +72,8 @@ class OurSource:
         for module, path in paths.items():
             if isinstance(module, TokenEmbedding) and path == "embedding":
                 undo.append(listen(module, "forward", recorder.tap(before=self._note_tokens)))
+            elif isinstance(module, PatchEmbedding):
+                undo.append(listen(module, "forward", recorder.tap(before=self._note_patches)))
             elif isinstance(module, Stack):
                 is_read = has_source and path == "encoder"
                 tap = recorder.tap(before=self._read if is_read else self._write)
@@ -142,6 +144,13 @@ class OurSource:
     def _note_tokens(self, _module: nn.Module, args: tuple, options: dict[str, Any]) -> None:
         self.tokens = None
         self.tokens = (args[0] if args else options["tokens"]).detach()
+
+    def _note_patches(self, module: PatchEmbedding, args: tuple, options: dict[str, Any]) -> None:
+        """An image has no tokens: its patches are numbered, behind the class vector."""
+        images = args[0] if args else options["images"]
+        (side,) = {images.shape[-1] // n for n in module.projection.kernel_size}
+        places = torch.arange(side * side + 1, device=images.device)
+        self.tokens = places.expand(len(images), -1)
 
     def _read(self, module: nn.Module, _args: tuple, _options: dict[str, Any]) -> None:
         """The encoder reads the source."""
@@ -239,7 +248,7 @@ def _drop_offsets(part: Any, aligned: int) -> Any:
     return replace(part, **changes)
 
 
-def _describe_model(model: Encoder | Decoder | EncoderDecoder) -> dict[str, Any]:
+def _describe_model(model: Encoder | Decoder | EncoderDecoder | VisionEncoder) -> dict[str, Any]:
     plain = json.loads(json.dumps(model.config.as_dict()))  # as a file will give it back
     named = {} if model.name is None else {"name": model.name}
     return {"library": "glassformer", **named, "config": plain}

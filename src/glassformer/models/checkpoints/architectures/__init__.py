@@ -12,6 +12,7 @@ from glassformer.models.checkpoints.architectures.gpt2 import GPT2
 from glassformer.models.checkpoints.architectures.llama import LLAMA, MISTRAL, QWEN2, QWEN3
 from glassformer.models.checkpoints.architectures.mixtral import MIXTRAL, QWEN3_MOE
 from glassformer.models.checkpoints.architectures.t5 import T5
+from glassformer.models.checkpoints.architectures.vit import VIT
 
 ARCHITECTURES: dict[str, Architecture] = {
     each.model_type: each
@@ -31,6 +32,7 @@ ARCHITECTURES: dict[str, Architecture] = {
         BART,
         MARIAN,
         T5,
+        VIT,
     )
 }
 

@@ -77,12 +77,13 @@ def _read(c: Foreign, names: set[str], *, reserved: int, masked: str, classes: s
         n_token_types=c.whole("type_vocab_size", 2, least=0),
         output=Output(
             masked_tokens=any(name.startswith(masked) for name in names),
-            classes=_labels(c) if any(name.startswith(classes) for name in names) else (),
+            classes=read_labels(c) if any(name.startswith(classes) for name in names) else (),
         ),
     )
 
 
-def _labels(c: Foreign) -> tuple[str, ...]:
+def read_labels(c: Foreign) -> tuple[str, ...]:
+    """The names of the classes, in the order of their scores."""
     labels = c.table("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
     numbers = {str(i) for i in range(len(labels))}
     if labels.keys() != numbers or not all(isinstance(name, str) for name in labels.values()):
@@ -117,11 +118,12 @@ def _write(config: Config, *, reserved: int) -> dict[str, Any]:
         "hidden_dropout_prob": config.dropout.residual,
         "attention_probs_dropout_prob": config.dropout.weights,
         "type_vocab_size": config.n_token_types,
-        **_write_labels(config.output.classes),
+        **write_labels(config.output.classes),
     }
 
 
-def _write_labels(classes: tuple[str, ...]) -> dict[str, Any]:
+def write_labels(classes: tuple[str, ...]) -> dict[str, Any]:
+    """The names of the classes, as transformers' configs list them."""
     if not classes:
         return {}
     return {
