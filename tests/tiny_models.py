@@ -131,6 +131,22 @@ MODELS: dict[str, tuple[str, dict[str, Any], str]] = {
         {**DECODER, "use_sliding_window": True, "sliding_window": 4, "max_window_layers": 0},
         "Qwen2ForCausalLM",
     ),
+    "qwen2-mixed": (
+        "Qwen2Config",
+        {**DECODER, "use_sliding_window": True, "sliding_window": 4, "max_window_layers": 1},
+        "Qwen2ForCausalLM",
+    ),
+    "qwen3-local": (
+        "Qwen3Config",
+        {
+            **DECODER,
+            "num_hidden_layers": 4,
+            "use_sliding_window": True,
+            "sliding_window": 3,
+            "layer_types": [*["sliding_attention"] * 2, "full_attention", "sliding_attention"],
+        },
+        "Qwen3ForCausalLM",
+    ),
     "qwen3": ("Qwen3Config", {**DECODER, "head_dim": 6}, "Qwen3ForCausalLM"),
     "qwen3-biases": (
         "Qwen3Config",

@@ -6,6 +6,7 @@ import torch
 import glassformer as gf
 from closeness import assert_close
 from glassformer.errors import ConfigError, ShapeError
+from glassformer.generation import generate_tokens
 from glassformer.models import (
     Config,
     Decoder,
@@ -17,6 +18,7 @@ from glassformer.models import (
     Positions,
     build,
 )
+from glassformer.models.decoder_weights import refusal
 
 V, C, L, S = 13, 12, 7, 5
 KINDS = ("none", "sinusoidal", "learned", "rotary", "alibi", "relative")
@@ -245,3 +247,58 @@ def test_decoding_a_hundred_tokens_compiles_once(family: str, kind: str) -> None
         got = torch.cat([first, *(step(x[:, i : i + 1]) for i in range(1, 100))], 1)
     assert_close(got, whole, 1e-10)
     assert len(graphs) == 1
+
+
+@pytest.mark.parametrize("static", [False, True])
+@pytest.mark.parametrize("family", ["decoder", "encoder_decoder"])
+def test_global_layers_reach_beyond_the_window(family: str, static: bool) -> None:
+    """Two layers with a window of 2 reach 3 tokens; with a global one, all of them."""
+    x, source = tokens(), tokens(2, S)
+    for global_layers, reach in (((), 3), ((1,), L)):
+        built = model(family, "rotary", window=2, global_layers=global_layers)
+        given = (x,) if family == "decoder" else (source, x)
+        cache = built.new_cache(2, max_len=11 if static else None)
+        with torch.no_grad():
+            before = built(*given)
+            cuts = ((0, 3), (3, 4), (4, 7))
+            if family == "decoder":
+                pieces = [built(x[:, a:b], cache=cache) for a, b in cuts]
+            else:
+                context = built.encode(source)
+                pieces = [built.decode(x[:, a:b], context, cache=cache) for a, b in cuts]
+            changed = x.clone()
+            changed[:, 0] = (x[:, 0] + 1) % V
+            after = built(changed) if family == "decoder" else built(source, changed)
+        assert_close(torch.cat(pieces, 1), before, 1e-10)
+        moved = (after - before).abs().amax((0, 2)) > 1e-9
+        assert moved.tolist() == [i < reach for i in range(L)]
+
+
+def test_a_model_with_global_layers_decodes_by_its_modules() -> None:
+    built = model("decoder", "rotary", window=2, global_layers=(0,)).float()
+    assert refusal(built) == "some layers have no window"
+    written = generate_tokens(built, [[1, 2, 3]], max_new_tokens=8)
+    row = torch.tensor([[1, 2, 3]])
+    for _ in range(8):
+        row = torch.cat([row, built(row)[:, -1:].argmax(-1)], 1)
+    assert written[0] == row[0, 3:].tolist()
+    with torch.no_grad(), gf.watch(built) as trace:
+        built(row)
+    assert [repr(site.mask) for site in trace] == [
+        "Causal()",
+        repr(gf.Causal() & gf.Window(left=1)),
+    ]
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"global_layers": (0,)}, r"global_layers=\(0,\) without a window"),
+        ({"window": 3, "global_layers": (2,)}, r"layers below 2, in order, each once; got \(2,\)"),
+        ({"window": 3, "global_layers": (1, 0)}, r"global_layers must be .*; got \(1, 0\)"),
+    ],
+)
+def test_global_layers_that_cannot_be(changes: dict, sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        config("decoder", "rotary", **changes)

@@ -153,6 +153,7 @@ class Config:
     attention_scale: float | None = None
     softcap: Positive | None = None
     window: Count | None = None  # how many tokens a decoder attends to, its own included
+    global_layers: tuple[Whole, ...] = ()  # decoder layers that attend to all, despite the window
     experts: Experts | None = None  # in the place of feed-forward networks
     latent: Latent | None = None  # latent attention in the place of self-attention
     patches: Patches | None = None  # of the images that a vision encoder reads
@@ -183,7 +184,7 @@ class Config:
         self._check_latent()
         if self.positions.kind == "rotary":
             self.rotary()
-        self._check_experts()
+        self._check_layer_numbers()
         self._check_patches()
 
     def _check_patches(self) -> None:
@@ -215,14 +216,21 @@ class Config:
                 f"{self.n_heads}, n_kv_heads={self.n_kv_heads}, norms.heads={self.norms.heads}."
             )
 
-    def _check_experts(self) -> None:
-        n_layers = max(self.n_layers, self.decoder_layers)
-        dense = () if self.experts is None else self.experts.dense_layers
-        if dense and dense[-1] >= n_layers:
+    def _check_layer_numbers(self) -> None:
+        if self.global_layers and self.window is None:
             raise ConfigError(
-                f"experts.dense_layers must be below the number of layers, {n_layers}; got "
-                f"{dense[-1]}."
+                "global_layers are those without the window of the others; got global_layers="
+                f"{self.global_layers} without a window."
             )
+        dense = () if self.experts is None else self.experts.dense_layers
+        for name, layers, n_layers in (
+            ("experts.dense_layers", dense, max(self.n_layers, self.decoder_layers)),
+            ("global_layers", self.global_layers, self.decoder_layers),
+        ):
+            if list(layers) != sorted(set(layers)) or any(i >= n_layers for i in layers):
+                raise ConfigError(
+                    f"{name} must be layers below {n_layers}, in order, each once; got {layers}."
+                )
 
     def _derived_sizes(self) -> list[str]:
         return [name for name, size in self._default_sizes().items() if getattr(self, name) == size]

@@ -64,7 +64,7 @@ class Decoder(nn.Module):
         return self.decoder(
             self.embedding(tokens),
             positions=positions,
-            mask=causal_mask(mask, cache, self.config.window),
+            **causal_masks(self.config, mask, cache),
             cache=cache,
         )
 
@@ -84,6 +84,17 @@ def causal_mask(mask: Mask | None, cache: ModelCache | None, window: int | None 
     if window is not None:
         causal = causal & Window(left=window - 1, offset=offset)
     return causal if mask is None else causal & mask
+
+
+def causal_masks(
+    config: Config, mask: Mask | None, cache: ModelCache | None
+) -> dict[str, Mask | None]:
+    """What the layers of a decoder may see: `mask`, and `global_mask` of those without a window."""
+    local = causal_mask(mask, cache, config.window)
+    return {
+        "mask": local,
+        "global_mask": causal_mask(mask, cache) if config.global_layers else None,
+    }
 
 
 def new_cache(

@@ -259,6 +259,8 @@ def _refuse_tensors(modules: Iterable[tuple[str, nn.Module]]) -> str | None:
 def _refuse_config(config: Config) -> str | None:
     if config.positions.kind in ("alibi", "relative"):
         return f"positions of kind {config.positions.kind!r} are a bias"
+    if config.global_layers:
+        return "some layers have no window"
     if config.softcap is not None:
         return "scores are soft-capped"
     if config.attention_scale is not None and config.attention_scale <= 0:

@@ -8,7 +8,7 @@ from glassformer.functional import Mask
 from glassformer.layers import TokenEmbedding
 from glassformer.models.cache import ModelCache
 from glassformer.models.config import Config
-from glassformer.models.decoder import causal_mask, new_cache
+from glassformer.models.decoder import causal_masks, new_cache
 from glassformer.models.output_heads import NextTokenHead
 from glassformer.models.stack import Stack, token_positions
 from glassformer.text import SpecialTokens, Tokenizer
@@ -94,7 +94,7 @@ class EncoderDecoder(nn.Module):
         return self.decoder(
             self.embedding(tokens),
             positions=positions,
-            mask=causal_mask(mask, cache, self.config.window),
+            **causal_masks(self.config, mask, cache),
             cache=cache,
             context=context,
             context_mask=context_mask,

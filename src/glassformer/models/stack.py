@@ -62,10 +62,12 @@ class Stack(nn.Module):
         *,
         positions: Int[Tensor, " L"] | Int[Tensor, "B L"],
         mask: Mask | None = None,
+        global_mask: Mask | None = None,
         cache: ModelCache | None = None,
         context: Float[Tensor, "B S C"] | None = None,
         context_mask: Mask | None = None,
     ) -> Float[Tensor, "B L C"]:
+        """`global_mask` is for the layers in config.global_layers, `mask` for all others."""
         config = self.config
         if config.positions.kind in ("learned", "sinusoidal"):
             x = x + self.positions(positions).to(x.dtype)
@@ -77,7 +79,7 @@ class Stack(nn.Module):
         for i, block in enumerate(self.blocks):
             x = block(
                 x,
-                mask=mask,
+                mask=global_mask if i in config.global_layers else mask,
                 bias=bias,
                 tables=tables,
                 cache=None if cache is None else cache.layers[i],

@@ -32,11 +32,6 @@ class Experts:
     def __post_init__(self) -> None:
         check_bounds(self, "experts.")
         check_routing(self.n_experts, self.n_active, self.n_groups, self.n_active_groups)
-        if list(self.dense_layers) != sorted(set(self.dense_layers)):
-            raise ConfigError(
-                "experts.dense_layers must be layer numbers in order, each once; got "
-                f"{self.dense_layers}."
-            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -236,8 +236,8 @@ def test_what_cannot_be_said_in_a_layout_is_named(tmp_path: Path) -> None:
         ),
         (
             "qwen2-window",
-            {"max_window_layers": 1, "layer_types": None},
-            r"equally far.*mixes full_attention, sliding_attention",
+            {"layer_types": ["full_attention", "chunked_attention"]},
+            r"each of the 2 layers as one of full_attention, sliding_attention; .*chunked",
         ),
         ("bart", {"decoder_ffn_dim": 24}, r"must be equal for glassformer; config.json has 20 and"),
         ("marian", {"share_encoder_decoder_embeddings": False}, r"only with True"),

@@ -29,6 +29,8 @@ REFUSED = {
     **dict.fromkeys(["deepseek-v3", "deepseek-v3-half"], r"of llama cannot hold a model like"),
     "mixtral-window": r"experts is {.*become None",
     "mistral": r"window is 4, it would become None",
+    "qwen2-mixed": r"window is 4, it would become None",
+    "qwen3-local": r"window is 3, it would become None",
     "qwen2-window": r"window is 4, it would become None",
     "qwen3-biases": r"biases is 'attention', it would become 'qkv'",
 }

@@ -68,7 +68,7 @@ def _count_blocks(config: Config) -> dict[str, int]:
 
 def _shorten(config: Config) -> Config:
     """The same with few blocks: a run through all of them would show the same again."""
-    if config.experts is not None and config.experts.dense_layers:
+    if config.global_layers or (config.experts is not None and config.experts.dense_layers):
         return config  # blocks differ
     depths = {stack: min(_TRACED, n) for stack, n in _count_blocks(config).items()}
     if config.family == "encoder_decoder":

@@ -25,6 +25,7 @@ from glassformer.models.config import Config, Dropout, Norms, Output, Positions
 from glassformer.settings import quote
 
 ANGLES = r".*\.rotary_emb\.inv_freq"  # computed here, stored by old files
+_LAYER_TYPES = {"full_attention", "sliding_attention"}
 ROPE_TYPES = ("default", "linear", "dynamic", "yarn", "llama3")
 NAMES: Columns = (
     ("embedding.weight", "model.embed_tokens.weight"),
@@ -67,33 +68,29 @@ def read_decoder(
         norms=Norms(kind="rms", eps=c.number("rms_norm_eps", 1e-6), heads=head_norm),
         dropout=Dropout(weights=c.number("attention_dropout", 0.0)),
         output=Output(tied=c.flag("tie_word_embeddings", False)),
-        window=_window(c),
+        **_read_window(c),
     )
 
 
-def _window(c: Foreign) -> int | None:
+def _read_window(c: Foreign) -> dict[str, Any]:
+    """The window, and the layers that have none."""
     window = None if c.get("sliding_window") is None else c.whole("sliding_window")
-    if c.kind in ("mistral", "mixtral") or window is None:
-        return window
+    if window is None or c.kind in ("mistral", "mixtral"):
+        return {"window": window}
     if not c.flag("use_sliding_window", False):
-        return None
+        return {}
+    if c.kind == "qwen3_moe":
+        return {"window": window}
     n_layers, first = c.whole("num_hidden_layers"), c.whole("max_window_layers", 28, least=0)
-    kinds = c.get("layer_types")
-    if kinds is None:
-        full, sliding = {"full_attention"}, {"sliding_attention"}
-        found = (full if first > 0 else set()) | (sliding if first < n_layers else set())
-    elif isinstance(kinds, list) and kinds and all(isinstance(kind, str) for kind in kinds):
-        found = set(kinds)
-    else:
+    usual = ["full_attention"] * min(first, n_layers) + ["sliding_attention"] * (n_layers - first)
+    kinds = c.get("layer_types", usual)
+    if not isinstance(kinds, list) or len(kinds) != n_layers or not _LAYER_TYPES.issuperset(kinds):
         raise CheckpointError(
-            f"layer_types in config.json must name the kind of each layer; it is {quote(kinds)}."
+            f"layer_types in config.json must name each of the {n_layers} layers as one of "
+            f"{', '.join(sorted(_LAYER_TYPES))}; it is {quote(kinds)}."
         )
-    if len(found) > 1:
-        raise CheckpointError(
-            f"All layers of a {c.kind} model must look equally far for glassformer; config.json "
-            f"mixes {', '.join(sorted(found))} (layer_types, max_window_layers)."
-        )
-    return window if found == {"sliding_attention"} else None
+    full = tuple(i for i, kind in enumerate(kinds) if kind == "full_attention")
+    return {} if len(full) == n_layers else {"window": window, "global_layers": full}
 
 
 def read_rotary(c: Foreign, max_len: int) -> Positions:
@@ -228,7 +225,11 @@ def write_qwen_window(config: Config) -> dict[str, Any]:
     """A window, as Qwen's configs describe it."""
     if config.window is None:
         return {"use_sliding_window": False}
-    return {"use_sliding_window": True, "sliding_window": config.window, "max_window_layers": 0}
+    kinds = ["sliding_attention"] * config.n_layers
+    for i in config.global_layers:
+        kinds[i] = "full_attention"
+    written = {"use_sliding_window": True, "sliding_window": config.window}
+    return {**written, "max_window_layers": 0, "layer_types": kinds}
 
 
 def _architecture(model_type: str, read: Any, write: Any) -> Architecture:
