@@ -32,7 +32,9 @@ class LoRALinear(nn.Linear):
         self.lora_b = nn.Parameter(torch.zeros(base.out_features, rank, **like))
         nn.init.uniform_(self.lora_a, -(base.in_features**-0.5), base.in_features**-0.5)
 
-    def forward(self, x: Float[Tensor, "... n_in"]) -> Float[Tensor, "... n_out"]:
+    def forward(  # type: ignore[override]
+        self, x: Float[Tensor, "... n_in"]
+    ) -> Float[Tensor, "... n_out"]:
         out = F.linear(x, self.weight, self.bias)
         if self.is_merged:
             return out

@@ -19,8 +19,8 @@ from glassformer.models.quantization import assign_state
 from glassformer.models.vision import VisionEncoder
 from glassformer.text.special_tokens import ONE, SEVERAL, SpecialTokens
 
-Model = Encoder | Decoder | EncoderDecoder | VisionEncoder
-Saved = Model | RecurrentLanguage | RecurrentTranslator
+Model = Encoder | Decoder | EncoderDecoder  # of text
+Saved = Model | VisionEncoder | RecurrentLanguage | RecurrentTranslator
 
 
 Shapes = dict[str, tuple[int, ...]]

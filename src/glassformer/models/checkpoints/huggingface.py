@@ -13,7 +13,6 @@ from torch import Tensor
 from glassformer.errors import CheckpointError, ConfigError, GlassformerError
 from glassformer.models.checkpoints.architectures import ARCHITECTURES, Architecture, Foreign
 from glassformer.models.checkpoints.assembly import (
-    Model,
     Saved,
     assemble_model,
     check_names,
@@ -51,7 +50,7 @@ class ForeignFolder:
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
         allow_non_finite: bool = False,
-    ) -> Model:
+    ) -> Saved:
         """The model with its tokenizer."""
         shapes = describe_shapes(self.config, len(self.stored), str(self.folder))
         origins = self._origins(shapes)

@@ -90,7 +90,9 @@ class OurSource:
         head = getattr(model, "head", None)
         if head is None and isinstance(model, Encoder) and config.output.classes:
             return self._build_classes(model)
-        if head is None or (stack == "encoder" and isinstance(model, EncoderDecoder)):
+        if head is None or isinstance(model, VisionEncoder):
+            return None
+        if stack == "encoder" and isinstance(model, EncoderDecoder):
             return None
         norm = getattr(model, stack).final_norm if config.norms.final else None
 
