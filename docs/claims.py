@@ -1,6 +1,7 @@
 """Every claim of the chapters with what carries it: run `python docs/claims.py` after a change.
 
-    docs/claims/NN-name.toml ─→ docs/claims.md
+    python docs/claims.py           docs/claims/NN-name.toml ─→ docs/claims.md
+    python docs/claims.py masks     brings a list in step with its chapter; fill in each `by = []`
 
 A file of docs/claims lists every sentence of one English chapter, in order and word by word: of
 paragraphs, items, captions, and rows of tables (their cells joined by " | "). A sentence that could
@@ -16,6 +17,7 @@ A sentence that states nothing that could be tested has a `kind` instead.
 """
 
 import ast
+import json
 import re
 import sys
 import tomllib
@@ -113,6 +115,28 @@ def read_list(file: Path) -> list[Sentence]:
     return [
         Sentence(each["says"], tuple(each.get("by", ())), each.get("kind", "")) for each in entries
     ]
+
+
+def write_list(chapter: str) -> Path:
+    """Bring a chapter's list in step with its sentences; what was classed stays so.
+
+    New sentences have nothing that carries them, which `find_problems` refuses.
+    """
+    file = LISTS / f"{chapter_names().index(chapter) + 1:02}-{chapter}.toml"
+    known = {each.says: each for each in read_list(file)} if file.exists() else {}
+    entries = [_format_entry(known.get(says, Sentence(says))) for says in read_sentences(chapter)]
+    file.write_text("\n".join(entries), "utf-8")
+    return file
+
+
+def _format_entry(sentence: Sentence) -> str:
+    quoted = [json.dumps(carrier, ensure_ascii=False) for carrier in sentence.by]
+    value = f"by = [{', '.join(quoted)}]"
+    if len(value) > 100:
+        value = "\n".join(["by = [", *(f"  {carrier}," for carrier in quoted), "]"])
+    if sentence.kind:
+        value = f'kind = "{sentence.kind}"'
+    return f"[[sentence]]\nsays = {json.dumps(sentence.says, ensure_ascii=False)}\n{value}\n"
 
 
 def find_problem(carrier: str, chapter: str) -> str:
@@ -257,7 +281,11 @@ def find_problems() -> Iterator[str]:
 
 
 def main() -> None:
-    """Write the page; refuse where a list does not fit its chapter."""
+    """Write the page, or the lists of the chapters that are named."""
+    if names := sys.argv[1:]:
+        for name in names:
+            write_list(name)
+        return
     if problems := list(find_problems()):
         sys.exit("\n".join(problems))
     (ROOT / "docs/claims.md").write_text(write_page(), "utf-8")
