@@ -22,7 +22,7 @@ GUIDES = (
     "training",
     "exercise-authors",
 )
-TABLES = ("watched-architectures", "sums-of-contributions", "why-and-peers")
+TABLES = ("watched-architectures", "sums-of-contributions", "why-and-peers", "claims")
 PROJECT = {
     "project/results.md": "benchmarks/RESULTS.md",
     "project/recipes.md": "recipes/README.md",
