@@ -1,4 +1,4 @@
-"""The usual battery, a norm as it is built, and a token of zeros, where only eps keeps 0 / 0 away."""
+"""The usual battery, a norm as it is built, and a token of zeros, which only eps saves from 0/0."""
 
 from collections.abc import Iterator
 from typing import Any

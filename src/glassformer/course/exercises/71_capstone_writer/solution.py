@@ -21,9 +21,7 @@ class Attention(nn.Module):
         self.v_proj = nn.Linear(sizes.dim, kv_dim, bias=False)
         self.out_proj = nn.Linear(sizes.dim, sizes.dim, bias=False)
 
-    def forward(
-        self, x: Tensor, position: int, cache: Cache | None = None
-    ) -> tuple[Tensor, Cache]:
+    def forward(self, x: Tensor, position: int, cache: Cache | None = None) -> tuple[Tensor, Cache]:
         parts, sizes = self.parts, self.sizes
         q = parts.split_heads(self.q_proj(x), sizes.n_heads)  # (B, 1, C) → (B, H, 1, D)
         k = parts.split_heads(self.k_proj(x), sizes.n_kv_heads)  # → (B, K, 1, D)
@@ -48,9 +46,7 @@ class Block(nn.Module):
         self.attention_norm = parts.RMSNorm(sizes.dim, sizes.eps)
         self.feed_forward_norm = parts.RMSNorm(sizes.dim, sizes.eps)
 
-    def forward(
-        self, x: Tensor, position: int, cache: Cache | None = None
-    ) -> tuple[Tensor, Cache]:
+    def forward(self, x: Tensor, position: int, cache: Cache | None = None) -> tuple[Tensor, Cache]:
         found, cache = self.attention(self.attention_norm(x), position, cache)
         x = x + found
         return x + self.feed_forward(self.feed_forward_norm(x)), cache
@@ -71,7 +67,7 @@ class Writer(nn.Module):
     ) -> tuple[Tensor, list[Cache]]:
         x = self.embedding(token)  # (B, 1) → (B, 1, C)
         filled = []
-        for block, cache in zip(self.blocks, caches, strict=True):
-            x, cache = block(x, position, cache)
+        for block, old in zip(self.blocks, caches, strict=True):
+            x, cache = block(x, position, old)
             filled.append(cache)
         return self.head(self.norm(x))[:, -1], filled  # (B, 1, C) → (B, V)

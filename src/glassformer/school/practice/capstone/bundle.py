@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from glassformer.school.practice.exercise import Exercise
 
-_HEAD = '''import types
+_HEAD = """import types
 
 
 def _load(file, source):
@@ -13,7 +13,7 @@ def _load(file, source):
     exec(compile(source, file, "exec"), module.__dict__)
     return module
 
-'''
+"""
 
 
 def bundle(sources: Iterable[tuple[Exercise, str]]) -> str:

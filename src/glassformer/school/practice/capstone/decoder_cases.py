@@ -10,7 +10,6 @@ from glassformer.school.practice.capstone.joining import join_decoder, load_weig
 from glassformer.school.practice.capstone.kit import Kit
 from glassformer.school.practice.capstone.translator_cases import (
     Cases,
-    Lent,
     compare,
     merge_cases,
     rotary_cases,
@@ -18,7 +17,7 @@ from glassformer.school.practice.capstone.translator_cases import (
 )
 
 
-def embedding_cases(kit: Kit, lent: Lent) -> Cases:
+def embedding_cases(kit: Kit) -> Cases:
     sizes, rows = kit.sizes, kit.weights["embedding.weight"]
 
     def embed(m: Any, tokens: Tensor) -> Any:
@@ -29,7 +28,7 @@ def embedding_cases(kit: Kit, lent: Lent) -> Cases:
     yield compare(embed, {"tokens": kit["tokens"]}, kit["out"], case="activations")
 
 
-def rms_norm_cases(kit: Kit, lent: Lent) -> Cases:
+def rms_norm_cases(kit: Kit) -> Cases:
     sizes, weights = kit.sizes, kit.take("decoder.0.attention_norm.")
 
     def normalize(m: Any, x: Tensor) -> Any:
@@ -38,7 +37,7 @@ def rms_norm_cases(kit: Kit, lent: Lent) -> Cases:
     yield compare(normalize, {"x": kit["x"]}, kit["out"], case="activations")
 
 
-def swiglu_cases(kit: Kit, lent: Lent) -> Cases:
+def swiglu_cases(kit: Kit) -> Cases:
     sizes, weights = kit.sizes, kit.take("decoder.0.feed_forward.")
 
     def apply(m: Any, x: Tensor) -> Any:
@@ -47,7 +46,7 @@ def swiglu_cases(kit: Kit, lent: Lent) -> Cases:
     yield compare(apply, {"x": kit["x"]}, kit["out"], case="activations")
 
 
-def grouped_cases(kit: Kit, lent: Lent) -> Cases:
+def grouped_cases(kit: Kit) -> Cases:
     yield compare(
         lambda m, q, k, v: m.grouped_attention(q, k, v),
         {"q": kit["q"], "k": kit["k"], "v": kit["v"]},
@@ -56,18 +55,18 @@ def grouped_cases(kit: Kit, lent: Lent) -> Cases:
     )
 
 
-def joint_cases(kit: Kit, lent: Lent) -> Cases:
+def joint_cases(kit: Kit) -> Cases:
     sizes = kit.sizes
     cache = (kit["k"], kit["v"])
     position = cache[0].shape[2]
 
     def run_block(m: Any, x: Tensor) -> Any:
-        block = load_weights(m.Block(lent, sizes), kit.take("decoder.0."))
+        block = load_weights(m.Block(kit.lent, sizes), kit.take("decoder.0."))
         return block(x, position, cache)[0]
 
     def run_model(m: Any, tokens: Tensor) -> Any:
         joint = {name: getattr(m, name) for name in ("Block", "Writer")}
-        model = join_decoder(SimpleNamespace(**{**vars(lent), **joint}), kit)
+        model = join_decoder(SimpleNamespace(**{**vars(kit.lent), **joint}), kit)
         caches: Any = [None] * sizes.n_layers
         logits = None
         for place, token in enumerate(tokens[0]):
@@ -79,7 +78,7 @@ def joint_cases(kit: Kit, lent: Lent) -> Cases:
     yield compare(run_model, given, kit["logits"], "logits", case="logits")
 
 
-def sampling_cases(kit: Kit, lent: Lent) -> Cases:
+def sampling_cases(kit: Kit) -> Cases:
     temperature, top_k = kit.settings["temperature"], kit.settings["top_k"]
     yield compare(
         lambda m, logits: m.probabilities(logits, temperature, top_k),
@@ -90,7 +89,7 @@ def sampling_cases(kit: Kit, lent: Lent) -> Cases:
     )
 
 
-DECODER_CASES: dict[str, Callable[[Kit, Lent], Cases]] = {
+DECODER_CASES: dict[str, Callable[[Kit], Cases]] = {
     "split_heads": split_cases,
     "merge_heads": merge_cases,
     "embedding": embedding_cases,

@@ -47,7 +47,7 @@ class _Normed(nn.Module):
         super().__init__()
         self.norm = norm
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:  # noqa: ARG002
         return self.norm(x)
 
 

@@ -7,7 +7,7 @@ touches.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -31,6 +31,7 @@ class Kit:
     tensors: Mapping[str, Tensor]
     settings: Mapping[str, Any]
     weights: Mapping[str, Tensor]
+    lent: SimpleNamespace = field(default_factory=SimpleNamespace)  # for parts that call others
 
     def __getitem__(self, name: str) -> Tensor:
         return self.tensors[name]

@@ -1,9 +1,7 @@
 """The library's model on the learner's text: what counts as right, and the kits made from it."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,9 +14,18 @@ from glassformer.generation.sampling import Sampling, adjust
 from glassformer.generation.translation import add_language_tag, rank_translations
 from glassformer.layers import Block
 from glassformer.models import Decoder, EncoderDecoder
-from glassformer.models.config import Config
+from glassformer.school.practice.capstone.capstone_report import Writing
 from glassformer.school.practice.capstone.kit import WHOLE, write_kit, write_weights
 from glassformer.school.practice.capstone.parts import DECODER, TRANSLATOR
+from glassformer.school.practice.capstone.recording import (
+    Recorder,
+    as_heads,
+    attention_tensors,
+    record_pair,
+    rotary_tensors,
+    split_projection,
+)
+from glassformer.school.practice.capstone.weight_names import name_weights
 
 MOST_NEW = {TRANSLATOR: 64, DECODER: 40}
 SAMPLING = Sampling(temperature=0.8, top_k=40)
@@ -26,17 +33,9 @@ SEED = 1
 _MOST_TARGET = 8  # tokens of the translation that the Transformer is compared on
 
 
-@dataclass(frozen=True, slots=True)
-class LibraryRun:
-    """What the library's own model writes."""
-
-    text: str
-    tokens: tuple[int, ...]
-
-
 def write_translator_kits(
     model: EncoderDecoder, text: str, to: str | None, folder: Path
-) -> LibraryRun:
+) -> Writing:
     """Translate a text greedily, and write a kit for each part of the translator."""
     special, config = model.special, model.config
     best = rank_translations(model, [text], to=to, beams=1, max_new_tokens=MOST_NEW[TRANSLATOR])
@@ -65,27 +64,27 @@ def write_translator_kits(
     }
     first, block = model.encoder.blocks[0], model.decoder.blocks[0]
     assert isinstance(first, Block) and isinstance(block, Block)
-    with torch.no_grad(), _Recorder(model) as seen:
+    with torch.no_grad(), Recorder(model) as seen:
         logits = model(source, target)
     allowed = logits.index_fill(-1, torch.tensor(special.never), -torch.inf)
     L, S = target.shape[1], source.shape[1]
     causal = torch.ones(L, L, dtype=torch.bool).tril()
     everything = torch.ones(1, 1, S, dtype=torch.bool)
-    q, k, _ = _split_projection(seen.out(first.attention.qkv), config)
+    q, k, _ = split_projection(seen.out(first.attention.qkv), config)
     kits = {
         "embedding": {"tokens": source, "out": seen.out(model.embedding, 0)},
-        "layer_norm": _pair(seen, first.attention_norm),
+        "layer_norm": record_pair(seen, first.attention_norm),
         "residual": {"x": seen.given(first.feed_forward_norm), "out": seen.out(first)},
-        "gelu_feed_forward": _pair(seen, first.feed_forward),
-        "split_heads": {"x": q, "out": _as_heads(q, config)},
+        "gelu_feed_forward": record_pair(seen, first.feed_forward),
+        "split_heads": {"x": q, "out": as_heads(q, config)},
         "merge_heads": {
             "x": seen.out(first.attention.core),
             "out": seen.given(first.attention.out),
         },
-        "rotary": _rotary_kit(seen, first, q, k, config),
+        "rotary": rotary_tensors(seen, first, q, k, config),
         "padding_mask": {
-            **_attention_kit("attention", seen, block.attention.core, causal),
-            **_attention_kit("cross", seen, block.cross.core, everything),
+            **attention_tensors("attention", seen, block.attention.core, causal),
+            **attention_tensors("cross", seen, block.cross.core, everything),
         },
         "capstone_translator": {
             "encoder.x": seen.given(first),
@@ -108,11 +107,11 @@ def write_translator_kits(
     }
     for part, tensors in kits.items():
         write_kit(folder, TRANSLATOR, part, tensors, settings)
-    write_weights(folder, _name_weights(model, config))
-    return LibraryRun(written.text, written.tokens)
+    write_weights(folder, name_weights(model, config))
+    return Writing(written.text, written.tokens)
 
 
-def write_decoder_kits(model: Decoder, text: str, folder: Path) -> LibraryRun:
+def write_decoder_kits(model: Decoder, text: str, folder: Path) -> Writing:
     """Continue a text with a fixed seed, and write a kit for each part of the decoder."""
     config, special = model.config, model.special
     tokenizer = tokenizer_of(model)
@@ -153,18 +152,18 @@ def write_decoder_kits(model: Decoder, text: str, folder: Path) -> LibraryRun:
     }
     block = model.decoder.blocks[0]
     assert isinstance(block, Block)
-    with torch.no_grad(), _Recorder(model) as seen:
+    with torch.no_grad(), Recorder(model) as seen:
         logits = model(tokens)[:, -1]
-    q, k, _ = _split_projection(seen.out(block.attention.qkv), config)
+    q, k, _ = split_projection(seen.out(block.attention.qkv), config)
     core = block.attention.core
     turned_q, turned_k, v = seen.all_given(core)
     kits = {
         "embedding": {"tokens": tokens, "out": seen.out(model.embedding)},
-        "rms_norm": _pair(seen, block.attention_norm),
-        "swiglu": _pair(seen, block.feed_forward),
-        "split_heads": {"x": k, "out": _as_heads(k, config)},
+        "rms_norm": record_pair(seen, block.attention_norm),
+        "swiglu": record_pair(seen, block.feed_forward),
+        "split_heads": {"x": k, "out": as_heads(k, config)},
         "merge_heads": {"x": seen.out(core), "out": seen.given(block.attention.out)},
-        "rotary": _rotary_kit(seen, block, q, k, config),
+        "rotary": rotary_tensors(seen, block, q, k, config),
         "grouped_queries": {
             "q": turned_q[:, :, -1:],
             "k": turned_k,
@@ -184,8 +183,8 @@ def write_decoder_kits(model: Decoder, text: str, folder: Path) -> LibraryRun:
     }
     for part, tensors in kits.items():
         write_kit(folder, DECODER, part, tensors, settings)
-    write_weights(folder, _name_weights(model, config))
-    return LibraryRun(tokenizer.decode(written), tuple(written))
+    write_weights(folder, name_weights(model, config))
+    return Writing(tokenizer.decode(written), tuple(written))
 
 
 def check_decoder(model: nn.Module) -> Decoder:
@@ -223,72 +222,6 @@ def check_decoder(model: nn.Module) -> Decoder:
     return model
 
 
-class _Recorder:
-    """What goes into each module of a model, and what comes out, in the order of calls."""
-
-    def __init__(self, model: nn.Module) -> None:
-        self._model = model
-        self._seen: dict[nn.Module, list[tuple[tuple[Tensor, ...], Tensor]]] = {}
-        self._hooks: list[Any] = []
-
-    def __enter__(self) -> "_Recorder":
-        for module in self._model.modules():
-            self._hooks.append(module.register_forward_hook(self._record))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for hook in self._hooks:
-            hook.remove()
-
-    def _record(self, module: nn.Module, given: tuple[Any, ...], out: Tensor) -> None:
-        self._seen.setdefault(module, []).append((given, out))
-
-    def out(self, module: nn.Module, call: int = 0) -> Tensor:
-        return self._seen[module][call][1]
-
-    def given(self, module: nn.Module) -> Tensor:
-        return self._seen[module][0][0][0]
-
-    def all_given(self, module: nn.Module) -> tuple[Tensor, ...]:
-        return self._seen[module][0][0]
-
-
-def _pair(seen: _Recorder, module: nn.Module) -> dict[str, Tensor]:
-    return {"x": seen.given(module), "out": seen.out(module)}
-
-
-def _split_projection(qkv: Tensor, config: Config) -> Sequence[Tensor]:
-    """Queries, keys and values of all heads, before they are split into heads: (B, L, H·D)."""
-    q, kv = config.n_heads * config.head_dim, config.n_kv_heads * config.head_dim
-    return qkv.split([q, kv, kv], dim=-1)
-
-
-def _as_heads(x: Tensor, config: Config) -> Tensor:
-    return x.unflatten(-1, (-1, config.head_dim)).transpose(1, 2)  # (B, L, H·D) → (B, H, L, D)
-
-
-def _rotary_kit(
-    seen: _Recorder, block: Block, q: Tensor, k: Tensor, config: Config
-) -> dict[str, Tensor]:
-    turned = seen.all_given(block.attention.core)
-    return {
-        "q": _as_heads(q, config),
-        "k": _as_heads(k, config),
-        "q_out": turned[0],
-        "k_out": turned[1],
-    }
-
-
-def _attention_kit(
-    site: str, seen: _Recorder, core: nn.Module, mask: Tensor
-) -> dict[str, Tensor]:
-    """Heads as a batch, as the joined model calls attention."""
-    q, k, v = seen.all_given(core)
-    width = (*q.shape[:3], k.shape[2])
-    named = {"q": q, "k": k, "v": v, "mask": mask.expand(width), "out": seen.out(core)}
-    return {f"{site}.{name}": each.flatten(0, 1) for name, each in named.items()}
-
-
 def _padded_run(
     model: EncoderDecoder, source: Tensor, target: Tensor, pad: int
 ) -> Mapping[str, Tensor]:
@@ -300,44 +233,3 @@ def _padded_run(
     with torch.no_grad():
         logits = model(both, targets, source_mask=Padding(lengths))
     return {"source": both, "target": targets, "logits": logits}
-
-
-def _name_weights(model: EncoderDecoder | Decoder, config: Config) -> dict[str, Tensor]:
-    """The weights under the names that the exercises give to their parameters."""
-    named: dict[str, Tensor] = {"embedding.weight": model.embedding.weight.detach()}
-    if not model.head.output.tied:
-        named["head.weight"] = model.head.weight.detach()
-    stacks = {"decoder": model.decoder}
-    if isinstance(model, EncoderDecoder):
-        stacks["encoder"] = model.encoder
-    for side, stack in stacks.items():
-        for name, tensor in stack.final_norm.state_dict().items():
-            named[f"{side}.final_norm.{name}"] = tensor
-        for i, block in enumerate(stack.blocks):
-            for name, tensor in block.state_dict().items():
-                named |= _name_parameter(f"{side}.{i}.", name, tensor, config)
-    return named
-
-
-def _name_parameter(
-    prefix: str, name: str, tensor: Tensor, config: Config
-) -> dict[str, Tensor]:
-    """A fused projection under the names of the matrices that it joins."""
-    site, _, kind = name.rpartition(".")
-    q, kv = config.n_heads * config.head_dim, config.n_kv_heads * config.head_dim
-    part, _, layer = site.rpartition(".")
-    match layer:
-        case "qkv":
-            layers, widths = ("q_proj", "k_proj", "v_proj"), [q, kv, kv]
-        case "kv":
-            layers, widths = ("k_proj", "v_proj"), [kv, kv]
-        case "q":
-            layers, widths = ("q_proj",), [q]
-        case "out":
-            layers, widths = ("out_proj",), [len(tensor)]
-        case "up" if config.gated:
-            layers, widths = ("gate", "up"), [config.hidden_dim] * 2
-        case _:
-            return {prefix + name: tensor}
-    pieces = tensor.split(widths)
-    return {f"{prefix}{part}.{each}.{kind}": p for each, p in zip(layers, pieces, strict=True)}

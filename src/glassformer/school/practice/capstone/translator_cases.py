@@ -18,7 +18,6 @@ from glassformer.school.practice.cases import Case
 # Of what the library's model computes in float32, with sums in another order.
 TOLERANCE = 1e-4
 Cases = Iterator[Case]
-Lent = SimpleNamespace | None
 
 
 def compare(
@@ -33,7 +32,7 @@ def compare(
     return Case(case, run, inputs, names or ("out",), TOLERANCE, expected=expected)
 
 
-def embedding_cases(kit: Kit, lent: Lent) -> Cases:
+def embedding_cases(kit: Kit) -> Cases:
     sizes, weights = kit.sizes, kit.take("embedding.")
 
     def embed(m: Any, tokens: Tensor) -> Any:
@@ -42,7 +41,7 @@ def embedding_cases(kit: Kit, lent: Lent) -> Cases:
     yield compare(embed, {"tokens": kit["tokens"]}, kit["out"], case="activations")
 
 
-def layer_norm_cases(kit: Kit, lent: Lent) -> Cases:
+def layer_norm_cases(kit: Kit) -> Cases:
     weights = kit.take("encoder.0.attention_norm.")
 
     def normalize(m: Any, x: Tensor) -> Any:
@@ -51,7 +50,7 @@ def layer_norm_cases(kit: Kit, lent: Lent) -> Cases:
     yield compare(normalize, {"x": kit["x"]}, kit["out"], case="activations")
 
 
-def feed_forward_cases(kit: Kit, lent: Lent) -> Cases:
+def feed_forward_cases(kit: Kit) -> Cases:
     sizes, weights = kit.sizes, kit.take("encoder.0.feed_forward.")
 
     def apply(m: Any, x: Tensor) -> Any:
@@ -60,7 +59,7 @@ def feed_forward_cases(kit: Kit, lent: Lent) -> Cases:
     yield compare(apply, {"x": kit["x"]}, kit["out"], case="activations")
 
 
-def residual_cases(kit: Kit, lent: Lent) -> Cases:
+def residual_cases(kit: Kit) -> Cases:
     sizes = kit.sizes
     norm = load_weights(nn.LayerNorm(sizes.dim), kit.take("encoder.0.feed_forward_norm."))
     up, down = nn.Linear(sizes.dim, sizes.hidden_dim), nn.Linear(sizes.hidden_dim, sizes.dim)
@@ -71,17 +70,17 @@ def residual_cases(kit: Kit, lent: Lent) -> Cases:
     yield compare(call, {"x": kit["x"]}, kit["out"], case="activations")
 
 
-def split_cases(kit: Kit, lent: Lent) -> Cases:
+def split_cases(kit: Kit) -> Cases:
     n_heads = kit.settings["n_split"]
     call = lambda m, x: m.split_heads(x, n_heads)  # noqa: E731
     yield compare(call, {"x": kit["x"]}, kit["out"], case="activations")
 
 
-def merge_cases(kit: Kit, lent: Lent) -> Cases:
+def merge_cases(kit: Kit) -> Cases:
     yield compare(lambda m, x: m.merge_heads(x), {"x": kit["x"]}, kit["out"], case="activations")
 
 
-def rotary_cases(kit: Kit, lent: Lent) -> Cases:
+def rotary_cases(kit: Kit) -> Cases:
     base = kit.sizes.base
     positions = torch.arange(kit["q"].shape[-2])
     yield compare(
@@ -94,7 +93,7 @@ def rotary_cases(kit: Kit, lent: Lent) -> Cases:
     )
 
 
-def attention_cases(kit: Kit, lent: Lent) -> Cases:
+def attention_cases(kit: Kit) -> Cases:
     for site in ("attention", "cross"):
         q, k, v, mask = (kit[f"{site}.{name}"] for name in ("q", "k", "v", "mask"))
         yield compare(
@@ -105,9 +104,8 @@ def attention_cases(kit: Kit, lent: Lent) -> Cases:
         )
 
 
-def joint_cases(kit: Kit, lent: Lent) -> Cases:
-    assert lent is not None
-    parts, sizes = translator_parts(lent), kit.sizes
+def joint_cases(kit: Kit) -> Cases:
+    parts, sizes = translator_parts(kit.lent), kit.sizes
 
     def encode(m: Any, x: Tensor, mask: Tensor) -> Any:
         layer = load_weights(m.EncoderLayer(parts, sizes), kit.take("encoder.0."))
@@ -124,34 +122,32 @@ def joint_cases(kit: Kit, lent: Lent) -> Cases:
     yield compare(decode, given, kit["decoder.out"], case="decoder")
 
 
-def transformer_cases(kit: Kit, lent: Lent) -> Cases:
-    assert lent is not None
+def transformer_cases(kit: Kit) -> Cases:
 
     def run(m: Any, source: Tensor, target: Tensor) -> Any:
-        parts = SimpleNamespace(**{**vars(lent), "Transformer": m.Transformer})
+        parts = SimpleNamespace(**{**vars(kit.lent), "Transformer": m.Transformer})
         return join_translator(parts, kit)(source, target)
 
     given = {"source": kit["source"], "target": kit["target"]}
     yield compare(run, given, kit["logits"], "logits", case="activations")
 
 
-def greedy_cases(kit: Kit, lent: Lent) -> Cases:
+def greedy_cases(kit: Kit) -> Cases:
     """The logits of the library's model, played back: a choice of ours cannot change them."""
     settings, logits = kit.settings, kit["logits"]
 
     def choose(m: Any, source: Tensor) -> Any:
         names = ("begin", "end", "pad", "max_new")
-        tokens = m.greedy(
+        return m.greedy(
             lambda _, tokens: logits[:, : tokens.shape[1]], source, *(settings[n] for n in names)
         )
-        return tokens
 
     yield compare(
         choose, {"source": kit["source"]}, kit["tokens_out"], "tokens", case="activations"
     )
 
 
-TRANSLATOR_CASES: dict[str, Callable[[Kit, Lent], Cases]] = {
+TRANSLATOR_CASES: dict[str, Callable[[Kit], Cases]] = {
     "padding_mask": attention_cases,
     "split_heads": split_cases,
     "merge_heads": merge_cases,
