@@ -47,9 +47,9 @@ class Block(nn.Module):
         self.feed_forward_norm = parts.RMSNorm(sizes.dim, sizes.eps)
 
     def forward(self, x: Tensor, position: int, cache: Cache | None = None) -> tuple[Tensor, Cache]:
-        found, cache = self.attention(self.attention_norm(x), position, cache)
+        found, grown = self.attention(self.attention_norm(x), position, cache)
         x = x + found
-        return x + self.feed_forward(self.feed_forward_norm(x)), cache
+        return x + self.feed_forward(self.feed_forward_norm(x)), grown
 
 
 class Writer(nn.Module):

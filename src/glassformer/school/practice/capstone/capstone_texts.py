@@ -1,7 +1,6 @@
 """A capstone run in a reader's language."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any
 
 from glassformer.languages import Language
@@ -11,6 +10,7 @@ from glassformer.school.practice.capstone.capstone_report import (
     YOURS,
     CapstoneReport,
     PartResult,
+    Writing,
 )
 from glassformer.school.practice.capstone.parts import DECODER, TRANSLATOR
 from glassformer.school.practice.exercise import find_exercise
@@ -65,12 +65,23 @@ def describe_outcome(report: CapstoneReport, language: Language) -> Iterator[str
         yield say("practice.capstone.equal", n=len(report.library.tokens))
     elif report.joined is not None:
         place = find_first_difference(report.joined.tokens, report.library.tokens)
-        yield say("practice.capstone.differs", text=report.library.text.strip(), n=place + 1)
+        yield say("practice.capstone.differs", text=in_one_line(report.library), n=place + 1)
     else:
         why = "" if report.stop is None else say(report.stop.key, **report.stop.values)
         yield say("practice.capstone.stopped", why=why)
-    if report.with_wrong is not None:
-        yield say("practice.capstone.inplace", text=report.with_wrong.text.strip() or "–")
+    if report.with_wrong is not None and report.with_wrong.tokens == report.library.tokens:
+        yield say("practice.capstone.inplace.same")
+    elif report.with_wrong is not None:
+        yield say("practice.capstone.inplace", text=in_one_line(report.with_wrong))
+
+
+def in_one_line(writing: Writing) -> str:
+    """A text without line breaks; a dash where there is none.
+
+    >>> in_one_line(Writing("the\\nsea", ())), in_one_line(Writing("", ()))
+    ('the sea', '–')
+    """
+    return " ".join(writing.text.split()) or "–"
 
 
 def find_first_difference(one: tuple[int, ...], other: tuple[int, ...]) -> int:
@@ -108,16 +119,22 @@ def as_json(report: CapstoneReport, workspace: Workspace, language: Language) ->
         "text": report.text,
         "model": report.model,
         "parts": [_describe_part(part, language) for part in report.parts],
-        "library": asdict(report.library),
-        "joined": None if report.joined is None else asdict(report.joined),
+        "library": _as_data(report.library),
+        "joined": _as_data(report.joined),
         "equal": report.is_equal,
         "complete": report.is_complete,
-        "with_wrong_parts": None if report.with_wrong is None else asdict(report.with_wrong),
+        "with_wrong_parts": _as_data(report.with_wrong),
         "sentences": list(describe_outcome(report, language)),
         "next": describe_next(report, workspace, language),
         "isolation": list(report.isolation),
         "seconds": report.seconds,
     }
+
+
+def _as_data(writing: Writing | None) -> dict[str, Any] | None:
+    if writing is None:
+        return None
+    return {"text": writing.text, "tokens": list(writing.tokens)}
 
 
 def _describe_part(part: PartResult, language: Language) -> dict[str, Any]:

@@ -23,11 +23,16 @@ def load_weights(module: nn.Module, weights: Mapping[str, Tensor]) -> nn.Module:
 def over_heads(attention: Callable[..., Any]) -> Callable[..., tuple[Tensor, Tensor]]:
     """Attention of one head as attention of many: heads become sequences of a larger batch.
 
-    The mask is as a Transformer makes it, (B, 1, S) or (L, S), and holds for every head.
+    The mask is as a Transformer makes it, (B, 1, S) or (L, S), and holds for every head; without
+    one, nothing is masked.
     """
 
-    def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    def attend(
+        q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         batch, width = q.shape[:2], (*q.shape[:3], k.shape[2])
+        if mask is None:
+            mask = torch.ones(width[2:], dtype=torch.bool)
         every = mask.unsqueeze(-3).expand(width).flatten(0, 1)  # (B·H, L, S)
         out, weights = attention(*(x.flatten(0, 1) for x in (q, k, v)), every)
         return out.unflatten(0, batch), weights.unflatten(0, batch)
@@ -62,8 +67,8 @@ class _Head(nn.Module):
         return nn.functional.linear(self.norm(x), self.weight)
 
 
-def join_translator(parts: SimpleNamespace, kit: Kit) -> nn.Module:
-    """The translator: parts of exercises, with the weights of the kit."""
+def build_translator_parts(parts: SimpleNamespace, kit: Kit) -> tuple[Any, ...]:
+    """What a Transformer is made of, with the weights of the kit, in the order it takes them."""
     sizes, joint = kit.sizes, translator_parts(parts)
     embedding = load_weights(parts.Embedding(sizes.vocab_size, sizes.dim), kit.take("embedding."))
     norms = [
@@ -78,20 +83,16 @@ def join_translator(parts: SimpleNamespace, kit: Kit) -> nn.Module:
         load_weights(parts.DecoderLayer(joint, sizes), kit.take(f"decoder.{i}."))
         for i in range(sizes.n_decoder_layers)
     ]
-    return parts.Transformer(
-        embedding,
-        embedding,
-        [*encoder_layers, _Normed(norms[0])],
-        decoder_layers,
-        _Head(norms[1], kit.output_matrix),
-        sizes.pad,
-    ).eval()
+    head = _Head(norms[1], kit.output_matrix)
+    encoder_layers.append(_Normed(norms[0]))
+    return embedding, embedding, encoder_layers, decoder_layers, head, sizes.pad
 
 
 @torch.no_grad()
 def translate(parts: SimpleNamespace, kit: Kit) -> Tensor:
     """The tokens that the joined translator writes for the source of the kit, up to the end."""
-    model, settings = join_translator(parts, kit), kit.settings
+    model = parts.Transformer(*build_translator_parts(parts, kit)).eval()
+    settings = kit.settings
     allowed = torch.ones(kit.sizes.vocab_size, dtype=torch.bool)
     allowed[settings["never"]] = False
 

@@ -31,6 +31,7 @@ MOST_NEW = {TRANSLATOR: 64, DECODER: 40}
 SAMPLING = Sampling(temperature=0.8, top_k=40)
 SEED = 1
 _MOST_TARGET = 8  # tokens of the translation that the Transformer is compared on
+_MOST_MORE = 8
 
 
 def write_translator_kits(
@@ -60,7 +61,8 @@ def write_translator_kits(
         "end": end,
         "pad": pad,
         "never": list(special.never),
-        "max_new": MOST_NEW[TRANSLATOR],
+        # A wrong model may never end; a few tokens more than the right ones show that.
+        "max_new": min(MOST_NEW[TRANSLATOR], len(written.tokens) + _MOST_MORE),
     }
     first, block = model.encoder.blocks[0], model.decoder.blocks[0]
     assert isinstance(first, Block) and isinstance(block, Block)

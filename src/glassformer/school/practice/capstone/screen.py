@@ -20,6 +20,7 @@ from glassformer.school.practice.capstone.capstone_texts import (
     describe_outcome,
     describe_state,
     describe_title,
+    in_one_line,
 )
 from glassformer.school.practice.exercise import find_exercise
 from glassformer.school.practice.workspace import Workspace
@@ -57,8 +58,7 @@ def draw_capstone(
         parts += [_indent(Paragraph(where, style="bold"))] if where else []
     parts += ["", Paragraph(report.text, style="dim")]
     if report.joined is not None:
-        shown = Paragraph(" ".join(report.joined.text.split()), style="bold")
-        parts.append(_indent(shown))
+        parts.append(_indent(Paragraph(in_one_line(report.joined), style="bold")))
     parts += ["", *(Paragraph(each) for each in describe_outcome(report, language))]
     parts.append(Paragraph(describe_next(report, workspace, language), style="bold"))
     return Group(*parts)

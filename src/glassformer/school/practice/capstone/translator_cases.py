@@ -1,14 +1,14 @@
 """Each part of the translator on activations of the library's model: same input, same result."""
 
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
+from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from glassformer.school.practice.capstone.joining import (
-    join_translator,
+    build_translator_parts,
     load_weights,
     translator_parts,
 )
@@ -21,7 +21,12 @@ Cases = Iterator[Case]
 
 
 def compare(
-    call: Callable[..., Any], inputs: dict[str, Any], expected: Any, *names: str, case: str
+    call: Callable[..., Any],
+    inputs: dict[str, Any],
+    expected: Any,
+    *names: str,
+    case: str,
+    tolerance: float = TOLERANCE,
 ) -> Case:
     """A case on activations, run without gradients."""
 
@@ -29,7 +34,7 @@ def compare(
         with torch.no_grad():
             return call(m, **given)
 
-    return Case(case, run, inputs, names or ("out",), TOLERANCE, expected=expected)
+    return Case(case, run, inputs, names or ("out",), tolerance, expected=expected)
 
 
 def embedding_cases(kit: Kit) -> Cases:
@@ -124,9 +129,12 @@ def joint_cases(kit: Kit) -> Cases:
 
 def transformer_cases(kit: Kit) -> Cases:
 
+    @cache  # the judge runs many wrong Transformers on the same layers
+    def build_parts() -> tuple[Any, ...]:
+        return build_translator_parts(kit.lent, kit)
+
     def run(m: Any, source: Tensor, target: Tensor) -> Any:
-        parts = SimpleNamespace(**{**vars(kit.lent), "Transformer": m.Transformer})
-        return join_translator(parts, kit)(source, target)
+        return m.Transformer(*build_parts()).eval()(source, target)
 
     given = {"source": kit["source"], "target": kit["target"]}
     yield compare(run, given, kit["logits"], "logits", case="activations")
