@@ -55,12 +55,12 @@ def test_own_parts_are_marked_and_remembered(run, folder):
 
 
 def test_a_wrong_part_is_named_with_its_line(run, folder):
-    solution = find_exercise("rms_norm").solution
-    write(folder, "rms_norm", solution.replace(" * self.weight", ""))
+    exercise = find_exercise("rms_norm")
+    write(folder, "rms_norm", exercise.solution.replace(" * self.weight", ""))
     code, out, _ = run("practice", "capstone", "--path", "decoder")
-    assert code == 1 and "✗ wrong  69 rms_norm" in out
+    assert code == 1 and f"✗ wrong  {exercise.number} rms_norm" in out
     assert "weight is not used" in out and "must be" in out
-    assert "Look at line 17 of 69_rms_norm.py." in out
+    assert f"Look at line 17 of {exercise.file_name}." in out
     assert "With your wrong parts in place, it writes" in out
     assert "Next: repair rms_norm: glassformer practice rms_norm" in out
     stored = json.loads((folder / "progress.json").read_text("utf-8"))

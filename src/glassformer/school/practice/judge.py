@@ -16,11 +16,10 @@ from glassformer.school.practice.comparison import Difference, find_difference
 from glassformer.school.practice.exercise import Exercise, Fault
 from glassformer.school.practice.fault_naming import find_definition, find_fault_line, find_faults
 from glassformer.school.practice.findings import difference_finding, failure_finding, stop_finding
-from glassformer.school.practice.module_source import load_source
 from glassformer.school.practice.outcome import Outcome, values_agree
 from glassformer.school.practice.plain_values import Leaf, find_blanks, flatten_numbers, to_plain
 from glassformer.school.practice.report import CheckResult, Finding, GradingReport
-from glassformer.school.practice.runner import load_cases, run_case
+from glassformer.school.practice.runner import load_cases, load_source, run_case
 
 _MOST_PLACES = 4
 _SOLUTION = "solution.py"

@@ -49,8 +49,9 @@ def describe_mistake(part: PartResult, language: Language) -> tuple[list[str], s
     report, exercise = part.report, find_exercise(part.part)
     description = describe_report(report, exercise, language)
     sentences = list(description.sentences)
-    if report.faults and report.names_faults and report.finding is not None:
-        sentences.append(language.say(report.finding.key, **report.finding.values))
+    if report.finding is not None:
+        first = language.say(report.finding.key, **report.finding.values).rstrip(": ")
+        sentences += [] if first in sentences else [first]
     if description.seen:
         sentences.append(description.seen)
     return sentences, description.where
