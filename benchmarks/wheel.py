@@ -51,7 +51,12 @@ LINES = {
     "embed": ["embed 'The king sat.' 'The queen sat.'"],
     "convert": ["convert writer copied", "convert writer copied.gguf --layout gguf {extra}"],
     "lab": ["lab", "lab scale --size quick"],
-    "practice": ["practice list", "practice run dot_product_scores {may fail}", "practice {extra}"],
+    "practice": [
+        "practice list",
+        "practice run dot_product_scores {may fail}",
+        "practice capstone",
+        "practice {extra}",
+    ],
 }
 
 

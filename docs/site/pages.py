@@ -20,6 +20,7 @@ GUIDES = (
     "from-looking-to-knowing",
     "transforms",
     "training",
+    "capstone",
     "exercise-authors",
 )
 TABLES = ("watched-architectures", "sums-of-contributions", "why-and-peers", "claims")

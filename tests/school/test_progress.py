@@ -31,6 +31,7 @@ def test_what_is_saved_comes_back(tmp_path):
     progress.mark_read("masks", date(2027, 1, 1))
     progress.cards["masks-count"] = review(None, Rating.Good, TODAY)
     progress.current, progress.passed, progress.hints = "scaling", {"scores"}, {"scaling": 2}
+    progress.capstone = {"translator": ["rotary"]}
     progress.save()
     again = load_progress(path)
     assert again.read == {"masks": "2026-05-01"}
@@ -43,6 +44,7 @@ LEARNING = '{\n "format": "glassformer learning progress",\n'
 PRACTICE = '{\n  "format": "glassformer practice progress",\n'
 SECTIONS = '"chapters": %s, "cards": %s, "exercises": %s}'
 NONE = '{"current": null, "passed": [], "hints": {}}'
+CAPSTONE = NONE[:-1] + ', "capstone": {"translator": %s}}'
 
 
 @pytest.mark.parametrize(
@@ -55,6 +57,8 @@ NONE = '{"current": null, "passed": [], "hints": {}}'
         (OURS + ' "version": 1,' + SECTIONS % ("{}", '{"a": {"due": "soon"}}', NONE), "damaged"),
         (OURS + ' "version": 1,' + SECTIONS % ('{"masks": "when"}', "{}", NONE), "damaged"),
         (OURS + ' "version": 1,' + SECTIONS % ("{}", "{}", '{"passed": []}'), "damaged"),
+        (OURS + ' "version": 1,' + SECTIONS % ("{}", "{}", CAPSTONE % "[[]]"), "damaged"),
+        (OURS + ' "version": 1,' + SECTIONS % ("{}", "{}", CAPSTONE % "3"), "damaged"),
         (OURS + ' "version": ' + "[" * 100_000, "damaged"),
         (OURS + ' "version": 2, "new": true}', "other-version"),
         (LEARNING, "damaged"),
@@ -253,7 +257,7 @@ def test_a_file_is_readable_json(tmp_path):
                 "answered": 1,
             }
         },
-        "exercises": {"current": None, "passed": [], "hints": {}},
+        "exercises": {"current": None, "passed": [], "hints": {}, "capstone": {}},
     }
 
 

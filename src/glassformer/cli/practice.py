@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from glassformer.cli import capstone
 from glassformer.cli.completion import complete_exercise
 from glassformer.cli.help import Command, Commands
 from glassformer.cli.terminal import terminal
@@ -104,6 +105,8 @@ def add(app: typer.Typer, language: Language) -> None:
     ) -> None:
         _verify(names or [], everything, plain, language)
 
+    capstone.add(practice, language, folder_option, json_option)
+
 
 def _practise(name: str | None, folder: Path, language: Language) -> None:
     """Create what is missing, then watch; without a terminal, grade once and say how to go on."""
@@ -116,7 +119,7 @@ def _practise(name: str | None, folder: Path, language: Language) -> None:
     chosen = None if name is None else _find_exercise(name, language).name
     is_new = not folder.exists()
     workspace.create(exercises)
-    progress, notice = _load_progress(folder, language)
+    progress, notice = load_practice_progress(folder, language)
     progress.current = chosen or progress.current
     if is_new:
         notice = language.say("practice.welcome", folder=folder)
@@ -143,7 +146,8 @@ def _practise(name: str | None, folder: Path, language: Language) -> None:
     typer.echo(f"\n{language.say('practice.bye', **values)}")
 
 
-def _load_progress(folder: Path, language: Language) -> tuple["ProgressStore", str]:
+def load_practice_progress(folder: Path, language: Language) -> tuple["ProgressStore", str]:
+    """The progress kept in a practice folder, and a notice where an older file was set aside."""
     from glassformer.school.progress import FILE, NotProgress, load_progress
 
     try:
@@ -159,7 +163,7 @@ def _list(folder: Path, plain: bool, language: Language) -> None:
     from glassformer.school.practice import all_exercises
     from glassformer.school.practice.terminal import draw_list
 
-    progress, notice = _load_progress(folder, language)
+    progress, notice = load_practice_progress(folder, language)
     _print_note(notice)
     exercises = all_exercises()
     if plain:
@@ -189,7 +193,7 @@ def _row(exercise: "Exercise", progress: "ProgressStore", language: Language) ->
 
 def _run(name: str, folder: Path, plain: bool, language: Language) -> None:
     exercise, workspace = _locate(name, folder, language)
-    progress, notice = _load_progress(folder, language)
+    progress, notice = load_practice_progress(folder, language)
     _print_note(notice)
     if not _grade_once(exercise, workspace, progress, language, plain=plain):
         raise typer.Exit(_FAILED)
@@ -231,7 +235,7 @@ def _hint(name: str, folder: Path, plain: bool, language: Language) -> None:
     from glassformer.school.practice.terminal import draw_prose
 
     exercise, workspace = _locate(name, folder, language, must_exist=False)
-    progress, notice = _load_progress(folder, language)
+    progress, notice = load_practice_progress(folder, language)
     _print_note(notice)
     session = PracticeSession(
         exercises=[exercise], workspace=workspace, progress=progress, language=language
@@ -259,7 +263,7 @@ def _reset(name: str, folder: Path, yes: bool, language: Language) -> None:
         question = language.say("practice.question.reset", file=exercise.file_name)
         if not typer.confirm(question, default=False):
             return
-    progress, notice = _load_progress(folder, language)
+    progress, notice = load_practice_progress(folder, language)
     _print_note(notice)
     session = PracticeSession(
         exercises=[exercise], workspace=workspace, progress=progress, language=language

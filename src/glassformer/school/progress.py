@@ -61,6 +61,7 @@ class ProgressStore:
     current: str | None = None  # the exercise to continue with
     passed: set[str] = field(default_factory=set)  # exercises
     hints: dict[str, int] = field(default_factory=dict)  # read, by exercise
+    capstone: dict[str, list[str]] = field(default_factory=dict)  # own parts of a running model
     kept_aside: Path | None = None  # an older file that could not be read
 
     def mark_read(self, chapter: str, today: date) -> None:
@@ -77,6 +78,7 @@ class ProgressStore:
                 "current": self.current,
                 "passed": sorted(self.passed),
                 "hints": self.hints,
+                "capstone": self.capstone,
             },
         }
         text = json.dumps(plain, indent=1, ensure_ascii=False) + "\n"
@@ -180,6 +182,13 @@ def _read_exercises(plain: dict[str, Any], store: ProgressStore) -> None:
     if not all(type(n) is int and n >= 0 for n in hints.values()):
         raise ValueError(hints)
     store.current, store.passed, store.hints = current, set(passed), hints
+    store.capstone = _read_capstone(plain.get("capstone", {}))  # files from before have none
+
+
+def _read_capstone(plain: dict[str, list[str]]) -> dict[str, list[str]]:
+    if not all(isinstance(name, str) for parts in plain.values() for name in parts):
+        raise TypeError(plain)
+    return {str(path): list(parts) for path, parts in plain.items()}
 
 
 def _is_ours(path: Path, text: str, plain: dict[str, Any]) -> bool:

@@ -340,3 +340,14 @@ def test_no_line_is_wider_than_the_window(session, width):
     for keys in ("", "l"):
         press(session, keys)
         assert max(cell_len(line.rstrip()) for line in shown(session, width).splitlines()) <= width
+
+
+def test_a_part_of_the_capstone_says_where_it_runs(tmp_path, language):
+    workspace, rms = Workspace(tmp_path, language), find_exercise("rms_norm")
+    workspace.create([rms])
+    progress = load_progress(tmp_path / "progress.json")
+    session = PracticeSession(
+        exercises=[rms], workspace=workspace, progress=progress, language=language
+    )
+    session.handle(passed("rms_norm"))
+    assert f"glassformer practice capstone --path decoder --dir {tmp_path}" in session.notice

@@ -6,8 +6,8 @@ results are compared); forbidden, limits, landlock, seccomp, isolation, original
 code may do); messages, call_trail, runner, report, findings, judge, trial (one grading, in several
 processes); bootstrap, server, grading (how the rest of the program reaches it); prose,
 report_texts, terminal (what a learner reads); workspace, session, terminal_session (a learner's
-folder, and a session as a state machine); verification (proof for authors). Imports render and what
-lies below.
+folder, and a session as a state machine); verification (proof for authors); capstone (files joined
+into one model). Imports render and what lies below.
 """
 
 from glassformer.school.practice.exercise import Exercise, all_exercises, find_exercise

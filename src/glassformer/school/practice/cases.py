@@ -28,7 +28,8 @@ class Case:
     """One property: a name, a call, what goes in, and what the results are called.
 
     A number may be off by tolerance × (1 + its size). `loose` is for what is filled in by hand:
-    lists and tuples are alike, and the tolerance is the same for every number.
+    lists and tuples are alike, and the tolerance is the same for every number. `expected` is given
+    where something other than the solution says what is right.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Case:
     tolerance: float = 1e-5
     loose: bool = False
     choices: tuple[Any, ...] = ()
+    expected: Any = None
 
 
 def battery(

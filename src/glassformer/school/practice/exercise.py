@@ -69,6 +69,7 @@ class Exercise:
     seconds: float = 5.0
     planted: str | None = None
     cases: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    kit: Path | None = None  # a model's activations, to be graded on in the place of checks.py
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:

@@ -83,6 +83,9 @@ class Grader:
             "path": str(path or exercise.file_name),
             "source": source,
             "seconds": exercise.seconds,
+            "entry": exercise.entry,
+            "forbid": exercise.forbid,
+            "kit": None if exercise.kit is None else str(exercise.kit),
             "seed": secrets.randbits(31) if seed is None else seed,
         }
         answer = self._ask(json.dumps(request))

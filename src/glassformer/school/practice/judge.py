@@ -10,13 +10,14 @@ import numpy as np
 from torch import Tensor
 
 from glassformer.school.practice.call_trail import Trail, TrailStep, find_wrong_step, stub_functions
+from glassformer.school.practice.capstone.kit import WHOLE
 from glassformer.school.practice.cases import Case
 from glassformer.school.practice.comparison import Difference, find_difference
 from glassformer.school.practice.exercise import Exercise, Fault
 from glassformer.school.practice.fault_naming import find_definition, find_fault_line, find_faults
 from glassformer.school.practice.findings import difference_finding, failure_finding, stop_finding
 from glassformer.school.practice.outcome import Outcome, values_agree
-from glassformer.school.practice.plain_values import Leaf, find_blanks, flatten_numbers
+from glassformer.school.practice.plain_values import Leaf, find_blanks, flatten_numbers, to_plain
 from glassformer.school.practice.report import CheckResult, Finding, GradingReport
 from glassformer.school.practice.runner import load_cases, load_source, run_case
 
@@ -32,9 +33,14 @@ class Judge:
         self.cases: list[Case] = list(load_cases(exercise, seed))
         self.solution = exercise.solution
         self.module = load_source(self.solution, _SOLUTION, "solution")
-        self.expected = [run_case(case, self.module) for case in self.cases]
+        self.expected = [self._expect(case) for case in self.cases]
         for case, outcome in zip(self.cases, self.expected, strict=True):
             assert outcome.value is not None, f"{exercise.name}: {case.name}: {outcome}"
+
+    def _expect(self, case: Case) -> Outcome:
+        if case.expected is not None:
+            return Outcome(to_plain(case.expected))
+        return run_case(case, self.module)
 
     def report(
         self,
@@ -150,8 +156,13 @@ class Judge:
         return said in case.choices
 
     def _measure(self, got: Sequence[Outcome]) -> dict[str, Any] | None:
-        """The measurement of a predict exercise, once something has been predicted."""
+        """The measurement of a predict exercise, once something has been predicted.
+
+        Of a model joined from parts, the tokens that it wrote.
+        """
         case = self.cases[0]
+        if case.name == WHOLE and got and isinstance(tokens := got[0].value, Leaf):
+            return {"tokens": tokens.data.ravel().tolist()}
         if self.exercise.kind != "predict" or not got or got[0].value is None:
             return None
         if not self._is_choice(case, got[0].value):

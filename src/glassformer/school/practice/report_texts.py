@@ -28,6 +28,9 @@ _CASES = {
     "dropout": "practice.case.dropout",
     "error": "practice.case.error",
     "heads": "practice.case.heads",
+    "activations": "practice.case.activations",
+    "causal": "practice.case.causal",
+    "whole": "practice.case.whole",
 }
 _KINDS = {
     "code": "practice.kind.code",

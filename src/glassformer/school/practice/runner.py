@@ -27,6 +27,7 @@ import torch
 from torch import Tensor
 
 from glassformer.school.practice.call_trail import Trail
+from glassformer.school.practice.capstone.kit_cases import load_kit_cases
 from glassformer.school.practice.cases import Case
 from glassformer.school.practice.exercise import EXERCISES, Exercise
 from glassformer.school.practice.forbidden import (
@@ -49,6 +50,7 @@ from glassformer.school.practice.limits import (
     stop_clock,
 )
 from glassformer.school.practice.messages import MOST_NAMES, one_line
+from glassformer.school.practice.module_source import load_source
 from glassformer.school.practice.originals import Originals
 from glassformer.school.practice.outcome import Outcome
 from glassformer.school.practice.plain_values import TooLarge, to_plain
@@ -56,18 +58,12 @@ from glassformer.school.practice.random_inputs import Draw
 
 
 def load_cases(exercise: Exercise, seed: int) -> types.GeneratorType:
-    """The cases of an exercise, their inputs drawn from a seed."""
+    """The cases of an exercise, their inputs drawn from a seed, or from a model's activations."""
+    if exercise.kit is not None:
+        return load_kit_cases(exercise.kit)
     path = exercise.folder / "checks.py"
     module = load_source(path.read_text("utf-8"), str(path), f"checks_{exercise.name}")
     return module.cases(Draw(seed))
-
-
-def load_source(source: str, path: str, name: str) -> Any:
-    """A module from a text."""
-    module = types.ModuleType(name)
-    module.__file__ = path
-    exec(compile(source, path, "exec"), module.__dict__)
-    return module
 
 
 def run_case(case: Case, module: Any, forbid: tuple[str, ...] = ()) -> Outcome:

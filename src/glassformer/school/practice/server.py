@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from glassformer.school.practice.exercise import read_exercise
+from glassformer.school.practice.exercise import Exercise, read_exercise
 from glassformer.school.practice.forbidden import CallGuard
 from glassformer.school.practice.isolation import readable_paths
 from glassformer.school.practice.limits import PATIENCE
@@ -63,7 +63,7 @@ def _grade_in_fork(request: dict[str, Any]) -> dict[str, Any]:
 def _run_judge(request: dict[str, Any], write_end: int) -> None:
     """The life of the judge's process; it never returns."""
     try:
-        exercise = replace(read_exercise(Path(request["folder"])), seconds=request["seconds"])
+        exercise = _read_request(request)
         report = grade_here(exercise, Path(request["path"]), request["source"], request["seed"])
         answer = {"report": report.as_data()}
     except BaseException:
@@ -72,6 +72,17 @@ def _run_judge(request: dict[str, Any], write_end: int) -> None:
         _write(write_end, json.dumps(answer).encode())
     finally:
         os._exit(0)
+
+
+def _read_request(request: dict[str, Any]) -> Exercise:
+    """The exercise to grade, with what was changed of it for this once."""
+    return replace(
+        read_exercise(Path(request["folder"])),
+        seconds=request["seconds"],
+        entry=tuple(request["entry"]),
+        forbid=tuple(request["forbid"]),
+        kit=None if request["kit"] is None else Path(request["kit"]),
+    )
 
 
 def _read_all(read_end: int, pid: int, seconds: float) -> bytes:

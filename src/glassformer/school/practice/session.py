@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from glassformer.languages import Language
+from glassformer.school.practice.capstone.parts import TRACKS, TRANSLATOR
 from glassformer.school.practice.exercise import Brief, Exercise
 from glassformer.school.practice.report import GradingReport
 from glassformer.school.practice.workspace import Workspace
@@ -194,7 +195,16 @@ class PracticeSession:
         except OSError as error:
             file = self.workspace.solution_file(exercise)
             self._say("practice.notice.readonly", file=file, reason=error.strerror)
+        else:
+            self._say_what_it_is_a_part_of(name)
         self._save()
+
+    def _say_what_it_is_a_part_of(self, name: str) -> None:
+        track = next((each for each in TRACKS.values() if name in each.parts), None)
+        if track is not None and self.current.name == name:
+            path = "" if track.name == TRANSLATOR else f" --path {track.name}"
+            command = f"glassformer practice capstone{path}{self.workspace.options}"
+            self._say("practice.notice.part", command=command)
 
     def _on_saved(self, paths: frozenset[Path]) -> None:
         if self.workspace.file(self.current).name in {path.name for path in paths}:
