@@ -11,6 +11,7 @@ def test_every_preset_is_listed(run):
     assert code == 0
     for name in PRESETS:
         assert name in out
+    assert "46.7/12.9G" in out  # all, and those that a token uses
     assert "124.4 M" in out and "8.0 G" in out and "36.0 KiB" in out
     assert "encoder-decoder" in out and "cache/token" in out and "…" not in out
 

@@ -98,13 +98,15 @@ def add(app: typer.Typer, language: Language) -> None:
 
 
 def format_parameters(n: int, n_active: int) -> str:
-    """All parameters, and those that one token uses, where these are fewer.
+    """All parameters, and in the same unit those that one token uses.
 
     >>> format_parameters(46_702_792_704, 12_879_925_248)
-    '46.7 G (12.9 G)'
+    '46.7/12.9G'
     """
-    total = format_count(n)
-    return total if n_active == n else f"{total} ({format_count(n_active)})"
+    if n_active == n:
+        return format_count(n)
+    number, _, unit = format_count(n).partition(" ")
+    return f"{number}/{n_active / 1000 ** (' kMGT'.index(unit or ' ')):.1f}{unit}".rstrip()
 
 
 def format_count(n: int) -> str:
