@@ -10,8 +10,9 @@ import pytest
 from glassformer.languages import CODES, Language
 from glassformer.render.numbers import format_numbers, format_weights
 from glassformer.school.lab import ExperimentTexts
-from glassformer.school.learn import read_chapter
+from glassformer.school.learn import chapter_names, read_chapter
 from glassformer.school.learn.blocks import plain_text
+from glassformer.school.learn.merges import format_piece
 from glassformer.school.learn.pictures import draw
 from glassformer.school.practice import find_exercise
 from workbench.browsing import listen
@@ -68,7 +69,7 @@ def go(page: Any, part: str) -> None:
 
 
 def test_the_map_begins_with_the_first_chapter_and_back_returns(page: Any, code: str) -> None:
-    assert page.locator(".chapters > li").count() == 16
+    assert page.locator(".chapters > li").count() == len(chapter_names())
     page.click(".start .main")
     title = plain_text(read_chapter("why", Language(code)).title)
     page.wait_for_selector("article h1", timeout=LONG)
@@ -90,6 +91,22 @@ def test_the_five_steps_are_the_library_s_and_can_be_changed(page: Any, code: st
     page.click("figure .note button")
     assert cells.all_inner_texts() == format_weights(row.weights.tolist())
     assert page.locator("math").count() > 3
+
+
+def test_merges_are_the_library_s_and_follow_another_text(page: Any, code: str) -> None:
+    go(page, "chapter:tokenization")
+    page.wait_for_selector("figure textarea", timeout=LONG)
+    picture = draw("merges", Language(code))
+    pieces = page.locator("figure .piece")
+    assert pieces.all_inner_texts() == [format_piece(piece) for piece in picture.pieces]
+    page.locator("figure textarea").fill("猫 猫")
+    assert pieces.all_inner_texts() == ["猫", "␣", "猫"]
+    page.locator("figure input[type=range]").fill("0")
+    assert pieces.all_inner_texts() == ["E7", "8C", "AB", "␣", "E7", "8C", "AB"]
+    page.click("figure .note button")
+    assert pieces.count() == len(picture.pieces)
+    go(page, "chapter:weights")
+    page.wait_for_selector("figure input[type=number]", timeout=LONG)
 
 
 def test_a_chapter_is_read_at_its_end_and_stays_so(page: Any, code: str) -> None:

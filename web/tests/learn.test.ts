@@ -3,6 +3,7 @@ import { readPart, writePart } from '../src/bench/rooms/learn/course.svelte';
 import { limits, scale } from '../src/bench/rooms/learn/axis';
 import { tabulatePanel } from '../src/bench/rooms/learn/export';
 import { written } from '../src/bench/rooms/learn/spread';
+import { learnMerges, writePiece } from '../src/bench/rooms/learn/merges';
 import { attendRow, writeNumbers, writeWeights } from '../src/bench/rooms/learn/numbers';
 import { breakLine, colourPython, indent, type Edit } from '../src/bench/rooms/learn/typing';
 
@@ -73,6 +74,35 @@ describe('one row of attention', () => {
     expect(writeNumbers([12.5, 30.8, -Infinity])).toEqual(['12.5', '30.8', '−∞']);
     expect(writeNumbers([1, -2])).toEqual(['1', '−2']);
     expect(writeWeights([0.00001, 0.99999, 0])).toEqual(['<0.001', '1.000', '0']);
+  });
+});
+
+describe('merges', () => {
+  const text = 'the cat sat on the mat and the other cat sat on that hat';
+  const pieces = (words: string[][]) => words.flat().map(writePiece).join(' ');
+  it('are those of the course', () => {
+    const { merges, words } = learnMerges(text, 12);
+    expect(merges.map(({ piece, count, left }) => [writePiece(piece), count, left])).toEqual([
+      ['at', 7, 49],
+      ['th', 5, 44],
+      ['the', 4, 40],
+      ['␣o', 3, 37],
+      ['␣c', 2, 35],
+      ['␣cat', 2, 33],
+      ['␣s', 2, 31],
+      ['␣sat', 2, 29],
+      ['␣on', 2, 27],
+      ['␣the', 2, 25],
+    ]);
+    expect(pieces(words)).toBe(
+      'the ␣cat ␣sat ␣on ␣the ␣ m at ␣ a n d ␣the ␣o the r ␣cat ␣sat ␣on ␣ th at ␣ h at',
+    );
+  });
+  it('begin with bytes and do not overlap', () => {
+    expect(pieces(learnMerges('猫', 9).words)).toBe('E7 8C AB');
+    expect(pieces(learnMerges('猫 猫', 9).words)).toBe('猫 ␣ 猫');
+    expect(pieces(learnMerges('aaab aaab', 1).words)).toBe('aa a b ␣ aa a b');
+    expect(learnMerges('', 3)).toEqual({ merges: [], words: [] });
   });
 });
 

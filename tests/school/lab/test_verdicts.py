@@ -206,6 +206,17 @@ GOOD = {
             "viewed": {"raised": True, "wrong": None, "right": 0.0},
         }
     },
+    "tokenization": {
+        "vocabularies": [512, 1024, 2048],
+        "held": 4,
+        "bytes": {"en": 14000, "zh": 13900},
+        "damaged": 0,
+        "tokens": {
+            "english": {"en": [7600, 6000, 5100], "zh": [14000, 13800, 13700]},
+            "chinese": {"en": [13200, 10400, 8600], "zh": [7900, 6000, 5000]},
+            "both": {"en": [8700, 6800, 5700], "zh": [9100, 6800, 5500]},
+        },
+    },
 }
 # One number made wrong, and the check that must notice.
 DOCTORED = [
@@ -284,6 +295,11 @@ DOCTORED = [
     ("errors", ["errors", "averaged", "wrong"], 0.0, "averaged"),
     ("errors", ["errors", "averaged", "right"], 0.1, "averaged"),
     ("errors", ["errors", "viewed", "raised"], False, "viewed"),
+    ("tokenization", ["tokens", "english", "zh"], [9000, 8000, 7000], "english"),
+    ("tokenization", ["tokens", "both", "zh"], [14000, 13000, 12000], "both"),
+    ("tokenization", ["tokens", "chinese", "zh"], [9000, 8800, 8600], "chinese"),
+    ("tokenization", ["damaged"], 1, "lossless"),
+    ("tokenization", ["tokens", "both", "en"], [8700, 8000, 5700], "diminishing"),
 ]
 
 

@@ -26,6 +26,7 @@ SECONDS: dict[str, dict[Size, int]] = {
     "fused": {"quick": 1, "full": 4},
     "cache": {"quick": 1, "full": 2},
     "errors": {"quick": 1, "full": 1},
+    "tokenization": {"quick": 3, "full": 8},
 }
 NAMES = tuple(SECONDS)
 

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from glassformer.functional import RowArithmetic
 from glassformer.school.learn.bars import Bars
+from glassformer.school.learn.merges import Merges
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,4 +58,4 @@ class Row:
     pictures: tuple["Picture", ...]
 
 
-Picture = Matrix | Steps | Flow | Bars | Row
+Picture = Matrix | Steps | Flow | Bars | Merges | Row

@@ -5,6 +5,7 @@ from html import escape
 
 from glassformer.languages import Language
 from glassformer.render.numbers import format_number, format_numbers, format_weights
+from glassformer.school.learn.merges import Merges, format_piece, merge_heads
 from glassformer.school.learn.picture import Bars, Flow, Matrix, Picture, Row, Steps
 
 
@@ -20,6 +21,8 @@ def picture_markup(picture: Picture, *, language: Language) -> str:
             return _flow(picture)
         case Bars():
             return _bars(picture)
+        case Merges():
+            return _merges(picture, language)
         case Matrix():
             return _matrix(picture)
 
@@ -102,6 +105,17 @@ def _bars(picture: Bars) -> str:
         for name, length, written_ in picture.bars
     )
     return f'<div>{_title(picture.title)}<table class="bars">{lines}</table></div>'
+
+
+def _merges(picture: Merges, language: Language) -> str:
+    lines = ["".join(f"<th>{escape(head)}</th>" for head in merge_heads(language))]
+    lines.append(f"<td>0</td><td></td><td></td><td>{len(picture.text.encode())}</td>")
+    for n, merge in enumerate(picture.merges, start=1):
+        cells = (n, format_piece(merge.piece), merge.count, merge.n_tokens)
+        lines.append("".join(f"<td>{escape(str(cell))}</td>" for cell in cells))
+    table = "".join(f"<tr>{line}</tr>" for line in lines)
+    pieces = " ".join(f"<code>{escape(format_piece(piece))}</code>" for piece in picture.pieces)
+    return f'<div><table class="numbers">{table}</table><p>{pieces}</p></div>'
 
 
 def _title(title: str) -> str:

@@ -11,6 +11,7 @@ from glassformer.render.terminal.heat_map import draw_heat
 from glassformer.render.terminal.matrix import draw_scores, draw_weights
 from glassformer.render.terminal.steps import draw_steps
 from glassformer.school.learn.bars import Bars, draw_bars
+from glassformer.school.learn.merges import Merges, draw_merges
 from glassformer.school.learn.picture import Flow, Matrix, Picture, Row, Stage, Steps
 
 
@@ -25,6 +26,8 @@ def draw_picture(picture: Picture, *, language: Language) -> RenderableType:
             return _flow(picture)
         case Bars():
             return draw_bars(picture)
+        case Merges():
+            return draw_merges(picture, language=language)
         case Matrix():
             return _matrix(picture)
 

@@ -19,6 +19,7 @@ from glassformer.functional import (
 from glassformer.languages import Language
 from glassformer.school.learn.bars import BAR_PICTURES, Bars
 from glassformer.school.learn.flows import FLOWS
+from glassformer.school.learn.merges import MERGE_PICTURES
 from glassformer.school.learn.picture import Matrix, Picture, Row, Steps
 
 _CAT = ("The", "cat", "sat")
@@ -185,4 +186,5 @@ PICTURES: dict[str, Callable[[Language], Picture]] = {
     "wave-products": _wave_products,
     "floored": _floor_division,
     **FLOWS,
+    **MERGE_PICTURES,
 }

@@ -25,6 +25,7 @@ from glassformer.school.learn.blocks import (
     read_line,
 )
 from glassformer.school.learn.mathml import display_mathml, inline_mathml
+from glassformer.school.learn.merges import Merges
 from glassformer.school.learn.picture import Bars, Flow, Matrix, Picture, Row, Steps
 from glassformer.school.learn.pictures import draw
 
@@ -138,6 +139,8 @@ def plain_picture(picture: Picture) -> dict[str, Any]:
             most = full or max(length for _, length, _ in bars)
             rows = [{"name": n, "share": length / most, "shown": s} for n, length, s in bars]
             return {"kind": "bars", "title": title, "bars": rows}
+        case Merges(text, merges):
+            return {"kind": "merges", "text": text, "most": len(merges)}
         case Matrix():
             return _plain_matrix(picture)
 

@@ -61,9 +61,11 @@ export type StepsPicture = {
   scale: number;
   v: number[][];
 };
+export type MergesPicture = { kind: 'merges'; text: string; most: number };
 export type Picture =
   | MatrixPicture
   | StepsPicture
+  | MergesPicture
   | { kind: 'row'; pictures: Picture[] }
   | {
       kind: 'flow';
