@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+from glassformer.generation import Sampling, adjust
 from glassformer.languages import CODES, Language
 from glassformer.render.numbers import format_numbers, format_weights
 from glassformer.school.lab import ExperimentTexts
@@ -105,6 +107,33 @@ def test_merges_are_the_library_s_and_follow_another_text(page: Any, code: str) 
     assert pieces.all_inner_texts() == ["E7", "8C", "AB", "␣", "E7", "8C", "AB"]
     page.click("figure .note button")
     assert pieces.count() == len(picture.pieces)
+
+
+def test_an_album_shows_the_picture_that_is_chosen(page: Any, code: str) -> None:
+    go(page, "chapter:embeddings")
+    page.wait_for_selector("figure select", timeout=LONG)
+    album = draw("neighbours", Language(code))
+    for n in (0, 2):
+        page.select_option("figure select", str(n))
+        shown = page.locator("figure .bars th").all_inner_texts()
+        bars = album.pictures[n][1].pictures
+        assert shown == [name for each in bars for name, _, _ in each.bars]
+
+
+def test_choices_follow_their_settings(page: Any, code: str) -> None:
+    go(page, "chapter:sampling")
+    page.wait_for_selector("figure output", timeout=LONG)
+    cells = page.locator("figure tbody td")
+    logits = torch.tensor([draw("choices", Language(code)).logits])
+    for slider, value, sampling in (
+        (0, "0.5", Sampling(temperature=0.5)),
+        (1, "3", Sampling(temperature=0.5, top_k=3)),
+    ):
+        page.locator("figure input[type=range]").nth(slider).fill(value)
+        expected = adjust(logits, sampling).softmax(-1)[0].tolist()
+        assert cells.all_inner_texts() == format_weights(expected)
+    page.click("figure .note button")
+    assert cells.all_inner_texts() == format_weights(logits.softmax(-1)[0].tolist())
     go(page, "chapter:weights")
     page.wait_for_selector("figure input[type=number]", timeout=LONG)
 

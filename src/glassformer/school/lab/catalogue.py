@@ -27,6 +27,8 @@ SECONDS: dict[str, dict[Size, int]] = {
     "cache": {"quick": 1, "full": 2},
     "errors": {"quick": 1, "full": 1},
     "tokenization": {"quick": 3, "full": 8},
+    "embeddings": {"quick": 39, "full": 64},
+    "sampling": {"quick": 18, "full": 39},
 }
 NAMES = tuple(SECONDS)
 

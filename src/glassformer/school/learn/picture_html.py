@@ -5,8 +5,9 @@ from html import escape
 
 from glassformer.languages import Language
 from glassformer.render.numbers import format_number, format_numbers, format_weights
+from glassformer.school.learn.choices import Choices, tabulate_choices
 from glassformer.school.learn.merges import Merges, format_piece, merge_heads
-from glassformer.school.learn.picture import Bars, Flow, Matrix, Picture, Row, Steps
+from glassformer.school.learn.picture import Album, Bars, Flow, Matrix, Picture, Row, Steps
 
 
 def picture_markup(picture: Picture, *, language: Language) -> str:
@@ -21,6 +22,14 @@ def picture_markup(picture: Picture, *, language: Language) -> str:
             return _flow(picture)
         case Bars():
             return _bars(picture)
+        case Album(pictures):
+            shown = (
+                f"{_title(name)}{picture_markup(each, language=language)}"
+                for name, each in pictures
+            )
+            return f"<div>{''.join(shown)}</div>"
+        case Choices():
+            return _choices(picture)
         case Merges():
             return _merges(picture, language)
         case Matrix():
@@ -116,6 +125,16 @@ def _merges(picture: Merges, language: Language) -> str:
     table = "".join(f"<tr>{line}</tr>" for line in lines)
     pieces = " ".join(f"<code>{escape(format_piece(piece))}</code>" for piece in picture.pieces)
     return f'<div><table class="numbers">{table}</table><p>{pieces}</p></div>'
+
+
+def _choices(picture: Choices) -> str:
+    heads, rows = tabulate_choices(picture)
+    lines = ["<th></th>" + "".join(f"<th>{escape(head)}</th>" for head in heads)]
+    for token, row in zip(picture.tokens, rows, strict=True):
+        cells = "".join(f"<td>{escape(cell)}</td>" for cell in row)
+        lines.append(f"<th>{escape(token)}</th>{cells}")
+    table = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f'<div>{_title(f"{picture.text} …")}<table class="numbers">{table}</table></div>'
 
 
 def _title(title: str) -> str:

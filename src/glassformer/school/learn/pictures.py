@@ -20,6 +20,7 @@ from glassformer.languages import Language
 from glassformer.school.learn.bars import BAR_PICTURES, Bars
 from glassformer.school.learn.flows import FLOWS
 from glassformer.school.learn.merges import MERGE_PICTURES
+from glassformer.school.learn.model_pictures import MODEL_PICTURES
 from glassformer.school.learn.picture import Matrix, Picture, Row, Steps
 
 _CAT = ("The", "cat", "sat")
@@ -187,4 +188,5 @@ PICTURES: dict[str, Callable[[Language], Picture]] = {
     "floored": _floor_division,
     **FLOWS,
     **MERGE_PICTURES,
+    **MODEL_PICTURES,
 }
