@@ -249,6 +249,14 @@ GOOD = {
             "hot_min_p": {"surprise": 2.9, "entropy": 3.3, "repeated": 0.0},
         },
     },
+    "induction": {
+        "places": [20, 40, 60],
+        "chance": 1 / 16,
+        "losses": {"one": [2.5, 2.1, 1.7], "two": [2.5, 1.5, 0.3]},
+        "scores": {"one": [0.0, 0.02, 0.03], "two": [0.0, 0.3, 0.6]},
+        "right": {"one": 0.43, "two": 0.92},
+        "removed": {"n": 2, "induction": 0.45, "others": 0.88},
+    },
 }
 # One number made wrong, and the check that must notice.
 DOCTORED = [
@@ -345,6 +353,13 @@ DOCTORED = [
     ("sampling", ["ways", "penalty", "repeated"], 0.4, "penalty"),
     ("sampling", ["ways", "hot_min_p", "surprise"], 5.0, "filters"),
     ("sampling", ["ways", "nucleus", "repeated"], 0.5, "filters"),
+    ("induction", ["right", "one"], 0.9, "two"),
+    ("induction", ["right", "two"], 0.5, "two"),
+    ("induction", ["scores", "one"], [0.0, 0.2, 0.5], "formed"),
+    ("induction", ["scores", "two"], [0.0, 0.3, 0.2], "formed"),
+    ("induction", ["losses", "two"], [0.3, 1.5, 2.5], "together"),
+    ("induction", ["removed", "induction"], 0.9, "needed"),
+    ("induction", ["removed", "others"], 0.3, "needed"),
 ]
 
 

@@ -29,6 +29,7 @@ SECONDS: dict[str, dict[Size, int]] = {
     "tokenization": {"quick": 3, "full": 8},
     "embeddings": {"quick": 39, "full": 64},
     "sampling": {"quick": 18, "full": 39},
+    "induction": {"quick": 45, "full": 67},
 }
 NAMES = tuple(SECONDS)
 
