@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+from glassformer.generation import Sampling, adjust
 from glassformer.languages import CODES, Language
 from glassformer.render.numbers import format_numbers, format_weights
 from glassformer.school.lab import ExperimentTexts
-from glassformer.school.learn import read_chapter
+from glassformer.school.learn import chapter_names, read_chapter
 from glassformer.school.learn.blocks import plain_text
+from glassformer.school.learn.merges import format_piece
 from glassformer.school.learn.pictures import draw
 from glassformer.school.practice import find_exercise
 from workbench.browsing import listen
@@ -68,7 +71,7 @@ def go(page: Any, part: str) -> None:
 
 
 def test_the_map_begins_with_the_first_chapter_and_back_returns(page: Any, code: str) -> None:
-    assert page.locator(".chapters > li").count() == 16
+    assert page.locator(".chapters > li").count() == len(chapter_names())
     page.click(".start .main")
     title = plain_text(read_chapter("why", Language(code)).title)
     page.wait_for_selector("article h1", timeout=LONG)
@@ -90,6 +93,49 @@ def test_the_five_steps_are_the_library_s_and_can_be_changed(page: Any, code: st
     page.click("figure .note button")
     assert cells.all_inner_texts() == format_weights(row.weights.tolist())
     assert page.locator("math").count() > 3
+
+
+def test_merges_are_the_library_s_and_follow_another_text(page: Any, code: str) -> None:
+    go(page, "chapter:tokenization")
+    page.wait_for_selector("figure textarea", timeout=LONG)
+    picture = draw("merges", Language(code))
+    pieces = page.locator("figure .piece")
+    assert pieces.all_inner_texts() == [format_piece(piece) for piece in picture.pieces]
+    page.locator("figure textarea").fill("猫 猫")
+    assert pieces.all_inner_texts() == ["猫", "␣", "猫"]
+    page.locator("figure input[type=range]").fill("0")
+    assert pieces.all_inner_texts() == ["E7", "8C", "AB", "␣", "E7", "8C", "AB"]
+    page.click("figure .note button")
+    assert pieces.count() == len(picture.pieces)
+
+
+def test_an_album_shows_the_picture_that_is_chosen(page: Any, code: str) -> None:
+    go(page, "chapter:embeddings")
+    page.wait_for_selector("figure select", timeout=LONG)
+    album = draw("neighbours", Language(code))
+    for n in (0, 2):
+        page.select_option("figure select", str(n))
+        shown = page.locator("figure .bars th").all_inner_texts()
+        bars = album.pictures[n][1].pictures
+        assert shown == [name for each in bars for name, _, _ in each.bars]
+
+
+def test_choices_follow_their_settings(page: Any, code: str) -> None:
+    go(page, "chapter:sampling")
+    page.wait_for_selector("figure output", timeout=LONG)
+    cells = page.locator("figure tbody td")
+    logits = torch.tensor([draw("choices", Language(code)).logits])
+    for slider, value, sampling in (
+        (0, "0.5", Sampling(temperature=0.5)),
+        (1, "3", Sampling(temperature=0.5, top_k=3)),
+    ):
+        page.locator("figure input[type=range]").nth(slider).fill(value)
+        expected = adjust(logits, sampling).softmax(-1)[0].tolist()
+        assert cells.all_inner_texts() == format_weights(expected)
+    page.click("figure .note button")
+    assert cells.all_inner_texts() == format_weights(logits.softmax(-1)[0].tolist())
+    go(page, "chapter:weights")
+    page.wait_for_selector("figure input[type=number]", timeout=LONG)
 
 
 def test_a_chapter_is_read_at_its_end_and_stays_so(page: Any, code: str) -> None:

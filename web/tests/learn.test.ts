@@ -3,6 +3,8 @@ import { readPart, writePart } from '../src/bench/rooms/learn/course.svelte';
 import { limits, scale } from '../src/bench/rooms/learn/axis';
 import { tabulatePanel } from '../src/bench/rooms/learn/export';
 import { written } from '../src/bench/rooms/learn/spread';
+import { sampleChances } from '../src/bench/rooms/learn/choices';
+import { learnMerges, writePiece } from '../src/bench/rooms/learn/merges';
 import { attendRow, writeNumbers, writeWeights } from '../src/bench/rooms/learn/numbers';
 import { breakLine, colourPython, indent, type Edit } from '../src/bench/rooms/learn/typing';
 
@@ -73,6 +75,56 @@ describe('one row of attention', () => {
     expect(writeNumbers([12.5, 30.8, -Infinity])).toEqual(['12.5', '30.8', '−∞']);
     expect(writeNumbers([1, -2])).toEqual(['1', '−2']);
     expect(writeWeights([0.00001, 0.99999, 0])).toEqual(['<0.001', '1.000', '0']);
+  });
+});
+
+describe('sampling', () => {
+  const logits = [0.15, 0.5, 0.05, 0.2, 0.1].map(Math.log);
+  const neutral = { temperature: 1, topK: 5, topP: 1, minP: 0 };
+  const chances = (settings: Partial<typeof neutral>) =>
+    sampleChances(logits, { ...neutral, ...settings }).map((each) => Number(each.toFixed(3)));
+  it('leaves what is neither cooled nor cut', () => {
+    expect(chances({})).toEqual([0.15, 0.5, 0.05, 0.2, 0.1]);
+  });
+  it('keeps what the library keeps', () => {
+    expect(chances({ topK: 2 })).toEqual([0, 0.714, 0, 0.286, 0]);
+    expect(chances({ topP: 0.8 })).toEqual([0.176, 0.588, 0, 0.235, 0]);
+    expect(chances({ topP: 0.05 })).toEqual([0, 1, 0, 0, 0]);
+    expect(chances({ minP: 0.25 })).toEqual([0.176, 0.588, 0, 0.235, 0]);
+    expect(chances({ temperature: 0 })).toEqual([0, 1, 0, 0, 0]);
+  });
+  it('applies the temperature first', () => {
+    expect(chances({ temperature: 0.5, minP: 0.25 })).toEqual([0, 1, 0, 0, 0]);
+    expect(chances({ temperature: 2, minP: 0.25 }).every((each) => each > 0)).toBe(true);
+  });
+});
+
+describe('merges', () => {
+  const text = 'the cat sat on the mat and the other cat sat on that hat';
+  const pieces = (words: string[][]) => words.flat().map(writePiece).join(' ');
+  it('are those of the course', () => {
+    const { merges, words } = learnMerges(text, 12);
+    expect(merges.map(({ piece, count, left }) => [writePiece(piece), count, left])).toEqual([
+      ['at', 7, 49],
+      ['th', 5, 44],
+      ['the', 4, 40],
+      ['␣o', 3, 37],
+      ['␣c', 2, 35],
+      ['␣cat', 2, 33],
+      ['␣s', 2, 31],
+      ['␣sat', 2, 29],
+      ['␣on', 2, 27],
+      ['␣the', 2, 25],
+    ]);
+    expect(pieces(words)).toBe(
+      'the ␣cat ␣sat ␣on ␣the ␣ m at ␣ a n d ␣the ␣o the r ␣cat ␣sat ␣on ␣ th at ␣ h at',
+    );
+  });
+  it('begin with bytes and do not overlap', () => {
+    expect(pieces(learnMerges('猫', 9).words)).toBe('E7 8C AB');
+    expect(pieces(learnMerges('猫 猫', 9).words)).toBe('猫 ␣ 猫');
+    expect(pieces(learnMerges('aaab aaab', 1).words)).toBe('aa a b ␣ aa a b');
+    expect(learnMerges('', 3)).toEqual({ merges: [], words: [] });
   });
 });
 

@@ -17,6 +17,7 @@ def by_path(numbers, path):
 
 WIDTHS = [4, 16, 64, 256, 1024]
 LENGTHS = [64, 128, 256, 512, 1024]
+TIED_OR_NOT = ("untied", "tied", "unscaled", "small_positions")
 # Recorded or made by the formulas: what each judge takes for a claim that holds.
 GOOD = {
     "scale": {
@@ -206,6 +207,56 @@ GOOD = {
             "viewed": {"raised": True, "wrong": None, "right": 0.0},
         }
     },
+    "tokenization": {
+        "vocabularies": [512, 1024, 2048],
+        "held": 4,
+        "bytes": {"en": 14000, "zh": 13900},
+        "damaged": 0,
+        "tokens": {
+            "english": {"en": [7600, 6000, 5100], "zh": [14000, 13800, 13700]},
+            "chinese": {"en": [13200, 10400, 8600], "zh": [7900, 6000, 5000]},
+            "both": {"en": [8700, 6800, 5700], "zh": [9100, 6800, 5500]},
+        },
+    },
+    "embeddings": {
+        "steps": 20,
+        "table": 1536,
+        "parameters": {"untied": 28416, "tied": 26880, "unscaled": 26880, "small_positions": 28416},
+        "losses": {
+            "untied": [2.3] * 20,
+            "tied": [2.32] * 20,
+            "unscaled": [3.18] * 20,
+            "small_positions": [2.3] * 20,
+        },
+        "before": {name: {"same": -0.05, "other": -0.04} for name in TIED_OR_NOT},
+        "alike": {
+            "untied": {"same": 0.38, "other": -0.16},
+            "tied": {"same": 0.36, "other": -0.16},
+            "unscaled": {"same": -0.13, "other": -0.02},
+            "small_positions": {"same": 0.94, "other": -0.32},
+        },
+    },
+    "sampling": {
+        "prompts": 6,
+        "length": 60,
+        "ways": {
+            "beam": {"surprise": 1.0, "entropy": 1.7, "repeated": 0.6},
+            "greedy": {"surprise": 1.2, "entropy": 1.9, "repeated": 0.5},
+            "penalty": {"surprise": 1.5, "entropy": 2.2, "repeated": 0.05},
+            "nucleus": {"surprise": 3.0, "entropy": 3.3, "repeated": 0.01},
+            "pure": {"surprise": 3.5, "entropy": 3.5, "repeated": 0.0},
+            "hot": {"surprise": 5.8, "entropy": 4.4, "repeated": 0.0},
+            "hot_min_p": {"surprise": 2.9, "entropy": 3.3, "repeated": 0.0},
+        },
+    },
+    "induction": {
+        "places": [20, 40, 60],
+        "chance": 1 / 16,
+        "losses": {"one": [2.5, 2.1, 1.7], "two": [2.5, 1.5, 0.3]},
+        "scores": {"one": [0.0, 0.02, 0.03], "two": [0.0, 0.3, 0.6]},
+        "right": {"one": 0.43, "two": 0.92},
+        "removed": {"n": 2, "induction": 0.45, "others": 0.88},
+    },
 }
 # One number made wrong, and the check that must notice.
 DOCTORED = [
@@ -284,6 +335,31 @@ DOCTORED = [
     ("errors", ["errors", "averaged", "wrong"], 0.0, "averaged"),
     ("errors", ["errors", "averaged", "right"], 0.1, "averaged"),
     ("errors", ["errors", "viewed", "raised"], False, "viewed"),
+    ("tokenization", ["tokens", "english", "zh"], [9000, 8000, 7000], "english"),
+    ("tokenization", ["tokens", "both", "zh"], [14000, 13000, 12000], "both"),
+    ("tokenization", ["tokens", "chinese", "zh"], [9000, 8800, 8600], "chinese"),
+    ("tokenization", ["damaged"], 1, "lossless"),
+    ("tokenization", ["tokens", "both", "en"], [8700, 8000, 5700], "diminishing"),
+    ("embeddings", ["alike", "tied", "same"], 0.1, "alike"),
+    ("embeddings", ["before", "tied"], {"same": 0.3, "other": 0.0}, "alike"),
+    ("embeddings", ["losses", "tied"], [2.6] * 20, "tied"),
+    ("embeddings", ["parameters", "tied"], 28416, "tied"),
+    ("embeddings", ["losses", "unscaled"], [2.4] * 20, "drowned"),
+    ("embeddings", ["losses", "small_positions"], [3.1] * 20, "small_positions"),
+    ("sampling", ["ways", "beam", "repeated"], 0.1, "loops"),
+    ("sampling", ["ways", "pure", "repeated"], 0.3, "loops"),
+    ("sampling", ["ways", "beam", "surprise"], 1.3, "likely"),
+    ("sampling", ["ways", "pure", "entropy"], 2.9, "typical"),
+    ("sampling", ["ways", "penalty", "repeated"], 0.4, "penalty"),
+    ("sampling", ["ways", "hot_min_p", "surprise"], 5.0, "filters"),
+    ("sampling", ["ways", "nucleus", "repeated"], 0.5, "filters"),
+    ("induction", ["right", "one"], 0.9, "two"),
+    ("induction", ["right", "two"], 0.5, "two"),
+    ("induction", ["scores", "one"], [0.0, 0.2, 0.5], "formed"),
+    ("induction", ["scores", "two"], [0.0, 0.3, 0.2], "formed"),
+    ("induction", ["losses", "two"], [0.3, 1.5, 2.5], "together"),
+    ("induction", ["removed", "induction"], 0.9, "needed"),
+    ("induction", ["removed", "others"], 0.3, "needed"),
 ]
 
 

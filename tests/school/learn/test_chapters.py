@@ -50,8 +50,8 @@ def lines(chapter):
                     yield from row
 
 
-def test_there_are_about_twelve_and_they_are_numbered():
-    assert 12 <= len(chapter_names()) <= 18
+def test_there_are_enough_and_they_are_numbered():
+    assert len(chapter_names()) >= 16
     assert [chapter.number for chapter in ENGLISH] == list(range(1, len(ENGLISH) + 1))
     assert len(set(chapter_names())) == len(chapter_names())
 

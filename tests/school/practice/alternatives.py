@@ -393,6 +393,43 @@ def sliding_window(n_queries, n_keys, window):
     shift = n_keys - n_queries
     return full.tril(shift) & full.triu(shift - window + 1)
 """,
+    "learn_merges": """
+import re
+from collections import defaultdict
+def learn_merges(counts, n):
+    words = {" ".join(w): c for w, c in counts.items()}
+    merges = []
+    while len(merges) < n:
+        pairs = defaultdict(int)
+        for w, c in words.items():
+            s = w.split()
+            for i in range(len(s) - 1):
+                pairs[s[i], s[i + 1]] += c
+        if not pairs:
+            return merges
+        top = max(pairs.values())
+        a, b = sorted(p for p in pairs if pairs[p] == top)[0]
+        merges.append([a, b])
+        at = re.compile(rf"(?<!\\S){a} {b}(?!\\S)")
+        words = {at.sub(a + b, w): c for w, c in words.items()}
+    return merges
+""",
+    "apply_merges": """
+def encode(word, merges):
+    rank, s = {p: i for i, p in enumerate(merges)}, list(word)
+    while True:
+        found = [(rank[p], i) for i, p in enumerate(zip(s, s[1:])) if p in rank]
+        if not found:
+            return s
+        i = min(found)[1]
+        s = s[:i] + [s[i] + s[i + 1]] + s[i + 2:]
+""",
+    "stream_bytes": """
+import codecs
+def stream(pieces):
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    return [decoder.decode(piece) for piece in pieces]
+""",
     "online_softmax": """
 import torch
 def online_softmax(blocks):

@@ -26,6 +26,10 @@ SECONDS: dict[str, dict[Size, int]] = {
     "fused": {"quick": 1, "full": 4},
     "cache": {"quick": 1, "full": 2},
     "errors": {"quick": 1, "full": 1},
+    "tokenization": {"quick": 3, "full": 8},
+    "embeddings": {"quick": 39, "full": 64},
+    "sampling": {"quick": 18, "full": 39},
+    "induction": {"quick": 45, "full": 67},
 }
 NAMES = tuple(SECONDS)
 

@@ -7,6 +7,8 @@ from torch import Tensor
 
 from glassformer.functional import RowArithmetic
 from glassformer.school.learn.bars import Bars
+from glassformer.school.learn.choices import Choices
+from glassformer.school.learn.merges import Merges
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,4 +59,11 @@ class Row:
     pictures: tuple["Picture", ...]
 
 
-Picture = Matrix | Steps | Flow | Bars | Row
+@dataclass(frozen=True, slots=True)
+class Album:
+    """Pictures of one kind with their names: a page shows the one that is chosen."""
+
+    pictures: tuple[tuple[str, "Picture"], ...]
+
+
+Picture = Matrix | Steps | Flow | Bars | Merges | Choices | Row | Album

@@ -5,7 +5,9 @@ from html import escape
 
 from glassformer.languages import Language
 from glassformer.render.numbers import format_number, format_numbers, format_weights
-from glassformer.school.learn.picture import Bars, Flow, Matrix, Picture, Row, Steps
+from glassformer.school.learn.choices import Choices, tabulate_choices
+from glassformer.school.learn.merges import Merges, format_piece, merge_heads
+from glassformer.school.learn.picture import Album, Bars, Flow, Matrix, Picture, Row, Steps
 
 
 def picture_markup(picture: Picture, *, language: Language) -> str:
@@ -20,6 +22,16 @@ def picture_markup(picture: Picture, *, language: Language) -> str:
             return _flow(picture)
         case Bars():
             return _bars(picture)
+        case Album(pictures):
+            shown = (
+                f"{_title(name)}{picture_markup(each, language=language)}"
+                for name, each in pictures
+            )
+            return f"<div>{''.join(shown)}</div>"
+        case Choices():
+            return _choices(picture)
+        case Merges():
+            return _merges(picture, language)
         case Matrix():
             return _matrix(picture)
 
@@ -102,6 +114,27 @@ def _bars(picture: Bars) -> str:
         for name, length, written_ in picture.bars
     )
     return f'<div>{_title(picture.title)}<table class="bars">{lines}</table></div>'
+
+
+def _merges(picture: Merges, language: Language) -> str:
+    lines = ["".join(f"<th>{escape(head)}</th>" for head in merge_heads(language))]
+    lines.append(f"<td>0</td><td></td><td></td><td>{len(picture.text.encode())}</td>")
+    for n, merge in enumerate(picture.merges, start=1):
+        cells = (n, format_piece(merge.piece), merge.count, merge.n_tokens)
+        lines.append("".join(f"<td>{escape(str(cell))}</td>" for cell in cells))
+    table = "".join(f"<tr>{line}</tr>" for line in lines)
+    pieces = " ".join(f"<code>{escape(format_piece(piece))}</code>" for piece in picture.pieces)
+    return f'<div><table class="numbers">{table}</table><p>{pieces}</p></div>'
+
+
+def _choices(picture: Choices) -> str:
+    heads, rows = tabulate_choices(picture)
+    lines = ["<th></th>" + "".join(f"<th>{escape(head)}</th>" for head in heads)]
+    for token, row in zip(picture.tokens, rows, strict=True):
+        cells = "".join(f"<td>{escape(cell)}</td>" for cell in row)
+        lines.append(f"<th>{escape(token)}</th>{cells}")
+    table = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f'<div>{_title(f"{picture.text} …")}<table class="numbers">{table}</table></div>'
 
 
 def _title(title: str) -> str:

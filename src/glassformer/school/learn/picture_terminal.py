@@ -11,7 +11,9 @@ from glassformer.render.terminal.heat_map import draw_heat
 from glassformer.render.terminal.matrix import draw_scores, draw_weights
 from glassformer.render.terminal.steps import draw_steps
 from glassformer.school.learn.bars import Bars, draw_bars
-from glassformer.school.learn.picture import Flow, Matrix, Picture, Row, Stage, Steps
+from glassformer.school.learn.choices import Choices, draw_choices
+from glassformer.school.learn.merges import Merges, draw_merges
+from glassformer.school.learn.picture import Album, Flow, Matrix, Picture, Row, Stage, Steps
 
 
 def draw_picture(picture: Picture, *, language: Language) -> RenderableType:
@@ -25,6 +27,15 @@ def draw_picture(picture: Picture, *, language: Language) -> RenderableType:
             return _flow(picture)
         case Bars():
             return draw_bars(picture)
+        case Album(pictures):
+            parts: list[RenderableType] = []
+            for name, each in pictures:
+                parts += ["", Text(name, style="bold cyan"), draw_picture(each, language=language)]
+            return Group(*parts[1:])
+        case Choices():
+            return draw_choices(picture)
+        case Merges():
+            return draw_merges(picture, language=language)
         case Matrix():
             return _matrix(picture)
 

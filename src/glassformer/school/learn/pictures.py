@@ -1,10 +1,10 @@
 """The pictures of the chapters, by name, computed when they are shown."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from glassformer.errors import ConfigError
 from glassformer.functional import (
@@ -19,7 +19,9 @@ from glassformer.functional import (
 from glassformer.languages import Language
 from glassformer.school.learn.bars import BAR_PICTURES, Bars
 from glassformer.school.learn.flows import FLOWS
-from glassformer.school.learn.picture import Matrix, Picture, Row, Steps
+from glassformer.school.learn.merges import MERGE_PICTURES
+from glassformer.school.learn.model_pictures import MODEL_PICTURES
+from glassformer.school.learn.picture import Album, Matrix, Picture, Row, Steps
 
 _CAT = ("The", "cat", "sat")
 _SENTENCE = ("The", "cat", "sat", "on", "the", "mat")
@@ -142,6 +144,29 @@ def _previous(language: Language) -> Picture:  # noqa: ARG001
     return Matrix("weights", weights[0, 0], _SENTENCE, _SENTENCE)
 
 
+def _induction(language: Language) -> Picture:
+    """Two heads built by hand, on texts that repeat: the second finds what followed last time."""
+    texts = ("A B C D A B C D", "the cat sat the cat sat", "A A B A A B", "one two three four")
+    return Album(tuple((text, _two_heads(text.split(), language)) for text in texts))
+
+
+def _two_heads(names: Sequence[str], language: Language) -> Picture:
+    words = sorted(set(names))
+    x = torch.eye(len(words))[[words.index(name) for name in names]]
+    places = torch.eye(len(names))
+    previous = _attend(places.roll(1, dims=0), places)
+    before = previous @ x
+    before[0] = 0.0  # nothing precedes the first token
+    titles = [language.say("learn.picture.previous"), language.say("learn.picture.induction")]
+    shown = zip((previous, _attend(x, before)), titles, strict=True)
+    return Row(tuple(Matrix("weights", each, tuple(names), (), title) for each, title in shown))
+
+
+def _attend(q: Tensor, k: Tensor) -> Tensor:
+    sharp = (30.0 * q)[None, None]  # nearly a hard choice
+    return attention_weights(sharp, k[None, None], mask=Causal(), scale=1.0)[0, 0]
+
+
 def _waves(language: Language) -> Picture:  # noqa: ARG001
     return Matrix("waves", sinusoidal(24, 32))
 
@@ -181,8 +206,11 @@ PICTURES: dict[str, Callable[[Language], Picture]] = {
     "heads": _heads,
     "averaged": _averaged_heads,
     "previous": _previous,
+    "induction": _induction,
     "waves": _waves,
     "wave-products": _wave_products,
     "floored": _floor_division,
     **FLOWS,
+    **MERGE_PICTURES,
+    **MODEL_PICTURES,
 }

@@ -24,8 +24,10 @@ from glassformer.school.learn.blocks import (
     Verbatim,
     read_line,
 )
+from glassformer.school.learn.choices import Choices
 from glassformer.school.learn.mathml import display_mathml, inline_mathml
-from glassformer.school.learn.picture import Bars, Flow, Matrix, Picture, Row, Steps
+from glassformer.school.learn.merges import Merges
+from glassformer.school.learn.picture import Album, Bars, Flow, Matrix, Picture, Row, Steps
 from glassformer.school.learn.pictures import draw
 
 _COLOURS = (
@@ -138,6 +140,18 @@ def plain_picture(picture: Picture) -> dict[str, Any]:
             most = full or max(length for _, length, _ in bars)
             rows = [{"name": n, "share": length / most, "shown": s} for n, length, s in bars]
             return {"kind": "bars", "title": title, "bars": rows}
+        case Album(pictures):
+            named = [{"name": name, "picture": plain_picture(each)} for name, each in pictures]
+            return {"kind": "album", "pictures": named}
+        case Choices(text, tokens, logits):
+            return {
+                "kind": "choices",
+                "text": text,
+                "tokens": list(tokens),
+                "logits": list(logits),
+            }
+        case Merges(text, merges):
+            return {"kind": "merges", "text": text, "most": len(merges)}
         case Matrix():
             return _plain_matrix(picture)
 

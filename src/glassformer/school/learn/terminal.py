@@ -29,6 +29,7 @@ from glassformer.school.learn.blocks import (
     read_line,
 )
 from glassformer.school.learn.chapters import Chapter
+from glassformer.school.learn.merges import MERGE_PICTURES, draw_merges
 from glassformer.school.learn.questions import Question, read_questions
 from glassformer.school.learn.references import TITLES, Known, format_reference
 from glassformer.school.learn.unicode_math import to_unicode
@@ -147,6 +148,8 @@ def _draw_reference(block: Reference, known: Known, language: Language) -> Rende
 def _draw_picture(name: str, language: Language) -> RenderableType:
     if name in BAR_PICTURES:
         return draw_bars(BAR_PICTURES[name](language))
+    if name in MERGE_PICTURES:
+        return draw_merges(MERGE_PICTURES[name](language), language=language)
     # Imported here: a list of questions, and a chapter that computes nothing, must not load torch.
     from glassformer.school.learn.picture_terminal import draw_picture
     from glassformer.school.learn.pictures import draw

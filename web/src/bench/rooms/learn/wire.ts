@@ -61,9 +61,20 @@ export type StepsPicture = {
   scale: number;
   v: number[][];
 };
+export type AlbumPicture = { kind: 'album'; pictures: { name: string; picture: Picture }[] };
+export type ChoicesPicture = {
+  kind: 'choices';
+  text: string;
+  tokens: string[];
+  logits: number[];
+};
+export type MergesPicture = { kind: 'merges'; text: string; most: number };
 export type Picture =
   | MatrixPicture
   | StepsPicture
+  | MergesPicture
+  | ChoicesPicture
+  | AlbumPicture
   | { kind: 'row'; pictures: Picture[] }
   | {
       kind: 'flow';

@@ -1,0 +1,3 @@
+def encode(word, merges):
+    """ "that", [("a", "t"), ("t", "h")] → ["th", "at"]"""
+    ...

@@ -1,0 +1,3 @@
+def stream(pieces):
+    r"""[b"a\xc3", b"\xa9b"] → ["a", "éb"]"""
+    ...
