@@ -12,7 +12,7 @@ from glassformer.generation.continuation import tokenizer_of
 from glassformer.generation.loop import generate_tokens
 from glassformer.generation.sampling import Sampling, adjust
 from glassformer.generation.translation import add_language_tag, rank_translations
-from glassformer.layers import Block
+from glassformer.layers import Block, SelfAttention
 from glassformer.models import Decoder, EncoderDecoder
 from glassformer.school.practice.capstone.capstone_report import Writing
 from glassformer.school.practice.capstone.kit import WHOLE, write_kit, write_weights
@@ -66,6 +66,7 @@ def write_translator_kits(
     }
     first, block = model.encoder.blocks[0], model.decoder.blocks[0]
     assert isinstance(first, Block) and isinstance(block, Block)
+    assert isinstance(first.attention, SelfAttention)
     with torch.no_grad(), Recorder(model) as seen:
         logits = model(source, target)
     allowed = logits.index_fill(-1, torch.tensor(special.never), -torch.inf)
@@ -153,7 +154,7 @@ def write_decoder_kits(model: Decoder, text: str, folder: Path) -> Writing:
         "top_k": SAMPLING.top_k,
     }
     block = model.decoder.blocks[0]
-    assert isinstance(block, Block)
+    assert isinstance(block, Block) and isinstance(block.attention, SelfAttention)
     with torch.no_grad(), Recorder(model) as seen:
         logits = model(tokens)[:, -1]
     q, k, _ = split_projection(seen.out(block.attention.qkv), config)
