@@ -41,6 +41,11 @@ class GradingReport:
     seconds: float = 0.0
     isolation: tuple[str, ...] = ()  # what shut the learner's process in; see `isolation`
 
+    @property
+    def names_mistake(self) -> bool:
+        """Whether a reader is told which mistake it is, and not only where results differ."""
+        return bool(self.faults) and self.names_faults
+
     def as_data(self) -> dict[str, Any]:
         return asdict(self)
 
