@@ -11,7 +11,12 @@ from itertools import combinations, pairwise
 
 from glassformer.school.practice.cases import Case
 from glassformer.school.practice.exercise import Fault
-from glassformer.school.practice.outcome import Outcome, outcomes_agree
+from glassformer.school.practice.outcome import (
+    Outcome,
+    is_comparable,
+    is_same_mistake,
+    outcomes_agree,
+)
 
 _LEAST_LIKENESS = 0.4
 # A source becomes a function from the number of a case to its outcome.
@@ -35,7 +40,7 @@ def find_faults(
     def explains(source: str, n_cases: int) -> bool:
         # In order: cheap cases come first, and there most faults drop out.
         outcome = load(source)
-        return all(outcomes_agree(cases[i], outcome(i), got[i]) for i in range(n_cases))
+        return all(is_same_mistake(cases[i], outcome(i), got[i]) for i in range(n_cases))
 
     for fault in faults:
         if explains(fault.source, len(got)):
@@ -44,11 +49,30 @@ def find_faults(
         both = merge_edits(solution, one.source, other.source)
         if both is not None and explains(both, len(got)):
             return (one, other)
-    # Another mistake beside it may show later; up to where the first one shows, they are alike.
-    first = next(i for i in range(len(got)) if not outcomes_agree(cases[i], expected[i], got[i]))
-    if got[first].value is None:
-        return ()
-    return tuple(fault for fault in faults if explains(fault.source, first + 1))[:1]
+    return tuple(
+        fault for fault in faults if _explains_beside(cases, expected, got, load(fault.source))
+    )[:1]
+
+
+def _explains_beside(
+    cases: Sequence[Case],
+    expected: Sequence[Outcome],
+    got: Sequence[Outcome],
+    outcome: Callable[[int], Outcome],
+) -> bool:
+    """Whether a fault explains all but what another mistake beside it has broken altogether.
+
+    What is broken is an error, or a result of another shape. What can be compared must be alike,
+    and wrong in two cases at least: in a single one, numbers may be alike by chance. What is filled
+    in by hand is wrong one blank at a time.
+    """
+    n_explained = 0
+    for i, mine in enumerate(got):
+        if is_same_mistake(cases[i], outcome(i), mine):
+            n_explained += not outcomes_agree(cases[i], expected[i], mine)
+        elif n_explained == 0 or is_comparable(expected[i], mine):
+            return False
+    return n_explained > (0 if cases[0].loose else 1)
 
 
 def merge_edits(solution: str, one: str, other: str) -> str | None:

@@ -14,8 +14,9 @@ from glassformer.school.practice.capstone.kit import WHOLE
 from glassformer.school.practice.cases import Case
 from glassformer.school.practice.comparison import Difference, find_difference
 from glassformer.school.practice.exercise import Exercise, Fault
-from glassformer.school.practice.fault_naming import find_definition, find_fault_line, find_faults
+from glassformer.school.practice.fault_naming import find_definition, find_fault_line
 from glassformer.school.practice.findings import difference_finding, failure_finding, stop_finding
+from glassformer.school.practice.mistake_naming import name_mistake
 from glassformer.school.practice.outcome import Outcome, values_agree
 from glassformer.school.practice.plain_values import Leaf, find_blanks, flatten_numbers, to_plain
 from glassformer.school.practice.report import CheckResult, Finding, GradingReport
@@ -75,26 +76,29 @@ class Judge:
     ) -> GradingReport:
         outcome, case = got[first], self.cases[first]
         kind, finding, tables = self._describe_failure(first, outcome)
-        faults: tuple[Fault, ...] = ()
+        named = None
         if kind not in ("empty", "nothing", "changed", "choice"):
-            known = self.exercise.faults()
-            faults = find_faults(self.cases, self.expected, got, known, self._load, self.solution)
+            about = (self.cases, self.expected, got, self._load)
+            named = name_mistake(self.exercise, *about)
+        faults = named.faults if named is not None else ()
         names_faults = all(fault.name != self.exercise.planted for fault in faults)
         line = outcome.line
-        if faults and names_faults:
-            line = find_fault_line(faults[0], self.solution, self.source, self.exercise.entry)
+        if named is not None and named.source is not None and names_faults:
+            look = Fault(name="", source=named.source, text={}, look=named.look)
+            line = find_fault_line(look, self.solution, self.source, self.exercise.entry)
         elif line is None:
             steps = retrace(first) if retrace is not None and not case.loose else ()
             line = self._find_line(case, outcome, steps)
         return self._report(
             passed=False,
-            kind="fault" if faults and names_faults else kind,
+            kind="fault" if named is not None and names_faults else kind,
             checked=checked,
             case=case.name,
             given=_format_shapes(case),
             finding=finding,
             faults=tuple(fault.name for fault in faults),
             names_faults=names_faults,
+            explained=named.findings if named is not None and names_faults else (),
             line=line,
             tables=None if self.exercise.hides_numbers else tables,
             measured=self._measure(got),

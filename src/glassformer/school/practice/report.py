@@ -34,6 +34,7 @@ class GradingReport:
     finding: Finding | None = None
     faults: tuple[str, ...] = ()  # the known mistakes that do the same
     names_faults: bool = True  # whether to name them
+    explained: tuple[Finding, ...] = ()  # the mistake, worked out where no known one does the same
     line: int | None = None
     tables: Mapping[str, Any] | None = None  # expected, yours; numbers that may be drawn
     measured: Mapping[str, Any] | None = None
@@ -44,7 +45,7 @@ class GradingReport:
     @property
     def names_mistake(self) -> bool:
         """Whether a reader is told which mistake it is, and not only where results differ."""
-        return bool(self.faults) and self.names_faults
+        return bool(self.explained) or (bool(self.faults) and self.names_faults)
 
     def as_data(self) -> dict[str, Any]:
         return asdict(self)
@@ -58,6 +59,7 @@ class GradingReport:
                 "checked": tuple(CheckResult(**each) for each in data["checked"]),
                 "faults": tuple(data["faults"]),
                 "isolation": tuple(data["isolation"]),
+                "explained": tuple(Finding(**each) for each in data["explained"]),
                 "finding": None if finding is None else Finding(**finding),
             }
         )
