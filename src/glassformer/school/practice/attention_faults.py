@@ -65,7 +65,8 @@ def _derive_scale(
     def instead(key: str, text: str, **values: str) -> DerivedFault:
         return _fault(key, tree.replace(node, f"({text})"), look=look, **values)
 
-    yield instead("practice.derived.scale.none", scores)
+    unscaled = tree.replace(node, scores)
+    yield _fault("practice.derived.scale.none", unscaled, look="@|matmul|einsum|bmm|dot")
     yield instead("practice.derived.scale.width", f"{scores} / {width}")
     yield instead("practice.derived.scale.times", f"{scores} * {width} ** 0.5")
     yield instead("practice.derived.scale.floor", f"{scores} // {width} ** 0.5")

@@ -4,7 +4,7 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from difflib import SequenceMatcher
 from functools import cache
 from itertools import combinations, pairwise
@@ -92,14 +92,23 @@ def merge_edits(solution: str, one: str, other: str) -> str | None:
     return "".join(lines)
 
 
-def find_fault_line(fault: Fault, solution: str, learner: str, entry: Sequence[str]) -> int | None:
-    """The learner's line that looks most like the mistake.
+def find_fault_line(
+    fault: Fault,
+    solution: str,
+    learner: str,
+    entry: Sequence[str],
+    within: Collection[int] | None = None,
+) -> int | None:
+    """The learner's line that looks most like the mistake, within the function that went wrong.
 
     The line most like those in which fault and solution differ, among those in which the author's
-    pattern is found, if there are any; where none is like them, the beginning of the function.
+    pattern is found, if there are any; where none is like them, the beginning of the function, or
+    nothing if the lines are given.
     """
     code = code_lines(learner)
-    look = fault.look
+    if within is not None:
+        code = {number: text for number, text in code.items() if number in within}
+    look = fault.look or None
     hits = {n: text for n, text in code.items() if look is not None and re.search(look, text)}
     wrong = _changed_lines(solution, fault.source)
     scored = [
@@ -108,7 +117,21 @@ def find_fault_line(fault: Fault, solution: str, learner: str, entry: Sequence[s
         for line in wrong
     ]
     likeness, number = max(scored, default=(0.0, 0))
-    return -number if hits or likeness >= _LEAST_LIKENESS else find_definition(learner, entry)
+    if hits or likeness >= _LEAST_LIKENESS:
+        return -number
+    return find_definition(learner, entry) if within is None else None
+
+
+def find_function_lines(source: str, defined: int) -> range | None:
+    """The lines of the function, or the class of the method, that begins at a line."""
+    for node in ast.walk(ast.parse(source)):
+        owner = isinstance(node, ast.ClassDef) and any(
+            isinstance(part, ast.FunctionDef) and part.lineno == defined for part in node.body
+        )
+        function = isinstance(node, ast.FunctionDef) and node.lineno == defined
+        if (owner or function) and isinstance(node, ast.FunctionDef | ast.ClassDef):
+            return range(node.lineno + 1, (node.end_lineno or node.lineno) + 1)
+    return None
 
 
 def find_definition(source: str, entry: Sequence[str]) -> int | None:

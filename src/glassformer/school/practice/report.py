@@ -35,6 +35,7 @@ class GradingReport:
     faults: tuple[str, ...] = ()  # the known mistakes that do the same
     names_faults: bool = True  # whether to name them
     explained: tuple[Finding, ...] = ()  # the mistake, worked out where no known one does the same
+    detail: Finding | None = None  # what the learner's own attention weights show
     line: int | None = None
     tables: Mapping[str, Any] | None = None  # expected, yours; numbers that may be drawn
     measured: Mapping[str, Any] | None = None
@@ -52,7 +53,7 @@ class GradingReport:
 
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> "GradingReport":
-        finding = data["finding"]
+        finding, detail = data["finding"], data["detail"]
         return cls(
             **{
                 **data,
@@ -61,5 +62,6 @@ class GradingReport:
                 "isolation": tuple(data["isolation"]),
                 "explained": tuple(Finding(**each) for each in data["explained"]),
                 "finding": None if finding is None else Finding(**finding),
+                "detail": None if detail is None else Finding(**detail),
             }
         )

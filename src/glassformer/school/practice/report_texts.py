@@ -63,6 +63,8 @@ def describe_report(report: GradingReport, exercise: Exercise, language: Languag
     if not sentences and report.finding is not None:
         # An error may have nothing to say after its name.
         sentences.append(say(report.finding.key, **report.finding.values).rstrip(": "))
+    if report.detail is not None:
+        sentences.append(say(report.detail.key, **report.detail.values))
     where = ""
     if report.line is not None:
         where = say("practice.line", file=exercise.file_name, line=report.line)

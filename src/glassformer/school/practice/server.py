@@ -35,7 +35,7 @@ def serve() -> None:
     answers = os.dup(1)
     os.dup2(2, 1)  # nothing that is printed may come among the answers
     with CallGuard(["softmax"]):
-        torch.ones(2, 3).double()  # the first use of a mode imports half of torch
+        torch.ones(2, 3).double()  # the first use of a mode prepares much of torch
     readable_paths()  # looked up once, not in every child
     gc.collect()
     gc.freeze()  # children share these pages as long as nobody touches them
