@@ -208,11 +208,13 @@ def _grade_once(
     plain: bool = False,
 ) -> bool:
     from glassformer.school.practice.grading import Grader
-    from glassformer.school.practice.report_texts import as_json
-    from glassformer.school.practice.session import Graded, PracticeSession
-    from glassformer.school.practice.terminal import draw_report
 
     with Grader() as grader:
+        # While that process loads torch, this one loads what it needs afterwards.
+        from glassformer.school.practice.report_texts import as_json
+        from glassformer.school.practice.session import Graded, PracticeSession
+        from glassformer.school.practice.terminal import draw_report
+
         report = grader.grade(exercise, workspace.file(exercise))
     # The same book-keeping as in a sitting: progress, and the solution once it is earned.
     session = PracticeSession(

@@ -63,7 +63,7 @@ def test_a_method_is_pointed_at_not_its_class(grader):
 def test_a_part_that_is_called_wrongly_is_not_blamed(grader):
     """`attend` is right; it is given something else than the solution gives it."""
     source = CLASS.format(odd="").replace("self.attend(q, k, v)", "self.attend(q, k, v * v)")
-    assert graded(grader, "self_attention_class", source).line == 20
+    assert graded(grader, "self_attention_class", source).line == 19
 
 
 def test_a_part_that_the_exercise_names_is_blamed_inside_of_another(grader):

@@ -1,16 +1,16 @@
 """A small matrix with tokens as labels: scores, or weights with their shades."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from jaxtyping import Bool, Float
-from rich.console import Group, RenderableType
-from rich.table import Table
+from rich.console import RenderableType
 from rich.text import Text
 from torch import Tensor
 
 from glassformer.errors import ShapeError
-from glassformer.render.marks import HIDDEN, label, shade
-from glassformer.render.numbers import format_numbers, format_weights
+from glassformer.render.marks import HIDDEN, shade
+from glassformer.render.numbers import format_weights
+from glassformer.render.terminal.number_table import draw_cells, draw_numbers
 
 
 def draw_scores(
@@ -27,9 +27,7 @@ def draw_scores(
     爱   9  12  −∞
     """
     _check_labels(scores, queries, keys)
-    shown = iter(format_numbers(scores.flatten().tolist()))
-    cells = ([_score(next(shown)) for _ in keys] for _ in queries)
-    return _table(cells, queries, keys, title)
+    return draw_numbers(scores.tolist(), queries, keys, title=title)
 
 
 def draw_weights(
@@ -55,24 +53,7 @@ def draw_weights(
         for w, text, open_ in shown
     )
     cells = ([next(marks) for _ in keys] for _ in queries)
-    return _table(cells, queries, keys, title)
-
-
-def _table(
-    cells: Iterable[list[Text]], queries: Sequence[str], keys: Sequence[str], title: str
-) -> RenderableType:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
-    table.add_column("")
-    for key in keys:
-        table.add_column(label(key), justify="right", no_wrap=True)
-    for query, row in zip(queries, cells, strict=True):
-        table.add_row(label(query), *row)
-    # A title set by rich would wrap at the width of the table.
-    return Group(Text(title, style="bold"), table) if title else table
-
-
-def _score(shown: str) -> Text:
-    return Text(shown, style="dim" if shown == "−∞" else "")
+    return draw_cells(cells, queries, keys, title)
 
 
 def _check_labels(matrix: Tensor, queries: Sequence[str], keys: Sequence[str]) -> None:

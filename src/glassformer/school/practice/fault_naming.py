@@ -4,14 +4,19 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from difflib import SequenceMatcher
 from functools import cache
 from itertools import combinations, pairwise
 
 from glassformer.school.practice.cases import Case
 from glassformer.school.practice.exercise import Fault
-from glassformer.school.practice.outcome import Outcome, outcomes_agree
+from glassformer.school.practice.outcome import (
+    Outcome,
+    is_comparable,
+    is_same_mistake,
+    outcomes_agree,
+)
 
 _LEAST_LIKENESS = 0.4
 # A source becomes a function from the number of a case to its outcome.
@@ -35,7 +40,7 @@ def find_faults(
     def explains(source: str, n_cases: int) -> bool:
         # In order: cheap cases come first, and there most faults drop out.
         outcome = load(source)
-        return all(outcomes_agree(cases[i], outcome(i), got[i]) for i in range(n_cases))
+        return all(is_same_mistake(cases[i], outcome(i), got[i]) for i in range(n_cases))
 
     for fault in faults:
         if explains(fault.source, len(got)):
@@ -44,11 +49,30 @@ def find_faults(
         both = merge_edits(solution, one.source, other.source)
         if both is not None and explains(both, len(got)):
             return (one, other)
-    # Another mistake beside it may show later; up to where the first one shows, they are alike.
-    first = next(i for i in range(len(got)) if not outcomes_agree(cases[i], expected[i], got[i]))
-    if got[first].value is None:
-        return ()
-    return tuple(fault for fault in faults if explains(fault.source, first + 1))[:1]
+    return tuple(
+        fault for fault in faults if _explains_beside(cases, expected, got, load(fault.source))
+    )[:1]
+
+
+def _explains_beside(
+    cases: Sequence[Case],
+    expected: Sequence[Outcome],
+    got: Sequence[Outcome],
+    outcome: Callable[[int], Outcome],
+) -> bool:
+    """Whether a fault explains all but what another mistake beside it has broken altogether.
+
+    What is broken is an error, or a result of another shape. What can be compared must be alike,
+    and wrong in two cases at least: in a single one, numbers may be alike by chance. What is filled
+    in by hand is wrong one blank at a time.
+    """
+    n_explained = 0
+    for i, mine in enumerate(got):
+        if is_same_mistake(cases[i], outcome(i), mine):
+            n_explained += not outcomes_agree(cases[i], expected[i], mine)
+        elif n_explained == 0 or is_comparable(expected[i], mine):
+            return False
+    return n_explained > (0 if cases[0].loose else 1)
 
 
 def merge_edits(solution: str, one: str, other: str) -> str | None:
@@ -68,14 +92,23 @@ def merge_edits(solution: str, one: str, other: str) -> str | None:
     return "".join(lines)
 
 
-def find_fault_line(fault: Fault, solution: str, learner: str, entry: Sequence[str]) -> int | None:
-    """The learner's line that looks most like the mistake.
+def find_fault_line(
+    fault: Fault,
+    solution: str,
+    learner: str,
+    entry: Sequence[str],
+    within: Collection[int] | None = None,
+) -> int | None:
+    """The learner's line that looks most like the mistake, within the function that went wrong.
 
     The line most like those in which fault and solution differ, among those in which the author's
-    pattern is found, if there are any; where none is like them, the beginning of the function.
+    pattern is found, if there are any; where none is like them, the beginning of the function, or
+    nothing if the lines are given.
     """
     code = code_lines(learner)
-    look = fault.look
+    if within is not None:
+        code = {number: text for number, text in code.items() if number in within}
+    look = fault.look or None
     hits = {n: text for n, text in code.items() if look is not None and re.search(look, text)}
     wrong = _changed_lines(solution, fault.source)
     scored = [
@@ -84,7 +117,21 @@ def find_fault_line(fault: Fault, solution: str, learner: str, entry: Sequence[s
         for line in wrong
     ]
     likeness, number = max(scored, default=(0.0, 0))
-    return -number if hits or likeness >= _LEAST_LIKENESS else find_definition(learner, entry)
+    if hits or likeness >= _LEAST_LIKENESS:
+        return -number
+    return find_definition(learner, entry) if within is None else None
+
+
+def find_function_lines(source: str, defined: int) -> range | None:
+    """The lines of the function, or the class of the method, that begins at a line."""
+    for node in ast.walk(ast.parse(source)):
+        owner = isinstance(node, ast.ClassDef) and any(
+            isinstance(part, ast.FunctionDef) and part.lineno == defined for part in node.body
+        )
+        function = isinstance(node, ast.FunctionDef) and node.lineno == defined
+        if (owner or function) and isinstance(node, ast.FunctionDef | ast.ClassDef):
+            return range(node.lineno + 1, (node.end_lineno or node.lineno) + 1)
+    return None
 
 
 def find_definition(source: str, entry: Sequence[str]) -> int | None:

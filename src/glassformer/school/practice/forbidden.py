@@ -187,6 +187,10 @@ class _Functions(TorchFunctionMode):
 
 
 class _Operators(TorchDispatchMode):
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # else torch imports its whole compiler, for nothing, at the first operator
+
     def __init__(self, names: frozenset[str], seen: list[str]) -> None:
         super().__init__()
         self.names, self.seen = names, seen

@@ -16,8 +16,8 @@ from typing import Any
 
 from glassformer.errors import GlassformerError
 from glassformer.school.practice.exercise import Exercise
-from glassformer.school.practice.judge import report_stop
 from glassformer.school.practice.report import GradingReport
+from glassformer.school.practice.stops import report_stop
 
 _MOST_SOURCE = 1 << 20
 # Small arrays; and a learner's process may start no threads.

@@ -3,23 +3,42 @@
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from torch import Tensor
 
-from glassformer.school.practice.call_trail import Trail, TrailStep, find_wrong_step, stub_functions
+from glassformer.school.practice.call_trail import (
+    Trail,
+    TrailStep,
+    find_first_doubt,
+    find_wrong_step,
+    stub_functions,
+)
 from glassformer.school.practice.capstone.kit import WHOLE
 from glassformer.school.practice.cases import Case
 from glassformer.school.practice.comparison import Difference, find_difference
+from glassformer.school.practice.derived_faults import NamedMistake
 from glassformer.school.practice.exercise import Exercise, Fault
-from glassformer.school.practice.fault_naming import find_definition, find_fault_line, find_faults
-from glassformer.school.practice.findings import difference_finding, failure_finding, stop_finding
+from glassformer.school.practice.fault_naming import (
+    find_definition,
+    find_fault_line,
+    find_function_lines,
+)
+from glassformer.school.practice.findings import difference_finding, failure_finding
+from glassformer.school.practice.messages import Transcript
+from glassformer.school.practice.mistake_naming import name_mistake
 from glassformer.school.practice.outcome import Outcome, values_agree
 from glassformer.school.practice.plain_values import Leaf, find_blanks, flatten_numbers, to_plain
 from glassformer.school.practice.report import CheckResult, Finding, GradingReport
 from glassformer.school.practice.runner import load_cases, load_source, run_case
+from glassformer.school.practice.stops import report_stop
+from glassformer.school.practice.weights_probe import (
+    TELLING_WEIGHTS,
+    find_wrong_weight,
+    make_probe,
+)
 
 _MOST_PLACES = 4
 _SOLUTION = "solution.py"
@@ -46,7 +65,7 @@ class Judge:
         self,
         got: Sequence[Outcome],
         stop: dict[str, Any] | None,
-        retrace: Callable[[int], Sequence[TrailStep]] | None = None,
+        retrace: Callable[[int], Transcript] | None = None,
     ) -> GradingReport:
         """The result of the learner's file: all outcomes, or those before it stopped.
 
@@ -71,30 +90,48 @@ class Judge:
         got: Sequence[Outcome],
         first: int,
         checked: tuple[CheckResult, ...],
-        retrace: Callable[[int], Sequence[TrailStep]] | None,
+        retrace: Callable[[int], Transcript] | None,
     ) -> GradingReport:
         outcome, case = got[first], self.cases[first]
         kind, finding, tables = self._describe_failure(first, outcome)
-        faults: tuple[Fault, ...] = ()
+        named = None
         if kind not in ("empty", "nothing", "changed", "choice"):
-            known = self.exercise.faults()
-            faults = find_faults(self.cases, self.expected, got, known, self._load, self.solution)
+            about = (self.cases, self.expected, got, self._load)
+            named = name_mistake(self.exercise, *about)
+        faults = named.faults if named is not None else ()
         names_faults = all(fault.name != self.exercise.planted for fault in faults)
+        seen = None
+        if retrace is not None and not case.loose and outcome.failure != "raised":
+            seen = retrace(first)
+        step, trail = self._find_wrong_step(case, seen)
+        detail = None
+        if named is None and seen is not None:
+            detail = self._read_weights(case, seen)
+            if detail is not None and detail.key in TELLING_WEIGHTS:
+                named, detail = NamedMistake((), (detail,), None), None
+        # Where an input was changed is anywhere in the function, not where it returned.
+        doubt = step and find_first_doubt(step, trail, partial(values_agree, case))
+        doubt = step.defined if step is not None and outcome.failure == "changed" else doubt
         line = outcome.line
-        if faults and names_faults:
-            line = find_fault_line(faults[0], self.solution, self.source, self.exercise.entry)
+        if named is not None and named.source is not None and names_faults:
+            look = Fault(name="", source=named.source, text={}, look=named.look)
+            lines = None if step is None else find_function_lines(self.source, step.defined)
+            entry = self.exercise.entry
+            line = find_fault_line(look, self.solution, self.source, entry, lines) or doubt
         elif line is None:
-            steps = retrace(first) if retrace is not None and not case.loose else ()
-            line = self._find_line(case, outcome, steps)
+            names = case.names if case.loose else self.exercise.entry
+            line = doubt or find_definition(self.source, names)
         return self._report(
             passed=False,
-            kind="fault" if faults and names_faults else kind,
+            kind="fault" if named is not None and names_faults else kind,
             checked=checked,
             case=case.name,
             given=_format_shapes(case),
             finding=finding,
             faults=tuple(fault.name for fault in faults),
             names_faults=names_faults,
+            explained=named.findings if named is not None and names_faults else (),
+            detail=detail,
             line=line,
             tables=None if self.exercise.hides_numbers else tables,
             measured=self._measure(got),
@@ -169,11 +206,12 @@ class Judge:
             return None
         return {str(name): value for name, value in self.module.measure().items()}
 
-    def _find_line(self, case: Case, outcome: Outcome, steps: Sequence[TrailStep]) -> int | None:
-        """The line to look at, where no error and no known fault tells one."""
-        names = case.names if case.loose else self.exercise.entry
-        if not steps:
-            return find_definition(self.source, names)
+    def _find_wrong_step(
+        self, case: Case, seen: Transcript | None
+    ) -> tuple[TrailStep | None, Sequence[TrailStep]]:
+        """The learner's step that went wrong by itself, and the steps of the solution."""
+        if seen is None or not seen.trail:
+            return None, ()
         trail = Trail(_SOLUTION)
 
         def call(module: Any, **inputs: Any) -> Any:
@@ -182,32 +220,18 @@ class Judge:
 
         run_case(replace(case, call=call), self.module)
         known = stub_functions(self.exercise.stub)
-        step = find_wrong_step(steps, trail.steps, known, lambda a, b: values_agree(case, a, b))
-        if step is None:
-            return find_definition(self.source, names)
-        # Where an input was changed is anywhere in the function, not where it returned.
-        return step.defined if outcome.failure == "changed" else step.place
+        agree = partial(values_agree, case)
+        return find_wrong_step(seen.trail, trail.steps, known, agree), trail.steps
+
+    def _read_weights(self, case: Case, seen: Transcript) -> Finding | None:
+        """What the learner's own attention weights show, where the values can be exchanged."""
+        probe = make_probe(case)
+        if probe is None or seen.weights is None:
+            return None
+        return find_wrong_weight(run_case(probe, self.module), seen.weights)
 
     def _report(self, **fields: Any) -> GradingReport:
         return GradingReport(exercise=self.exercise.name, **fields)
-
-
-def report_stop(
-    exercise: Exercise,
-    stop: dict[str, Any],
-    checked: tuple[CheckResult, ...] = (),
-    case: str | None = None,
-) -> GradingReport:
-    """The report of a file that did not run to its end."""
-    return GradingReport(
-        exercise=exercise.name,
-        passed=False,
-        kind=stop["stop"],
-        checked=checked,
-        case=case,
-        finding=stop_finding(exercise, stop),
-        line=stop.get("line"),
-    )
 
 
 def _find_subject(exercise: Exercise, source: str) -> str:

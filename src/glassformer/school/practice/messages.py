@@ -6,7 +6,7 @@ parsing but a finding: the program interfered with grading. A forged line that d
 nothing, since the judge compares values with a solution that the sender has never seen.
 
     ready, then for each case: begin n, case n; at the end: done, or at any point: stop
-    for a case to be followed step by step: begin n, trail, and nothing after it
+    for a case to be followed step by step: begin n, trail with weights, then nothing
 """
 
 import json
@@ -14,7 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from glassformer.school.practice.call_trail import MOST_STEPS, TrailStep
+from glassformer.school.practice.call_trail import (
+    MOST_STEPS,
+    MOST_VALUES,
+    TrailStep,
+    TrailValue,
+)
 from glassformer.school.practice.isolation import LAYERS
 from glassformer.school.practice.outcome import FAILURES, Outcome
 from glassformer.school.practice.plain_values import (
@@ -57,6 +62,7 @@ class Transcript:
     isolation: tuple[str, ...] = ()
     got: list[Outcome] = field(default_factory=list)
     trail: tuple[TrailStep, ...] = ()
+    weights: Outcome | None = None  # what came out with v = identity
     stop: dict[str, Any] | None = None
     done: bool = False
     _ready: bool = False
@@ -76,8 +82,10 @@ class Transcript:
             case ["case", "outcome"] if self._begun == len(self.got) + 1:
                 _check_next(message["case"], len(self.got), n_cases)
                 self.got.append(_read_outcome(message["outcome"]))
-            case ["trail"] if self._begun == len(self.got) + 1:
+            case ["trail", "weights"] if self._begun == len(self.got) + 1:
                 self.trail, self.done = _read_steps(message["trail"]), True
+                if message["weights"] is not None:
+                    self.weights = _read_outcome(message["weights"])
             case ["done"] if len(self.got) == self._begun == n_cases:
                 self.done = True
             case ["stop", *_]:
@@ -156,9 +164,11 @@ def _read_steps(data: Any) -> tuple[TrailStep, ...]:
 
 
 def _read_step(data: Any) -> TrailStep:
-    _check_fields(data, ("name", "defined", "line", "depth", "given", "result"))
+    _check_fields(data, ("name", "defined", "line", "depth", "given", "result", "values"))
     if type(data["depth"]) is not int or not isinstance(data["given"], list):
         _refuse("not a step")
+    if not isinstance(data["values"], list) or len(data["values"]) > MOST_VALUES:
+        _refuse("too many values")
     return TrailStep(
         name=_read_text(data["name"]),
         defined=_read_line(data["defined"]) or 1,
@@ -166,7 +176,14 @@ def _read_step(data: Any) -> TrailStep:
         depth=data["depth"],
         given=tuple(map(_read_value, data["given"])),
         result=None if data["result"] is None else _read_value(data["result"]),
+        values=tuple(map(_read_trail_value, data["values"])),
     )
+
+
+def _read_trail_value(data: Any) -> TrailValue:
+    _check_fields(data, ("name", "line", "value"))
+    line = _read_line(data["line"])
+    return TrailValue(_read_text(data["name"]), line or 1, _read_value(data["value"]))
 
 
 def _read_stop(message: Mapping[str, Any]) -> dict[str, Any]:

@@ -35,6 +35,11 @@ class Leaf:
     def shape(self) -> tuple[int, ...]:
         return self.data.shape
 
+    @property
+    def form(self) -> Any:
+        """What is left of a value without its numbers."""
+        return self.kind, self.shape
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -42,6 +47,11 @@ class Group:
 
     kind: str
     parts: dict[str, Any]
+
+    @property
+    def form(self) -> Any:
+        """What is left of a value without its numbers."""
+        return self.kind, {name: part.form for name, part in self.parts.items()}
 
 
 Value = Leaf | Group

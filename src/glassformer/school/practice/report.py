@@ -34,6 +34,8 @@ class GradingReport:
     finding: Finding | None = None
     faults: tuple[str, ...] = ()  # the known mistakes that do the same
     names_faults: bool = True  # whether to name them
+    explained: tuple[Finding, ...] = ()  # the mistake, worked out where no known one does the same
+    detail: Finding | None = None  # what the learner's own attention weights show
     line: int | None = None
     tables: Mapping[str, Any] | None = None  # expected, yours; numbers that may be drawn
     measured: Mapping[str, Any] | None = None
@@ -41,18 +43,25 @@ class GradingReport:
     seconds: float = 0.0
     isolation: tuple[str, ...] = ()  # what shut the learner's process in; see `isolation`
 
+    @property
+    def names_mistake(self) -> bool:
+        """Whether a reader is told which mistake it is, and not only where results differ."""
+        return bool(self.explained) or (bool(self.faults) and self.names_faults)
+
     def as_data(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> "GradingReport":
-        finding = data["finding"]
+        finding, detail = data["finding"], data["detail"]
         return cls(
             **{
                 **data,
                 "checked": tuple(CheckResult(**each) for each in data["checked"]),
                 "faults": tuple(data["faults"]),
                 "isolation": tuple(data["isolation"]),
+                "explained": tuple(Finding(**each) for each in data["explained"]),
                 "finding": None if finding is None else Finding(**finding),
+                "detail": None if detail is None else Finding(**detail),
             }
         )

@@ -57,11 +57,14 @@ def describe_report(report: GradingReport, exercise: Exercise, language: Languag
     sentences = []
     if report.faults and report.names_faults:
         sentences += [faults[name].sentence(language.code) for name in report.faults]
-        if len(sentences) > 1:
-            sentences.insert(0, say("practice.found.two"))
-    elif report.finding is not None:
+    sentences += [say(each.key, **each.values) for each in report.explained]
+    if len(sentences) > 1:
+        sentences.insert(0, say("practice.found.two"))
+    if not sentences and report.finding is not None:
         # An error may have nothing to say after its name.
         sentences.append(say(report.finding.key, **report.finding.values).rstrip(": "))
+    if report.detail is not None:
+        sentences.append(say(report.detail.key, **report.detail.values))
     where = ""
     if report.line is not None:
         where = say("practice.line", file=exercise.file_name, line=report.line)

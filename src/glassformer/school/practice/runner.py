@@ -55,6 +55,7 @@ from glassformer.school.practice.originals import Originals
 from glassformer.school.practice.outcome import Outcome
 from glassformer.school.practice.plain_values import TooLarge, to_plain
 from glassformer.school.practice.random_inputs import Draw
+from glassformer.school.practice.weights_probe import make_probe
 
 
 def load_cases(exercise: Exercise, seed: int) -> types.GeneratorType:
@@ -90,7 +91,7 @@ def run_case(case: Case, module: Any, forbid: tuple[str, ...] = ()) -> Outcome:
 
 def seed_everything() -> None:
     """Learner, solution and faults see the same random numbers; nobody knows which."""
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)  # torch.manual_seed also asks every absent device
     np.random.seed(0)
     random.seed(0)
 
@@ -221,7 +222,12 @@ def _run_cases(
         if number == traced:
             trail = Trail(file)
             _run_learner_case(case, module, exercise.forbid, file, trail)
-            send({"trail": [step.as_data() for step in trail.steps]})
+            probe = make_probe(case)
+            weights = (
+                None if probe is None else _run_learner_case(probe, module, exercise.forbid, file)
+            )
+            steps = [step.as_data() for step in trail.steps]
+            send({"trail": steps, "weights": None if weights is None else weights.as_data()})
             return
         outcome = _run_learner_case(case, module, exercise.forbid, file)
         if watch.tried:

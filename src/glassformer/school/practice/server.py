@@ -6,6 +6,7 @@ exercises itself: what it forks from stays clean. `bootstrap` starts it.
 
 import contextlib
 import gc
+import importlib
 import json
 import os
 import selectors
@@ -25,6 +26,9 @@ from glassformer.school.practice.isolation import readable_paths
 from glassformer.school.practice.limits import PATIENCE
 from glassformer.school.practice.trial import grade_here
 
+# Parts of torch that import its compiler, and ways in which that fails behind closed doors.
+_COMPILED = ("optim", "compile", "vmap", "torch.func", "checkpoint", "flop_counter")
+_STOPPED = ("blocked", "time", "import", "raised", "died", "memory")
 _MOST_JUDGING = 60.0  # seconds, beyond the learner's own, before a judge is given up
 
 
@@ -35,13 +39,35 @@ def serve() -> None:
     answers = os.dup(1)
     os.dup2(2, 1)  # nothing that is printed may come among the answers
     with CallGuard(["softmax"]):
-        torch.ones(2, 3).double()  # the first use of a mode imports half of torch
+        torch.ones(2, 3).double()  # the first use of a mode prepares much of torch
     readable_paths()  # looked up once, not in every child
+    _keep_pages()
+    has_compiler = False
+    for line in sys.stdin:
+        request = json.loads(line)
+        if not has_compiler and any(word in request["source"] for word in _COMPILED):
+            has_compiler = _load_compiler()
+        answer = _grade_in_fork(request)
+        if not has_compiler and answer.get("report", {}).get("kind") in _STOPPED:
+            has_compiler = _load_compiler()
+            answer = _grade_in_fork(request)
+        _write(answers, json.dumps(answer).encode() + b"\n")
+        has_compiler = has_compiler or _load_compiler()  # nobody waits for it now
+
+
+def _load_compiler() -> bool:
+    """Import what parts of torch import late, and a learner's process may not read any more.
+
+    It takes as long as the rest of torch. The first grading does without it where it can.
+    """
+    importlib.import_module("torch._dynamo")
+    _keep_pages()
+    return True
+
+
+def _keep_pages() -> None:
     gc.collect()
     gc.freeze()  # children share these pages as long as nobody touches them
-    for line in sys.stdin:
-        answer = _grade_in_fork(json.loads(line))
-        _write(answers, json.dumps(answer).encode() + b"\n")
 
 
 def _grade_in_fork(request: dict[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from rich.text import Text
 from glassformer.languages import Language
 from glassformer.render.paragraph import Paragraph
 from glassformer.render.terminal.columns import Beside
+from glassformer.render.terminal.number_table import draw_numbers
 from glassformer.school.practice.exercise import Exercise
 from glassformer.school.practice.prose import read_prose
 from glassformer.school.practice.report import GradingReport
@@ -175,22 +176,18 @@ def _draw_measurements(report: GradingReport, language: Language) -> list[Render
 
 def draw_tables(tables: Mapping[str, Any], language: Language) -> RenderableType:
     """Expected, yours and the difference as small matrices, side by side."""
-    # Imported here: a list of exercises must not load torch.
-    import torch
-
-    from glassformer.render.terminal.matrix import draw_scores
-
     expected, yours = (
-        torch.tensor([[float(cell) for cell in row] for row in tables[name]], dtype=torch.float64)
-        for name in ("expected", "yours")
+        [[float(cell) for cell in row] for row in tables[name]] for name in ("expected", "yours")
     )
     rows = [""] * len(tables["rows"]) if tables["flat"] else [str(i) for i in tables["rows"]]
     columns = [str(j) for j in tables["columns"]]
-    off = yours - expected
-    off = torch.where(off.isnan() & (yours == expected), torch.zeros_like(off), off)
+    off = [
+        [0.0 if a == b else b - a for a, b in zip(*pair, strict=True)]
+        for pair in zip(expected, yours, strict=True)
+    ]
     drawn = [
-        draw_scores(matrix, rows, columns, title=language.say(title))
-        for matrix, title in (
+        draw_numbers(numbers, rows, columns, title=language.say(title))
+        for numbers, title in (
             (expected, "practice.table.expected"),
             (yours, "practice.table.yours"),
             (off, "practice.table.difference"),

@@ -8,15 +8,13 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from glassformer.school.practice.call_trail import TrailStep
 from glassformer.school.practice.exercise import Exercise
-from glassformer.school.practice.judge import Judge, report_stop
+from glassformer.school.practice.judge import Judge
 from glassformer.school.practice.limits import OUTPUT, PATIENCE
 from glassformer.school.practice.messages import (
     MOST_SENT,
@@ -26,6 +24,7 @@ from glassformer.school.practice.messages import (
 )
 from glassformer.school.practice.report import GradingReport
 from glassformer.school.practice.runner import make_sender, run_learner
+from glassformer.school.practice.stops import report_stop
 
 _PREPARING = 30.0  # seconds until learner's code begins to run
 _GRACE = 3.0  # seconds beyond the limit, for code that swallows the first alarm
@@ -58,9 +57,9 @@ def grade_here(exercise: Exercise, path: Path, source: str, seed: int) -> Gradin
             line = next((each.line for each in got if each.failure), None)
             got, stop = [], {"stop": "blocked", "message": "files", "line": line}
 
-        def retrace(number: int) -> Sequence[TrailStep]:
+        def retrace(number: int) -> Transcript:
             second.start(number)
-            return second.transcript(len(judge.cases)).trail
+            return second.transcript(len(judge.cases))
 
         report = judge.report(got, stop, retrace)
     text = learner.printed

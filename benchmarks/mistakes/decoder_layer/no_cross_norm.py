@@ -1,0 +1,12 @@
+# mistake: the norm after the cross-attention is missing
+from torch import nn
+class DecoderLayer(nn.Module):
+    def __init__(self, attention, cross, feed_forward, dim):
+        super().__init__()
+        self.attention, self.cross, self.feed_forward = attention, cross, feed_forward
+        self.attention_norm, self.cross_norm = nn.LayerNorm(dim), nn.LayerNorm(dim)
+        self.feed_forward_norm = nn.LayerNorm(dim)
+    def forward(self, x, context, mask=None, context_mask=None):
+        x = self.attention_norm(x + self.attention(x, x, mask))
+        x = x + self.cross(x, context, context_mask)
+        return self.feed_forward_norm(x + self.feed_forward(x))

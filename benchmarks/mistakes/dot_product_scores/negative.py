@@ -1,0 +1,4 @@
+# mistake: the sign is turned round
+import torch
+def scores(q, k):
+    return -torch.einsum("...ld,...sd->...ls", q, k)

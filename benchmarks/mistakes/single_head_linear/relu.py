@@ -1,0 +1,12 @@
+# mistake: a ReLU on the projections
+from torch import nn
+class SingleHead(nn.Module):
+    def __init__(self, dim, head_dim):
+        super().__init__()
+        self.q_proj = nn.Linear(dim, head_dim, bias=False)
+        self.k_proj = nn.Linear(dim, head_dim, bias=False)
+        self.v_proj = nn.Linear(dim, head_dim, bias=False)
+    def forward(self, x):
+        q, k, v = self.q_proj(x).relu(), self.k_proj(x).relu(), self.v_proj(x)
+        w = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)
+        return w @ v, w

@@ -1,0 +1,6 @@
+# mistake: the window is one key too wide
+import torch
+def sliding_window(n_queries, n_keys, window):
+    i = torch.arange(n_queries)[:, None] + n_keys - n_queries
+    j = torch.arange(n_keys)[None]
+    return (j <= i) & (j >= i - window)

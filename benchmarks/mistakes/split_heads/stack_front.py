@@ -1,0 +1,4 @@
+# mistake: heads in front of the batch
+import torch
+def split_heads(x, n_heads):
+    return torch.stack(x.chunk(n_heads, dim=-1), dim=0)

@@ -1,0 +1,485 @@
+"""Mistakes of any code: another name, operator, number or function; a call or a step left out."""
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from itertools import combinations, pairwise
+
+from glassformer.school.practice.report import Finding
+from glassformer.school.practice.solution_edits import (
+    DerivedFault,
+    Edit,
+    SolutionTree,
+    call_name,
+    receiver,
+)
+
+_LONGEST = 40  # characters of code in a sentence
+_OPERATORS: dict[type[ast.AST], tuple[str, tuple[str, ...]]] = {
+    ast.Add: ("+", ("-", "*")),
+    ast.Sub: ("-", ("+",)),
+    ast.Mult: ("*", ("/", "+")),
+    ast.Div: ("/", ("*", "//", "-")),
+    ast.FloorDiv: ("//", ("%",)),
+    ast.BitAnd: ("&", ("|",)),
+    ast.BitOr: ("|", ("&",)),
+    ast.Lt: ("<", ("<=", ">", ">=")),
+    ast.LtE: ("<=", ("<", ">", ">=")),
+    ast.Gt: (">", (">=", "<", "<=")),
+    ast.GtE: (">=", (">", "<=", "<")),
+    ast.Eq: ("==", ("!=",)),
+    ast.NotEq: ("!=", ("==",)),
+}
+# Functions that are taken for one another.
+_FAMILIES = (
+    ("sum", "mean", "amax", "prod", "median"),
+    ("mean", "sum", "amax"),
+    ("amax", "amin", "mean"),
+    ("max", "min"),
+    ("min", "max"),
+    ("maximum", "minimum"),
+    ("argmax", "argmin"),
+    ("sin", "cos"),
+    ("cos", "sin"),
+    ("relu", "tanh", "sigmoid", "abs", "neg", "exp"),
+    ("tril", "triu"),
+    ("triu", "tril"),
+    ("log", "log2", "log10", "exp"),
+    ("exp", "exp2", "square", "sigmoid", "abs"),
+    ("square", "abs", "sqrt"),
+    ("sqrt", "square", "exp"),
+    ("repeat_interleave", "repeat"),
+    ("log_softmax", "softmax"),
+    ("logsumexp", "sum", "amax"),
+    ("cumsum", "cumprod"),
+)
+# What stands around a value: the sentence, and the value in it.
+_WRAPS = (
+    ("practice.derived.value.negative", "-({})"),
+    ("practice.derived.value.absolute", "abs({})"),
+    ("practice.derived.value.squared", "({}) ** 2"),
+    ("practice.derived.value.doubled", "2 * ({})"),
+    ("practice.derived.value.halved", "({}) / 2"),
+    ("practice.derived.value.inverse", "1 / ({})"),
+    ("practice.derived.value.exponential", "({}).exp()"),
+    ("practice.derived.value.logarithm", "({}).log()"),
+    ("practice.derived.value.detached", "({}).detach()"),
+    ("practice.derived.value.transposed", "({}).swapaxes(-2, -1)"),
+    ("practice.derived.value.rectified", "({}).relu()"),
+    ("practice.derived.value.softmaxed", "({}).softmax(-1)"),
+    ("practice.derived.value.normalized", "(lambda y: y / y.sum(-1)[..., None])({})"),
+    ("practice.derived.value.unitlength", "(lambda y: y / y.norm(dim=-1, keepdim=True))({})"),
+    ("practice.derived.value.centred", "(lambda y: y - y.mean(-1)[..., None])({})"),
+    ("practice.derived.value.rounded", "({}).round()"),
+    ("practice.derived.value.single", "({}).float()"),
+    ("practice.derived.value.rooted", "({}) ** 0.5"),
+    ("practice.derived.value.rowsreversed", "({}).flip(-2)"),
+    ("practice.derived.value.columnsreversed", "({}).flip(-1)"),
+    ("practice.derived.value.firstreversed", "({}).flip(0)"),
+    ("practice.derived.value.rolled", "({}).roll(1, -2)"),
+    ("practice.derived.value.rolled", "({}).roll(-1, -2)"),
+    ("practice.derived.value.lastrow", "(lambda y: y[..., -1:, :].expand(y.shape))({})"),
+    ("practice.derived.value.firstrow", "(lambda y: y[..., :1, :].expand(y.shape))({})"),
+)
+_COUNTS = (
+    ("practice.derived.value.onemore", "({}) + 1"),
+    ("practice.derived.value.oneless", "({}) - 1"),
+)
+# What is left of an argument.
+_CUTS = (
+    ("practice.derived.value.lastmissing", "({})[..., :-1, :]"),
+    ("practice.derived.value.firstmissing", "({})[..., 1:, :]"),
+    ("practice.derived.value.lastcolumn", "({})[..., :-1]"),
+    ("practice.derived.value.firstcolumn", "({})[..., 1:]"),
+)
+_TENSORS = {"q", "k", "v", "Q", "K", "V"}
+# Functions whose argument is a count or an offset, where one is easily one off.
+_COUNTING = ("tril", "triu", "arange", "range", "full", "topk", "split", "repeat_interleave")
+
+
+def derive_general_faults(tree: SolutionTree) -> Iterator[DerivedFault]:
+    """Every small mistake that the solution leaves room for."""
+    yield from _derive_names(tree)
+    yield from _derive_arguments(tree, _COUNTS)
+    yield from _derive_additions(tree)
+    for node in tree.expressions():
+        yield from _derive_residuals(tree, node)
+        yield from _derive_calls(tree, node)
+    yield from _derive_steps(tree)
+    for node in tree.expressions():
+        yield from _derive_operators(tree, node)
+        yield from _derive_numbers(tree, node)
+    for name, value in _find_computed(tree):
+        yield from _derive_wraps(tree, name, value)
+    yield from _derive_arguments(tree, (*_CUTS, *_WRAPS))
+
+
+def _find_computed(tree: SolutionTree) -> Iterator[tuple[str, ast.expr]]:
+    """What is computed and then assigned or returned, and how it is called in a sentence."""
+    for name, value in tree.values():
+        if isinstance(value, ast.Constant | ast.Name | ast.Tuple | ast.List | ast.ListComp):
+            continue
+        function = _function_of(tree, value)
+        is_result = isinstance(tree.parents.get(value), ast.Return) and function is not None
+        yield f"{function.name}(…)" if is_result and function is not None else name, value
+
+
+def _fault(key: str, *edits: Edit, look: str = "", **values: str) -> DerivedFault:
+    return DerivedFault(finding=Finding(key, values), edits=edits, look=look)
+
+
+def _word(text: str) -> str:
+    """A pattern that finds a name of code as a whole."""
+    return rf"\b{re.escape(text.removeprefix('self.'))}\b"
+
+
+def derive_wrong_layers(tree: SolutionTree) -> Iterator[DerivedFault]:
+    """One layer or parameter in the place of another, and two of them exchanged."""
+    layers = _read_attributes(tree)
+    for node in _find_attributes(tree):
+        for other in layers:
+            if other != node.attr:
+                values = {"wrong": f"self.{other}", "right": f"self.{node.attr}"}
+                edit = tree.replace(node, f"self.{other}")
+                yield _fault("practice.derived.name.wrong", edit, look=_word(other), **values)
+    for one, other in combinations(layers, 2):
+        swapped = [
+            tree.replace(node, f"self.{other if node.attr == one else one}")
+            for node in _find_attributes(tree)
+            if node.attr in (one, other)
+        ]
+        look = f"{_word(one)}|{_word(other)}"
+        values = {"one": one, "other": other}
+        yield _fault("practice.derived.name.exchanged", *swapped, look=look, **values)
+
+
+def _derive_names(tree: SolutionTree) -> Iterator[DerivedFault]:
+    """One argument or variable in the place of another."""
+    for function in tree.functions:
+        names = _local_names(function)
+        for node in ast.walk(function):
+            if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
+                continue
+            for other in names if node.id in names else ():
+                if other != node.id:
+                    edit = tree.replace(node, other)
+                    values = {"wrong": other, "right": node.id}
+                    yield _fault("practice.derived.name.wrong", edit, look=_word(other), **values)
+
+
+def _find_attributes(tree: SolutionTree) -> list[ast.Attribute]:
+    """Where layers and parameters are used, outside of the constructor."""
+    return [
+        node
+        for function in tree.functions
+        if function.name != "__init__"
+        for node in ast.walk(function)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "self"
+        and isinstance(node.ctx, ast.Load)
+    ]
+
+
+def _read_attributes(tree: SolutionTree) -> list[str]:
+    methods = {function.name for function in tree.functions}
+    return sorted({node.attr for node in _find_attributes(tree)} - methods)
+
+
+def _local_names(function: ast.FunctionDef) -> list[str]:
+    """Arguments and variables of a function, in order."""
+    arguments = [*function.args.args, *function.args.kwonlyargs]
+    names = [argument.arg for argument in arguments if argument.arg != "self"]
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.append(node.id)
+    return list(dict.fromkeys(names))
+
+
+def _derive_residuals(tree: SolutionTree, node: ast.expr) -> Iterator[DerivedFault]:
+    """An operand left out, or a sum with one of its parts twice."""
+    match node:
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div(), right=right):
+            pass
+        case _:
+            return
+    one, other = tree.text(left), tree.text(right)
+    if len(other) <= _LONGEST:
+        edit = tree.replace(node, f"({one})")
+        look = _word(other) if other.isidentifier() else ""
+        yield _fault("practice.derived.part.missing", edit, part=other, look=look)
+    if len(one) <= _LONGEST and not isinstance(node.op, ast.Div):
+        sign = "-" if isinstance(node.op, ast.Sub) else ""
+        edit = tree.replace(node, f"({sign}({other}))")
+        look = _word(one) if one.isidentifier() else ""
+        yield _fault("practice.derived.part.missing", edit, part=one, look=look)
+    if isinstance(node.op, ast.Add):
+        for part in (one, other):
+            if len(part) <= _LONGEST:
+                edit = tree.replace(node, f"(({one}) + ({other}) + ({part}))")
+                yield _fault("practice.derived.part.twice", edit, part=part)
+    if isinstance(node.op, ast.Sub | ast.Div):
+        edit = tree.replace(
+            node, f"(({other}) {'-' if isinstance(node.op, ast.Sub) else '/'} ({one}))"
+        )
+        yield _fault(
+            "practice.derived.part.exchanged", edit, one=one[:_LONGEST], other=other[:_LONGEST]
+        )
+
+
+def _derive_calls(tree: SolutionTree, node: ast.expr) -> Iterator[DerivedFault]:
+    """A call left out, made twice, or of a related function; a keyword left out."""
+    name, inner = call_name(node), receiver(node)
+    if not isinstance(node, ast.Call) or not name:
+        return
+    if inner is not None and name not in ("softmax", "masked_fill", "enumerate", "range"):
+        text = tree.text(inner)
+        look = _word(name)
+        yield _fault("practice.derived.call.missing", tree.replace(node, f"({text})"), name=name)
+        if not (isinstance(inner, ast.Name) and inner.id == "self"):
+            twice = tree.text(node)
+            start, end = tree.span(inner)
+            first, last = tree.span(node)
+            doubled = f"{_cut(tree, first, start)}({twice}){_cut(tree, end, last)}"
+            edit = tree.replace(node, f"({doubled})")
+            yield _fault("practice.derived.call.twice", edit, name=name, look=look)
+    for family in _FAMILIES:
+        if family[0] == name:
+            for other in family[1:]:
+                edit = _rename_call(tree, node, other)
+                values = {"wrong": other, "right": name}
+                yield _fault("practice.derived.call.other", edit, look=_word(other), **values)
+    yield from _derive_keywords(tree, node, name)
+    if name in _COUNTING:
+        yield from _derive_offsets(tree, node, name)
+
+
+def _derive_offsets(tree: SolutionTree, node: ast.Call, name: str) -> Iterator[DerivedFault]:
+    arguments = [*node.args, *(each.value for each in node.keywords)]
+    for argument in arguments:
+        text = tree.text(argument)
+        if not isinstance(argument, ast.Constant | ast.Tuple | ast.Starred):
+            for by in ("+ 1", "- 1"):
+                values = {"wrong": f"{name}({text} {by})", "right": f"{name}({text})"}
+                edit = tree.replace(argument, f"({text} {by})")
+                yield _fault("practice.derived.call.other", edit, look=_word(name), **values)
+            edit = tree.replace(argument, "0")
+            values = {"wrong": f"{name}(0)", "right": f"{name}({text})"}
+            yield _fault("practice.derived.call.other", edit, look=_word(name), **values)
+    if not arguments:
+        _, end = tree.span(node)
+        for by in ("1", "-1"):
+            values = {"wrong": f"{name}({by})", "right": f"{name}()"}
+            edit = Edit(end - 1, end, f"{by})")
+            yield _fault("practice.derived.call.other", edit, look=_word(name), **values)
+
+
+def _cut(tree: SolutionTree, start: int, end: int) -> str:
+    return tree.source.encode()[start:end].decode()
+
+
+def _rename_call(tree: SolutionTree, node: ast.Call, name: str) -> Edit:
+    if isinstance(node.func, ast.Attribute):
+        _, end = tree.span(node.func)
+        return Edit(end - len(node.func.attr.encode()), end, name)
+    return tree.replace(node.func, name)
+
+
+def _derive_keywords(tree: SolutionTree, node: ast.Call, name: str) -> Iterator[DerivedFault]:
+    for keyword in node.keywords:
+        match keyword:
+            case ast.keyword(arg="dim" | "axis" as arg, value=value):
+                right = tree.text(value)
+                for wrong in ("0", "1", "-1", "-2"):
+                    if wrong != right:
+                        edit = tree.replace(value, wrong)
+                        values = {
+                            "name": name,
+                            "wrong": f"{arg}={wrong}",
+                            "right": f"{arg}={right}",
+                        }
+                        yield _fault(
+                            "practice.derived.call.dimension", edit, look=_word(name), **values
+                        )
+                if name in ("sum", "mean", "max", "amax", "softmax"):
+                    others = [
+                        tree.text(k)
+                        for k in node.keywords
+                        if k.arg not in (arg, "keepdim", "keepdims")
+                    ]
+                    method = tree.text(node.func)
+                    call = f"{method}({', '.join([*map(tree.text, node.args), *others])})"
+                    edit = tree.replace(node, call)
+                    yield _fault(
+                        "practice.derived.call.everything", edit, look=_word(name), name=name
+                    )
+            case ast.keyword(arg=str(arg), value=ast.Constant(value=bool(value))):
+                edit = tree.replace(keyword.value, str(not value))
+                values = {"wrong": f"{arg}={not value}", "right": f"{arg}={value}"}
+                yield _fault("practice.derived.number", edit, look=_word(arg), **values)
+
+
+def _derive_operators(tree: SolutionTree, node: ast.expr) -> Iterator[DerivedFault]:
+    match node:
+        case ast.BinOp(left=left, op=op, right=right):
+            pass
+        case ast.Compare(left=left, ops=[op], comparators=[right]):
+            pass
+        case ast.UnaryOp(op=ast.Invert() | ast.USub() as op, operand=operand):
+            edit = tree.replace(node, f"({tree.text(operand)})")
+            sign = "~" if isinstance(op, ast.Invert) else "−"
+            if not isinstance(operand, ast.Constant):
+                yield _fault(
+                    "practice.derived.operator.missing",
+                    edit,
+                    sign=sign,
+                    part=tree.text(operand)[:_LONGEST],
+                )
+            return
+        case _:
+            return
+    symbol, others = _OPERATORS.get(type(op), ("", ()))
+    for other in others:
+        edit = tree.replace(node, f"(({tree.text(left)}) {other} ({tree.text(right)}))")
+        look = re.escape(other)
+        yield _fault("practice.derived.operator.other", edit, look=look, wrong=other, right=symbol)
+
+
+def _derive_numbers(tree: SolutionTree, node: ast.expr) -> Iterator[DerivedFault]:
+    match node:
+        case ast.Constant(value=bool()):
+            return
+        case ast.Constant(value=int() | float() as value):
+            pass
+        case ast.Slice(lower=None, upper=ast.expr() as upper):
+            edits = {f"[:{tree.text(upper)} - 1]": -1, f"[:{tree.text(upper)} + 1]": 1}
+            for wrong, by in edits.items():
+                edit = tree.replace(upper, f"({tree.text(upper)} + {by})")
+                right = f"[:{tree.text(upper)}]"
+                yield _fault("practice.derived.number", edit, wrong=wrong, right=right)
+            return
+        case _:
+            return
+    parent = tree.parents.get(node)
+    if isinstance(parent, ast.keyword) and parent.arg in ("dim", "axis"):
+        return
+    others: list[float] = [value + 1, value - 1, -value, 2 * value, value / 2, 0]
+    if isinstance(value, int):
+        others = [other for other in others if other == int(other)]
+        others = [int(other) for other in others]
+    if abs(value) >= 100:
+        others += [value * 10, value // 10, value // 100, value * 100]
+    if isinstance(value, float):
+        others += [1.0, -1.0]
+    for other in dict.fromkeys(others):
+        if other != value:
+            edit = tree.replace(node, f"({other})")
+            wrong, right = f"{other:g}".replace("-", "−"), f"{value:g}".replace("-", "−")
+            yield _fault("practice.derived.number", edit, wrong=wrong, right=right)
+
+
+def _derive_steps(tree: SolutionTree) -> Iterator[DerivedFault]:
+    """A step left out, and two steps in the other order."""
+    for function in tree.functions:
+        if function.name == "__init__":
+            continue
+        yield from _derive_early_returns(tree, function)
+        for block in _blocks(function):
+            for statement in block:
+                match statement:
+                    case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                        known = name in {n.id for n in ast.walk(value) if isinstance(n, ast.Name)}
+                    case ast.If(orelse=[]):
+                        known, name = True, tree.text(statement.test)
+                    case ast.Expr(value=ast.Call() as call):
+                        known, name = True, tree.text(call.func)
+                    case _:
+                        continue
+                if known:
+                    step = tree.text(statement).split("\n", 1)[0].split("  #")[0][:60]
+                    edit = tree.replace(statement, "pass")
+                    yield _fault("practice.derived.step.missing", edit, step=step)
+            for one, other in pairwise(block):
+                if _is_plain(one) and _is_plain(other):
+                    edits = (
+                        tree.replace(one, tree.text(other)),
+                        tree.replace(other, tree.text(one)),
+                    )
+                    values = {"one": tree.text(one)[:60], "other": tree.text(other)[:60]}
+                    if "\n" not in values["one"] + values["other"]:
+                        yield _fault("practice.derived.step.order", *edits, **values)
+
+
+def _derive_early_returns(tree: SolutionTree, function: ast.FunctionDef) -> Iterator[DerivedFault]:
+    """What went into the last step, returned in its place."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Return) and isinstance(node.value, ast.expr):
+            names = {each.id for each in ast.walk(node.value) if isinstance(each, ast.Name)}
+            for name in sorted(names & set(_local_names(function))):
+                edit = tree.replace(node.value, name)
+                values = {"name": name, "step": tree.text(node.value).split("\n", 1)[0][:60]}
+                yield _fault("practice.derived.step.early", edit, look=r"\breturn\b", **values)
+
+
+def _blocks(function: ast.FunctionDef) -> Iterator[list[ast.stmt]]:
+    for node in ast.walk(function):
+        for name in ("body", "orelse"):
+            block = getattr(node, name, None)
+            if isinstance(block, list):
+                yield block
+
+
+def _is_plain(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Assign | ast.AugAssign) or (
+        isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
+    )
+
+
+def _derive_arguments(
+    tree: SolutionTree, forms: Sequence[tuple[str, str]]
+) -> Iterator[DerivedFault]:
+    """An argument, or several, changed before anything else is done with it."""
+    for function in tree.functions:
+        if function.name == "__init__":
+            continue
+        names = [each.arg for each in function.args.args if each.arg != "self"]
+        groups = [(name,) for name in names]
+        groups += [
+            group for n in (2, 3) for group in combinations(names, n) if set(group) <= _TENSORS
+        ]
+        for group in groups:
+            loads = [
+                node
+                for statement in function.body
+                for node in ast.walk(statement)
+                if isinstance(node, ast.Name)
+                and isinstance(node.ctx, ast.Load)
+                and node.id in group
+            ]
+            for key, form in forms:
+                edits = [tree.replace(node, f"({form.format(node.id)})") for node in loads]
+                look = "|".join(map(_word, group))
+                yield _fault(key, *edits, look=look, name=", ".join(group))
+
+
+def _derive_wraps(tree: SolutionTree, name: str, value: ast.expr) -> Iterator[DerivedFault]:
+    for key, form in (*_COUNTS, *_WRAPS):
+        edit = tree.replace(value, f"({form.format(tree.text(value))})")
+        yield _fault(key, edit, look=_word(name) if name.isidentifier() else "", name=name)
+
+
+def _derive_additions(tree: SolutionTree) -> Iterator[DerivedFault]:
+    """An argument or a variable added where none belongs: most often a residual."""
+    for name, value in _find_computed(tree):
+        function = _function_of(tree, value)
+        for other in _local_names(function) if function is not None else ():
+            edit = tree.replace(value, f"(({tree.text(value)}) + {other})")
+            yield _fault("practice.derived.part.added", edit, name=name, part=other)
+
+
+def _function_of(tree: SolutionTree, node: ast.AST) -> ast.FunctionDef | None:
+    while node in tree.parents:
+        node = tree.parents[node]
+        if isinstance(node, ast.FunctionDef):
+            return node
+    return None

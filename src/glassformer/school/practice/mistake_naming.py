@@ -1,0 +1,74 @@
+"""What is the mistake? Known faults first, then what can be worked out, the surest first."""
+
+from collections.abc import Sequence
+
+from glassformer.school.practice.cases import Case
+from glassformer.school.practice.derived_faults import DerivedSearch, Load, NamedMistake
+from glassformer.school.practice.error_causes import explain_error
+from glassformer.school.practice.exercise import Exercise
+from glassformer.school.practice.fault_naming import find_faults
+from glassformer.school.practice.outcome import Outcome, outcomes_agree
+from glassformer.school.practice.report import Finding
+from glassformer.school.practice.result_relations import find_relation
+
+# Told before any mistake is looked for in the code: the numbers are right.
+_FORMS = {
+    f"practice.relation.{name}"
+    for name in (
+        "toomany",
+        "only",
+        "container",
+        "order",
+        "kind",
+        "dtype",
+        "permuted",
+        "reshaped",
+        "endmissing",
+        "startmissing",
+        "endextra",
+        "startextra",
+        "unchanged",
+    )
+}
+# Told only if nothing else is found: they say where, and hardly why.
+_PLACES = {f"practice.relation.{name}" for name in ("places", "scattered", "diagonal", "emptyrows")}
+# All that may be said of an answer that is filled in by hand.
+_OPEN = {f"practice.relation.{name}" for name in ("mixed", "reversed", "negated")}
+
+
+def name_mistake(
+    exercise: Exercise,
+    cases: Sequence[Case],
+    expected: Sequence[Outcome],
+    got: Sequence[Outcome],
+    load: Load,
+) -> NamedMistake | None:
+    """The mistake that explains every case, if one can be named."""
+    solution, known = exercise.solution, exercise.faults()
+    if faults := find_faults(cases, expected, got, known, load, solution):
+        return NamedMistake(faults, (), faults[0].source, faults[0].look)
+    wrong = [i for i, each in enumerate(got) if not outcomes_agree(cases[i], expected[i], each)]
+    if exercise.hides_numbers:  # few rounded numbers are alike by chance
+        found = find_relation(cases, expected, got, wrong[:1])
+        return _tell(found) if found is not None and found.key in _OPEN else None
+    first = got[wrong[0]]
+    if first.failure == "raised":
+        cause = explain_error(first.error, first.message, cases[wrong[0]].inputs)
+        return None if cause is None else _tell(cause)
+    relation = find_relation(cases, expected, got, wrong)
+    if relation is not None and relation.key in _FORMS:
+        return _tell(relation)
+    if exercise.kit is not None:  # a whole model decides, not the solution of one part
+        return None if relation is None else _tell(relation)
+    search = DerivedSearch(cases, expected, got, known, load, solution)
+    if (one := search.find_one()) is not None:
+        return one
+    if relation is not None and relation.key not in _PLACES:
+        return _tell(relation)
+    if (two := search.find_two()) is not None:
+        return two
+    return None if relation is None else _tell(relation)
+
+
+def _tell(finding: Finding) -> NamedMistake:
+    return NamedMistake((), (finding,), None)
