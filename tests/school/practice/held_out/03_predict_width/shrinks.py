@@ -1,0 +1,2 @@
+# mistake: expects the weights to even out as the width grows.
+answer = "c"

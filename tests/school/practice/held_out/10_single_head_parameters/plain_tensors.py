@@ -1,0 +1,20 @@
+# mistake: the matrices are plain tensors, not parameters, so they are never trained.
+import math
+
+import torch
+from torch import nn
+
+
+class SingleHead(nn.Module):
+    def __init__(self, dim, head_dim):
+        super().__init__()
+        self.q_weight = torch.randn(dim, head_dim, requires_grad=True)
+        self.k_weight = torch.randn(dim, head_dim, requires_grad=True)
+        self.v_weight = torch.randn(dim, head_dim, requires_grad=True)
+
+    def forward(self, x):
+        q = x @ self.q_weight
+        k = x @ self.k_weight
+        v = x @ self.v_weight
+        weights = torch.softmax(q @ k.transpose(1, 2) / math.sqrt(q.shape[-1]), dim=-1)
+        return weights @ v, weights

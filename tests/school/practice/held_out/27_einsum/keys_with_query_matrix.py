@@ -1,0 +1,13 @@
+# mistake: the keys are computed with w_q.
+import math
+
+from torch import einsum
+
+
+def multi_head(x, context, w_q, w_k, w_v, w_o):
+    q = einsum("blc,hcd->bhld", x, w_q)
+    k = einsum("bsc,hcd->bhsd", context, w_q)
+    v = einsum("bsc,hcd->bhsd", context, w_v)
+    weights = (einsum("bhld,bhsd->bhls", q, k) / math.sqrt(q.shape[-1])).softmax(dim=-1)
+    heads = einsum("bhls,bhsd->bhld", weights, v)
+    return einsum("bhld,hdc->blc", heads, w_o), weights

@@ -1,0 +1,10 @@
+# mistake: gives the output the length of the context.
+w_k = (48, 24)
+w_v = (48, 20)
+w_o = (20, 32)
+q = (2, 4, 7, 6)
+k = (2, 4, 11, 6)
+v = (2, 4, 11, 5)
+scores = (2, 4, 7, 11)
+out_heads = (2, 4, 11, 5)
+out = (2, 11, 32)

@@ -1,0 +1,2 @@
+# mistake: expects the outputs to depend on the order of the tokens.
+answer = "a"

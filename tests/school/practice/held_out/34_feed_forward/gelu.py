@@ -1,0 +1,13 @@
+# mistake: uses GELU, as GPT does, where ReLU is asked for.
+import torch.nn.functional as F
+from torch import nn
+
+
+class FeedForward(nn.Module):
+    def __init__(self, dim, hidden_dim):
+        super().__init__()
+        self.up = nn.Linear(dim, hidden_dim)
+        self.down = nn.Linear(hidden_dim, dim)
+
+    def forward(self, x):
+        return self.down(F.gelu(self.up(x)))

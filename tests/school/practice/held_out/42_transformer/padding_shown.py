@@ -1,0 +1,27 @@
+# mistake: the source mask is True at the padding.
+import torch
+from torch import nn
+
+
+class Transformer(nn.Module):
+    def __init__(
+        self, source_embedding, target_embedding, encoder_layers, decoder_layers, head, pad
+    ):
+        super().__init__()
+        self.source_embedding = source_embedding
+        self.target_embedding = target_embedding
+        self.encoder_layers = nn.ModuleList(encoder_layers)
+        self.decoder_layers = nn.ModuleList(decoder_layers)
+        self.head, self.pad = head, pad
+
+    def forward(self, source, target):
+        source_mask = (source == self.pad).unsqueeze(1)
+        L = target.size(1)
+        target_mask = torch.tril(torch.ones(L, L)).bool()
+        context = self.source_embedding(source)
+        for layer in self.encoder_layers:
+            context = layer(context, source_mask)
+        x = self.target_embedding(target)
+        for layer in self.decoder_layers:
+            x = layer(x, context, target_mask, source_mask)
+        return self.head(x)

@@ -1,0 +1,14 @@
+# mistake: multiplies the logits by the temperature.
+import torch
+
+
+def probabilities(logits, temperature, top_k=None, top_p=None):
+    logits = logits * temperature
+    if top_k is not None:
+        logits = logits.masked_fill(logits < logits.topk(top_k).values[:, -1:], -torch.inf)
+    if top_p is not None:
+        ordered, order = logits.sort(descending=True)
+        p = ordered.softmax(-1)
+        removed = p.cumsum(-1) - p >= top_p
+        logits = logits.masked_fill(removed.scatter(1, order, removed), -torch.inf)
+    return logits.softmax(-1)

@@ -1,0 +1,2 @@
+# mistake: expects softmax to give zeros for a fully masked row.
+answer = "a"
