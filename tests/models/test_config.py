@@ -84,6 +84,14 @@ def test_refusals(change: dict, sentence: str) -> None:
 
 
 @pytest.mark.plain
+def test_a_name_is_no_part() -> None:
+    sizes = {"vocab_size": 9, "dim": 8, "n_layers": 1, "n_heads": 2, "max_len": 16}
+    expected = r"positions must be of the class Positions; got 'rotary'\. Write positions=Positions"
+    with pytest.raises(ConfigError, match=expected):
+        Config(family="decoder", positions="rotary", **sizes)
+
+
+@pytest.mark.plain
 def test_refusals_of_parts() -> None:
     with pytest.raises(ConfigError, match=r"positions.kind must be one of none.*got 'spiral'"):
         Positions(kind="spiral")

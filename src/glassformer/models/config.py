@@ -120,6 +120,9 @@ class Output:
         check_bounds(self, "output.")
 
 
+_NESTED = {"positions": Positions, "norms": Norms, "dropout": Dropout, "output": Output}
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Config:
     """A Transformer of one of three families.
@@ -159,6 +162,13 @@ class Config:
     patches: Patches | None = None  # of the images that a vision encoder reads
 
     def __post_init__(self) -> None:
+        for name, kind in _NESTED.items():
+            given = getattr(self, name)
+            if not isinstance(given, kind):
+                raise ConfigError(
+                    f"{name} must be of the class {kind.__name__}; got {given!r}. "
+                    f"Write {name}={kind.__name__}(…)."
+                )
         check_bounds(self)
         if self.head_dim is _DERIVED and self.dim % self.n_heads:
             raise ConfigError(
