@@ -2,16 +2,23 @@
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import combinations, pairwise
 
-from glassformer.school.practice.report import Finding
 from glassformer.school.practice.solution_edits import (
     DerivedFault,
     Edit,
     SolutionTree,
     call_name,
     receiver,
+)
+from glassformer.school.practice.value_faults import (
+    derive_additions,
+    derive_changed_values,
+    derive_counts,
+    local_names,
+    make_fault,
+    whole_word,
 )
 
 _LONGEST = 40  # characters of code in a sentence
@@ -53,46 +60,6 @@ _FAMILIES = (
     ("logsumexp", "sum", "amax"),
     ("cumsum", "cumprod"),
 )
-# What stands around a value: the sentence, and the value in it.
-_WRAPS = (
-    ("practice.derived.value.negative", "-({})"),
-    ("practice.derived.value.absolute", "abs({})"),
-    ("practice.derived.value.squared", "({}) ** 2"),
-    ("practice.derived.value.doubled", "2 * ({})"),
-    ("practice.derived.value.halved", "({}) / 2"),
-    ("practice.derived.value.inverse", "1 / ({})"),
-    ("practice.derived.value.exponential", "({}).exp()"),
-    ("practice.derived.value.logarithm", "({}).log()"),
-    ("practice.derived.value.detached", "({}).detach()"),
-    ("practice.derived.value.transposed", "({}).swapaxes(-2, -1)"),
-    ("practice.derived.value.rectified", "({}).relu()"),
-    ("practice.derived.value.softmaxed", "({}).softmax(-1)"),
-    ("practice.derived.value.normalized", "(lambda y: y / y.sum(-1)[..., None])({})"),
-    ("practice.derived.value.unitlength", "(lambda y: y / y.norm(dim=-1, keepdim=True))({})"),
-    ("practice.derived.value.centred", "(lambda y: y - y.mean(-1)[..., None])({})"),
-    ("practice.derived.value.rounded", "({}).round()"),
-    ("practice.derived.value.single", "({}).float()"),
-    ("practice.derived.value.rooted", "({}) ** 0.5"),
-    ("practice.derived.value.rowsreversed", "({}).flip(-2)"),
-    ("practice.derived.value.columnsreversed", "({}).flip(-1)"),
-    ("practice.derived.value.firstreversed", "({}).flip(0)"),
-    ("practice.derived.value.rolled", "({}).roll(1, -2)"),
-    ("practice.derived.value.rolled", "({}).roll(-1, -2)"),
-    ("practice.derived.value.lastrow", "(lambda y: y[..., -1:, :].expand(y.shape))({})"),
-    ("practice.derived.value.firstrow", "(lambda y: y[..., :1, :].expand(y.shape))({})"),
-)
-_COUNTS = (
-    ("practice.derived.value.onemore", "({}) + 1"),
-    ("practice.derived.value.oneless", "({}) - 1"),
-)
-# What is left of an argument.
-_CUTS = (
-    ("practice.derived.value.lastmissing", "({})[..., :-1, :]"),
-    ("practice.derived.value.firstmissing", "({})[..., 1:, :]"),
-    ("practice.derived.value.lastcolumn", "({})[..., :-1]"),
-    ("practice.derived.value.firstcolumn", "({})[..., 1:]"),
-)
-_TENSORS = {"q", "k", "v", "Q", "K", "V"}
 # Functions whose argument is a count or an offset, where one is easily one off.
 _COUNTING = ("tril", "triu", "arange", "range", "full", "topk", "split", "repeat_interleave")
 
@@ -100,8 +67,8 @@ _COUNTING = ("tril", "triu", "arange", "range", "full", "topk", "split", "repeat
 def derive_general_faults(tree: SolutionTree) -> Iterator[DerivedFault]:
     """Every small mistake that the solution leaves room for."""
     yield from _derive_names(tree)
-    yield from _derive_arguments(tree, _COUNTS)
-    yield from _derive_additions(tree)
+    yield from derive_counts(tree)
+    yield from derive_additions(tree)
     for node in tree.expressions():
         yield from _derive_residuals(tree, node)
         yield from _derive_calls(tree, node)
@@ -109,28 +76,7 @@ def derive_general_faults(tree: SolutionTree) -> Iterator[DerivedFault]:
     for node in tree.expressions():
         yield from _derive_operators(tree, node)
         yield from _derive_numbers(tree, node)
-    for name, value in _find_computed(tree):
-        yield from _derive_wraps(tree, name, value)
-    yield from _derive_arguments(tree, (*_CUTS, *_WRAPS))
-
-
-def _find_computed(tree: SolutionTree) -> Iterator[tuple[str, ast.expr]]:
-    """What is computed and then assigned or returned, and how it is called in a sentence."""
-    for name, value in tree.values():
-        if isinstance(value, ast.Constant | ast.Name | ast.Tuple | ast.List | ast.ListComp):
-            continue
-        function = _function_of(tree, value)
-        is_result = isinstance(tree.parents.get(value), ast.Return) and function is not None
-        yield f"{function.name}(…)" if is_result and function is not None else name, value
-
-
-def _fault(key: str, *edits: Edit, look: str = "", **values: str) -> DerivedFault:
-    return DerivedFault(finding=Finding(key, values), edits=edits, look=look)
-
-
-def _word(text: str) -> str:
-    """A pattern that finds a name of code as a whole."""
-    return rf"\b{re.escape(text.removeprefix('self.'))}\b"
+    yield from derive_changed_values(tree)
 
 
 def derive_wrong_layers(tree: SolutionTree) -> Iterator[DerivedFault]:
@@ -141,22 +87,24 @@ def derive_wrong_layers(tree: SolutionTree) -> Iterator[DerivedFault]:
             if other != node.attr:
                 values = {"wrong": f"self.{other}", "right": f"self.{node.attr}"}
                 edit = tree.replace(node, f"self.{other}")
-                yield _fault("practice.derived.name.wrong", edit, look=_word(other), **values)
+                yield make_fault(
+                    "practice.derived.name.wrong", edit, look=whole_word(other), **values
+                )
     for one, other in combinations(layers, 2):
         swapped = [
             tree.replace(node, f"self.{other if node.attr == one else one}")
             for node in _find_attributes(tree)
             if node.attr in (one, other)
         ]
-        look = f"{_word(one)}|{_word(other)}"
+        look = f"{whole_word(one)}|{whole_word(other)}"
         values = {"one": one, "other": other}
-        yield _fault("practice.derived.name.exchanged", *swapped, look=look, **values)
+        yield make_fault("practice.derived.name.exchanged", *swapped, look=look, **values)
 
 
 def _derive_names(tree: SolutionTree) -> Iterator[DerivedFault]:
     """One argument or variable in the place of another."""
     for function in tree.functions:
-        names = _local_names(function)
+        names = local_names(function)
         for node in ast.walk(function):
             if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
                 continue
@@ -164,7 +112,9 @@ def _derive_names(tree: SolutionTree) -> Iterator[DerivedFault]:
                 if other != node.id:
                     edit = tree.replace(node, other)
                     values = {"wrong": other, "right": node.id}
-                    yield _fault("practice.derived.name.wrong", edit, look=_word(other), **values)
+                    yield make_fault(
+                        "practice.derived.name.wrong", edit, look=whole_word(other), **values
+                    )
 
 
 def _find_attributes(tree: SolutionTree) -> list[ast.Attribute]:
@@ -186,16 +136,6 @@ def _read_attributes(tree: SolutionTree) -> list[str]:
     return sorted({node.attr for node in _find_attributes(tree)} - methods)
 
 
-def _local_names(function: ast.FunctionDef) -> list[str]:
-    """Arguments and variables of a function, in order."""
-    arguments = [*function.args.args, *function.args.kwonlyargs]
-    names = [argument.arg for argument in arguments if argument.arg != "self"]
-    for node in ast.walk(function):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names.append(node.id)
-    return list(dict.fromkeys(names))
-
-
 def _derive_residuals(tree: SolutionTree, node: ast.expr) -> Iterator[DerivedFault]:
     """An operand left out, or a sum with one of its parts twice."""
     match node:
@@ -206,23 +146,23 @@ def _derive_residuals(tree: SolutionTree, node: ast.expr) -> Iterator[DerivedFau
     one, other = tree.text(left), tree.text(right)
     if len(other) <= _LONGEST:
         edit = tree.replace(node, f"({one})")
-        look = _word(other) if other.isidentifier() else ""
-        yield _fault("practice.derived.part.missing", edit, part=other, look=look)
+        look = whole_word(other) if other.isidentifier() else ""
+        yield make_fault("practice.derived.part.missing", edit, part=other, look=look)
     if len(one) <= _LONGEST and not isinstance(node.op, ast.Div):
         sign = "-" if isinstance(node.op, ast.Sub) else ""
         edit = tree.replace(node, f"({sign}({other}))")
-        look = _word(one) if one.isidentifier() else ""
-        yield _fault("practice.derived.part.missing", edit, part=one, look=look)
+        look = whole_word(one) if one.isidentifier() else ""
+        yield make_fault("practice.derived.part.missing", edit, part=one, look=look)
     if isinstance(node.op, ast.Add):
         for part in (one, other):
             if len(part) <= _LONGEST:
                 edit = tree.replace(node, f"(({one}) + ({other}) + ({part}))")
-                yield _fault("practice.derived.part.twice", edit, part=part)
+                yield make_fault("practice.derived.part.twice", edit, part=part)
     if isinstance(node.op, ast.Sub | ast.Div):
         edit = tree.replace(
             node, f"(({other}) {'-' if isinstance(node.op, ast.Sub) else '/'} ({one}))"
         )
-        yield _fault(
+        yield make_fault(
             "practice.derived.part.exchanged", edit, one=one[:_LONGEST], other=other[:_LONGEST]
         )
 
@@ -234,21 +174,25 @@ def _derive_calls(tree: SolutionTree, node: ast.expr) -> Iterator[DerivedFault]:
         return
     if inner is not None and name not in ("softmax", "masked_fill", "enumerate", "range"):
         text = tree.text(inner)
-        look = _word(name)
-        yield _fault("practice.derived.call.missing", tree.replace(node, f"({text})"), name=name)
+        look = whole_word(name)
+        yield make_fault(
+            "practice.derived.call.missing", tree.replace(node, f"({text})"), name=name
+        )
         if not (isinstance(inner, ast.Name) and inner.id == "self"):
             twice = tree.text(node)
             start, end = tree.span(inner)
             first, last = tree.span(node)
             doubled = f"{_cut(tree, first, start)}({twice}){_cut(tree, end, last)}"
             edit = tree.replace(node, f"({doubled})")
-            yield _fault("practice.derived.call.twice", edit, name=name, look=look)
+            yield make_fault("practice.derived.call.twice", edit, name=name, look=look)
     for family in _FAMILIES:
         if family[0] == name:
             for other in family[1:]:
                 edit = _rename_call(tree, node, other)
                 values = {"wrong": other, "right": name}
-                yield _fault("practice.derived.call.other", edit, look=_word(other), **values)
+                yield make_fault(
+                    "practice.derived.call.other", edit, look=whole_word(other), **values
+                )
     yield from _derive_keywords(tree, node, name)
     if name in _COUNTING:
         yield from _derive_offsets(tree, node, name)
@@ -262,16 +206,18 @@ def _derive_offsets(tree: SolutionTree, node: ast.Call, name: str) -> Iterator[D
             for by in ("+ 1", "- 1"):
                 values = {"wrong": f"{name}({text} {by})", "right": f"{name}({text})"}
                 edit = tree.replace(argument, f"({text} {by})")
-                yield _fault("practice.derived.call.other", edit, look=_word(name), **values)
+                yield make_fault(
+                    "practice.derived.call.other", edit, look=whole_word(name), **values
+                )
             edit = tree.replace(argument, "0")
             values = {"wrong": f"{name}(0)", "right": f"{name}({text})"}
-            yield _fault("practice.derived.call.other", edit, look=_word(name), **values)
+            yield make_fault("practice.derived.call.other", edit, look=whole_word(name), **values)
     if not arguments:
         _, end = tree.span(node)
         for by in ("1", "-1"):
             values = {"wrong": f"{name}({by})", "right": f"{name}()"}
             edit = Edit(end - 1, end, f"{by})")
-            yield _fault("practice.derived.call.other", edit, look=_word(name), **values)
+            yield make_fault("practice.derived.call.other", edit, look=whole_word(name), **values)
 
 
 def _cut(tree: SolutionTree, start: int, end: int) -> str:
@@ -298,8 +244,8 @@ def _derive_keywords(tree: SolutionTree, node: ast.Call, name: str) -> Iterator[
                             "wrong": f"{arg}={wrong}",
                             "right": f"{arg}={right}",
                         }
-                        yield _fault(
-                            "practice.derived.call.dimension", edit, look=_word(name), **values
+                        yield make_fault(
+                            "practice.derived.call.dimension", edit, look=whole_word(name), **values
                         )
                 if name in ("sum", "mean", "max", "amax", "softmax"):
                     others = [
@@ -310,13 +256,13 @@ def _derive_keywords(tree: SolutionTree, node: ast.Call, name: str) -> Iterator[
                     method = tree.text(node.func)
                     call = f"{method}({', '.join([*map(tree.text, node.args), *others])})"
                     edit = tree.replace(node, call)
-                    yield _fault(
-                        "practice.derived.call.everything", edit, look=_word(name), name=name
+                    yield make_fault(
+                        "practice.derived.call.everything", edit, look=whole_word(name), name=name
                     )
             case ast.keyword(arg=str(arg), value=ast.Constant(value=bool(value))):
                 edit = tree.replace(keyword.value, str(not value))
                 values = {"wrong": f"{arg}={not value}", "right": f"{arg}={value}"}
-                yield _fault("practice.derived.number", edit, look=_word(arg), **values)
+                yield make_fault("practice.derived.number", edit, look=whole_word(arg), **values)
 
 
 def _derive_operators(tree: SolutionTree, node: ast.expr) -> Iterator[DerivedFault]:
@@ -329,7 +275,7 @@ def _derive_operators(tree: SolutionTree, node: ast.expr) -> Iterator[DerivedFau
             edit = tree.replace(node, f"({tree.text(operand)})")
             sign = "~" if isinstance(op, ast.Invert) else "−"
             if not isinstance(operand, ast.Constant):
-                yield _fault(
+                yield make_fault(
                     "practice.derived.operator.missing",
                     edit,
                     sign=sign,
@@ -342,7 +288,9 @@ def _derive_operators(tree: SolutionTree, node: ast.expr) -> Iterator[DerivedFau
     for other in others:
         edit = tree.replace(node, f"(({tree.text(left)}) {other} ({tree.text(right)}))")
         look = re.escape(other)
-        yield _fault("practice.derived.operator.other", edit, look=look, wrong=other, right=symbol)
+        yield make_fault(
+            "practice.derived.operator.other", edit, look=look, wrong=other, right=symbol
+        )
 
 
 def _derive_numbers(tree: SolutionTree, node: ast.expr) -> Iterator[DerivedFault]:
@@ -356,7 +304,7 @@ def _derive_numbers(tree: SolutionTree, node: ast.expr) -> Iterator[DerivedFault
             for wrong, by in edits.items():
                 edit = tree.replace(upper, f"({tree.text(upper)} + {by})")
                 right = f"[:{tree.text(upper)}]"
-                yield _fault("practice.derived.number", edit, wrong=wrong, right=right)
+                yield make_fault("practice.derived.number", edit, wrong=wrong, right=right)
             return
         case _:
             return
@@ -375,7 +323,7 @@ def _derive_numbers(tree: SolutionTree, node: ast.expr) -> Iterator[DerivedFault
         if other != value:
             edit = tree.replace(node, f"({other})")
             wrong, right = f"{other:g}".replace("-", "−"), f"{value:g}".replace("-", "−")
-            yield _fault("practice.derived.number", edit, wrong=wrong, right=right)
+            yield make_fault("practice.derived.number", edit, wrong=wrong, right=right)
 
 
 def _derive_steps(tree: SolutionTree) -> Iterator[DerivedFault]:
@@ -398,7 +346,7 @@ def _derive_steps(tree: SolutionTree) -> Iterator[DerivedFault]:
                 if known:
                     step = tree.text(statement).split("\n", 1)[0].split("  #")[0][:60]
                     edit = tree.replace(statement, "pass")
-                    yield _fault("practice.derived.step.missing", edit, step=step)
+                    yield make_fault("practice.derived.step.missing", edit, step=step)
             for one, other in pairwise(block):
                 if _is_plain(one) and _is_plain(other):
                     edits = (
@@ -407,7 +355,7 @@ def _derive_steps(tree: SolutionTree) -> Iterator[DerivedFault]:
                     )
                     values = {"one": tree.text(one)[:60], "other": tree.text(other)[:60]}
                     if "\n" not in values["one"] + values["other"]:
-                        yield _fault("practice.derived.step.order", *edits, **values)
+                        yield make_fault("practice.derived.step.order", *edits, **values)
 
 
 def _derive_early_returns(tree: SolutionTree, function: ast.FunctionDef) -> Iterator[DerivedFault]:
@@ -415,10 +363,10 @@ def _derive_early_returns(tree: SolutionTree, function: ast.FunctionDef) -> Iter
     for node in ast.walk(function):
         if isinstance(node, ast.Return) and isinstance(node.value, ast.expr):
             names = {each.id for each in ast.walk(node.value) if isinstance(each, ast.Name)}
-            for name in sorted(names & set(_local_names(function))):
+            for name in sorted(names & set(local_names(function))):
                 edit = tree.replace(node.value, name)
                 values = {"name": name, "step": tree.text(node.value).split("\n", 1)[0][:60]}
-                yield _fault("practice.derived.step.early", edit, look=r"\breturn\b", **values)
+                yield make_fault("practice.derived.step.early", edit, look=r"\breturn\b", **values)
 
 
 def _blocks(function: ast.FunctionDef) -> Iterator[list[ast.stmt]]:
@@ -433,53 +381,3 @@ def _is_plain(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Assign | ast.AugAssign) or (
         isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
     )
-
-
-def _derive_arguments(
-    tree: SolutionTree, forms: Sequence[tuple[str, str]]
-) -> Iterator[DerivedFault]:
-    """An argument, or several, changed before anything else is done with it."""
-    for function in tree.functions:
-        if function.name == "__init__":
-            continue
-        names = [each.arg for each in function.args.args if each.arg != "self"]
-        groups = [(name,) for name in names]
-        groups += [
-            group for n in (2, 3) for group in combinations(names, n) if set(group) <= _TENSORS
-        ]
-        for group in groups:
-            loads = [
-                node
-                for statement in function.body
-                for node in ast.walk(statement)
-                if isinstance(node, ast.Name)
-                and isinstance(node.ctx, ast.Load)
-                and node.id in group
-            ]
-            for key, form in forms:
-                edits = [tree.replace(node, f"({form.format(node.id)})") for node in loads]
-                look = "|".join(map(_word, group))
-                yield _fault(key, *edits, look=look, name=", ".join(group))
-
-
-def _derive_wraps(tree: SolutionTree, name: str, value: ast.expr) -> Iterator[DerivedFault]:
-    for key, form in (*_COUNTS, *_WRAPS):
-        edit = tree.replace(value, f"({form.format(tree.text(value))})")
-        yield _fault(key, edit, look=_word(name) if name.isidentifier() else "", name=name)
-
-
-def _derive_additions(tree: SolutionTree) -> Iterator[DerivedFault]:
-    """An argument or a variable added where none belongs: most often a residual."""
-    for name, value in _find_computed(tree):
-        function = _function_of(tree, value)
-        for other in _local_names(function) if function is not None else ():
-            edit = tree.replace(value, f"(({tree.text(value)}) + {other})")
-            yield _fault("practice.derived.part.added", edit, name=name, part=other)
-
-
-def _function_of(tree: SolutionTree, node: ast.AST) -> ast.FunctionDef | None:
-    while node in tree.parents:
-        node = tree.parents[node]
-        if isinstance(node, ast.FunctionDef):
-            return node
-    return None
