@@ -149,6 +149,7 @@ CASES: dict[str, Callable[[], Case]] = {
     **{
         _name_family(family, place, kind): lambda a=(family, place, kind): family_case(*a)
         for family in get_args(Family)
+        if family != "vision"  # it reads images, and writes no tokens
         for place in get_args(NormPlace)
         for kind in get_args(NormKind)
     },

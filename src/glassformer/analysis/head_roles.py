@@ -197,7 +197,7 @@ class _Sums:
         found["broad"] = self.entropy / n  # 1 is even attention
         return found
 
-    def share_of(self, copied: Float[Tensor, "H N"]) -> Float[Tensor, " H"]:
+    def share_of(self, copied: Bool[Tensor, "H N"]) -> Float[Tensor, " H"]:
         """Of the attention on sampled tokens, the share on those which the head copies."""
         assert isinstance(self.received, Tensor)
         return (self.received * copied).sum(-1) / self.received.sum(-1).clamp(min=1e-12)

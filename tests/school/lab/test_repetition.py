@@ -16,7 +16,10 @@ from glassformer.school.lab.experiment import Experiment
 from glassformer.school.lab.repetition import combine_charts, combine_verdicts
 from glassformer.school.lab.runner import run_experiment
 
-TRAINED = {"order", "residual", "warmup", "smoothing", "heads", "grouped", "lstm"}
+TRAINED = {
+    *("order", "residual", "warmup", "smoothing", "heads", "grouped", "lstm"),
+    *("tokenization", "embeddings", "sampling", "induction"),
+}
 
 
 def verdict(heart, other, **values):

@@ -1,6 +1,7 @@
 """Claims about presets, about the models that ship, and about a library of models."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,7 +55,7 @@ def test_what_the_presets_share_and_what_each_changed():
     assert PRESETS["gpt-1"].max_len == 512 and PRESETS["gpt-2"].max_len == 1024
     assert PRESETS["gpt-1"].n_layers == 12
     four = [name for name, config in PRESETS.items() if config.hidden_dim == 4 * config.dim]
-    assert len(four) > 0.8 * len(PRESETS)
+    assert len(four) > 0.7 * len(PRESETS)
 
 
 def test_gpt_3_is_over_a_hundred_times_gpt_2():
@@ -63,6 +64,7 @@ def test_gpt_3_is_over_a_hundred_times_gpt_2():
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_made_smaller_runs(name):
+    latent = PRESETS[name].latent
     heads = 2 if PRESETS[name].n_kv_heads < PRESETS[name].n_heads else 4
     small = PRESETS[name].replace(
         vocab_size=50,
@@ -73,6 +75,7 @@ def test_every_preset_made_smaller_runs(name):
         n_kv_heads=heads,
         head_dim=8,
         hidden_dim=64,
+        latent=None if latent is None else replace(latent, kv_dim=16, rotary_dim=4, value_dim=8),
     )
     model = gf.build(small).eval()
     tokens = torch.randint(50, (1, 6))

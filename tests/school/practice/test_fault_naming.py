@@ -132,7 +132,7 @@ def test_what_no_fault_explains_is_worked_out(grader):
         "    return out\n"
     )
     report = grader.grade_source(exercise, source)
-    assert (report.kind, report.faults) == ("value", ())
+    assert (report.kind, report.faults) == ("fault", ())
     values = report.finding.values
     assert values["cell"] == "out[0, 1, 0]" and values["off"] == "1"
     yours, expected = report.tables["yours"], report.tables["expected"]
