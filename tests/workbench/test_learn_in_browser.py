@@ -124,6 +124,10 @@ def test_choices_follow_their_settings(page: Any, code: str) -> None:
     go(page, "chapter:sampling")
     page.wait_for_selector("figure output", timeout=LONG)
     cells = page.locator("figure tbody td")
+
+    def read() -> list[str]:
+        return [text.strip() for text in cells.all_inner_texts()]  # numbers are aligned by spaces
+
     logits = torch.tensor([draw("choices", Language(code)).logits])
     for slider, value, sampling in (
         (0, "0.5", Sampling(temperature=0.5)),
@@ -131,10 +135,9 @@ def test_choices_follow_their_settings(page: Any, code: str) -> None:
     ):
         page.locator("figure input[type=range]").nth(slider).fill(value)
         expected = adjust(logits, sampling).softmax(-1)[0].tolist()
-        shown = [text.strip() for text in cells.all_inner_texts()]  # aligned by spaces
-        assert shown == [text.strip() for text in format_weights(expected)]
+        assert read() == format_weights(expected)
     page.click("figure .note button")
-    assert cells.all_inner_texts() == format_weights(logits.softmax(-1)[0].tolist())
+    assert read() == format_weights(logits.softmax(-1)[0].tolist())
     go(page, "chapter:weights")
     page.wait_for_selector("figure input[type=number]", timeout=LONG)
 
