@@ -87,7 +87,7 @@ def test_costs_are_counted():
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("scales", r"one of linear, .*, errors; got 'scales'\. Did you mean scale\?"),
+        ("scales", r"one of linear, .*, errors, .*; got 'scales'\. Did you mean scale\?"),
         ("Masks", r"got 'Masks'\. Did you mean masks\?"),
         ("low precision", r"Did you mean low-precision\?"),
         ("kv-cache", r"Did you mean cache\?"),
