@@ -45,7 +45,7 @@ class GradingReport:
 
     @property
     def names_mistake(self) -> bool:
-        """Whether a reader is told which mistake it is, and not only where results differ."""
+        """Whether the report names the mistake, and not only where results differ."""
         return bool(self.explained) or (bool(self.faults) and self.names_faults)
 
     def as_data(self) -> dict[str, Any]:

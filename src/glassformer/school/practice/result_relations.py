@@ -1,7 +1,7 @@
 """How a wrong result is related to the right one: a factor, an order, a row, an input too much.
 
-A relation holds of results alone, so it names a near miss in any exercise; it is told only if it
-holds in every case that went wrong.
+Relations need the results alone, so they name near misses in any exercise. One is named only if it
+holds in every case that failed.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -27,7 +27,15 @@ def cases(draw: Draw) -> Iterator[Case]:
     yield Case("mask", mask, {"n_queries": n, "n_keys": n}, ("mask",))
     yield Case("mask", mask, {"n_queries": n, "n_keys": n + draw.size()}, ("mask",))
     yield Case("mask", mask, {"n_queries": 1, "n_keys": n}, ("mask",))
-    yield from battery(draw, inputs, lambda m, q, k, v: m.causal_attention(q, k, v))
+
+    def attend(m: Any, q: Tensor, k: Tensor, v: Tensor) -> Any:
+        return m.causal_attention(q, k, v)
+
+    yield from battery(draw, inputs, attend)
+    given = inputs(draw)
+    yield Case("values", attend, {name: x[0] for name, x in given.items()}, ("out",))
+    heads = {name: x[:, None] for name, x in given.items()}  # (B, 1, L, D)
+    yield Case("values", attend, heads, ("out",))
     B, L, D = draw.sizes(3, low=4)
     x, place = draw.normal(B, L, D), L // 2
     changed = x.clone()

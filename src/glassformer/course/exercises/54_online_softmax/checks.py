@@ -31,6 +31,8 @@ def cases(draw: Draw) -> Iterator[Case]:
     names = ("top", "total")
     for _ in range(3):
         yield Case("values", call, draw_blocks(draw), names)
+    below = draw_blocks(draw)  # nothing is as large as 0
+    yield Case("values", call, {**below, "scores": below["scores"] - 9.0}, names)
     yield Case("rising", call, draw_blocks(draw, slope=0.4), names)
     yield Case("falling", call, draw_blocks(draw, slope=-0.4), names)
     yield Case("large", call, draw_blocks(draw, scale=900.0), names)
