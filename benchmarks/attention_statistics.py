@@ -1,6 +1,8 @@
 """What statistics cost on a GPU beside attention itself: at most the time of its forward pass.
 
 python benchmarks/attention_statistics.py       16,384 and 65,536 tokens, causal, bfloat16, H 16
+    --packed   64 sequences of 2,048 tokens and one of 65,536, without padding
+    --paged    the same with the keys in the blocks of a cache
 """
 
 import argparse
@@ -10,6 +12,7 @@ import torch
 import torch.nn.functional as F
 
 import glassformer as gf
+import packed_statistics
 from glassformer.functional.statistics.summary import AttentionStatistics
 from measure import Work, compare
 
@@ -82,11 +85,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--lengths", type=int, nargs="+", default=[16_384, 65_536])
     parser.add_argument("--repeats", type=int, default=60)
+    parser.add_argument("--packed", action="store_true", help="packed batches alone")
+    parser.add_argument("--paged", action="store_true", help="paged caches alone")
+    parser.add_argument("--kv-heads", type=int, default=N_HEADS, help="with --packed, --paged")
     args = parser.parse_args()
     if not torch.cuda.is_available():
         print("needs a CUDA device")
         return 1
     print(f"torch {torch.__version__}, {torch.cuda.get_device_name()}\n")
+    if args.packed or args.paged:
+        fine = True
+        for paged in [False] * args.packed + [True] * args.paged:
+            fine &= packed_statistics.exactness(paged, args.kv_heads)
+            fine &= packed_statistics.cost(paged, args.kv_heads, args.repeats)
+        return 0 if fine else 1
     fine = cost(args.lengths, args.repeats)
     return 0 if exactness() and fine else 1
 

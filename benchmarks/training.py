@@ -46,7 +46,11 @@ SIZES = {
 }
 FP8 = {"compute": {"precision": "fp8"}}
 MUON = {"optimizer": {"kind": "muon"}}
-PARTS = {"all logits at once": {"chunked": False}, "PyTorch's attention": {"fixed_shape": False}}
+PARTS = {
+    "all logits at once": {"chunked": False},
+    "PyTorch's attention": {"fixed_shape": False},
+    "padded": {"packed": False},
+}
 TOLERANCE = {"fp32": 1e-5, "bf16": 3e-3}  # of a loss, relative
 APART = 0.02  # nats: how much higher our mean of the last steps may lie, besides noise
 
@@ -89,8 +93,8 @@ def race(shape: Shape, args: argparse.Namespace, folder: Path, *, compiled: bool
     if compiled:
         settings |= options_of(args)
     for name, setting in settings.items():
-        if shape.is_pair and "fixed_shape" in setting:
-            continue  # pairs never have one shape
+        if ("fixed_shape" if shape.is_pair else "packed") in setting:
+            continue  # pairs never have one shape, and only they are packed
         ours = Ours(shape, folder, args.device, **options, **setting)
         found = compare(ours, theirs, args.device, repeats=args.repeats)
         tokens, memory = args.steps * shape.n_tokens, ""

@@ -81,6 +81,12 @@ class Shape:
             yield Batch(tensors, int(inside.sum()), self.n_tokens)
 
 
+def settings_of(shape: Shape) -> dict[str, Any]:
+    """The recipe of a race, as far as its sizes decide it."""
+    task = "translation" if shape.is_pair else "language"
+    return SETTINGS | {"task": task, "label_smoothing": 0.1 if shape.is_pair else 0.0}
+
+
 class Ours:
     """Rounds of the training loop's own step; losses are read at the end of each."""
 
@@ -90,16 +96,18 @@ class Ours:
         self.shape, self.n_steps, self.curve = shape, n_steps, [0.0]
         compute = {"compile": compiled, "precision": "bf16" if device == "cuda" else "fp32"}
         compute |= parts.pop("compute", {})
-        values = SETTINGS | {"task": "translation" if shape.is_pair else "language"}
+        values = settings_of(shape) | {"batches": {"packed": parts.pop("packed", shape.is_pair)}}
         values |= {"optimizer": SETTINGS["optimizer"] | parts.pop("optimizer", {})}
-        values |= {"compute": compute, "label_smoothing": 0.1 if shape.is_pair else 0.0}
+        values |= {"compute": compute}
         recipe = Recipe.from_dict(values)
         self.model = shape.build()
-        task = make_task(recipe, **parts)
+        self.task = make_task(recipe, **parts)
         place = start_parallel("ddp", device)
-        self.trainer = Trainer(recipe, self.model, task, RunFolder(folder), place, SilentDisplay())
+        self.trainer = Trainer(
+            recipe, self.model, self.task, RunFolder(folder), place, SilentDisplay()
+        )
         self.source = shape.batches()
-        self.batch = next(self.source)
+        self.batch = self._next()
 
     def __call__(self) -> None:
         for _ in range(self.n_steps):
@@ -112,7 +120,7 @@ class Ours:
         self.trainer.losses.read()
 
     def _next(self) -> Batch:
-        batch = next(self.source)
+        batch = self.task.lay_out(next(self.source))
         return batch.pin() if self.trainer.parallel.device.type == "cuda" else batch
 
 
@@ -136,6 +144,9 @@ class _WithoutData(Task):
 
 def training_loss(model: nn.Module, shape: Shape, batch: Batch) -> Tensor:
     """The mean loss of a batch as training computes it."""
-    recipe = Recipe.from_dict(SETTINGS | {"task": "translation" if shape.is_pair else "language"})
-    objective = Objective(model, make_task(recipe), smoothing=0.1 if shape.is_pair else 0.0)
-    return objective.train()(batch.tensors) / batch.n_targets
+    recipe = Recipe.from_dict(settings_of(shape) | {"batches": {"packed": shape.is_pair}})
+    task = make_task(recipe)
+    objective = Objective(model, task, smoothing=recipe.label_smoothing)
+    tensors = task.lay_out(batch.to(torch.device("cpu"))).tensors
+    device = next(model.parameters()).device
+    return objective.train()({n: t.to(device) for n, t in tensors.items()}) / batch.n_targets

@@ -52,12 +52,7 @@ KINDS = {
     "example": "is a made-up case or a picture in words",
     "entry": "is a line of the reading list",
 }
-CHAPTERS_WITHOUT_LIST: tuple[str, ...] = (
-    "tokenization",
-    "embeddings",
-    "sampling",
-    "induction",
-)  # new chapters whose sentences are not yet listed
+CHAPTERS_WITHOUT_LIST: tuple[str, ...] = ()  # new chapters whose sentences are not yet listed
 
 _FULL_STOP = "\ue000"  # in place of one that does not end a sentence
 _ABBREVIATION = re.compile(r"\b(al|cf|e\.g|i\.e)\.(?=\s)")
@@ -127,7 +122,7 @@ def write_list(chapter: str) -> Path:
 
     New sentences have nothing that carries them, which `find_problems` refuses.
     """
-    file = LISTS / f"{chapter_names().index(chapter) + 1:02}-{chapter}.toml"
+    file = LISTS / f"{read_chapter(chapter, ENGLISH).number:02}-{chapter}.toml"
     known = {each.says: each for each in read_list(file)} if file.exists() else {}
     entries = [_format_entry(known.get(says, Sentence(says))) for says in read_sentences(chapter)]
     file.write_text("\n".join(entries), "utf-8")
@@ -165,7 +160,7 @@ def find_problem(carrier: str, chapter: str) -> str:
             if check not in _checks(experiment):
                 return f"experiment {experiment} has no check {check}"
         case "exercise":
-            if not any(COURSE.glob(f"exercises/[0-9][0-9]_{name}/checks.py")):
+            if not any(COURSE.glob(f"exercises/[0-9]*[0-9]_{name}/checks.py")):
                 return f"there is no exercise {name} with checks"
         case "reference":
             if name.partition(",")[0] not in works():
@@ -200,7 +195,7 @@ def works() -> dict[str, str]:
     found = {}
     for row in tables[-1].rows:
         words = plain_text(row[0])
-        year = re.search(r"(?:19|20)\d\d", words)
+        year = re.search(r"(?:19|20)\d\d[a-z]?", words)
         assert year is not None
         (address,) = [piece.target for piece in row[0] if piece.target]
         found[f"{words.split()[0].strip(',')} {year[0]}"] = address
@@ -251,7 +246,7 @@ def _link(carrier: str, chapter_file: str) -> str:
             place = f"../src/glassformer/school/lab/experiments/{file}"
             return f"experiment [{experiment}]({place}), check `{check}`"
         case "exercise":
-            (folder,) = COURSE.glob(f"exercises/[0-9][0-9]_{name}")
+            (folder,) = COURSE.glob(f"exercises/[0-9]*[0-9]_{name}")
             place = f"../src/glassformer/course/exercises/{folder.name}/checks.py"
             return f"exercise [`{name}`]({place})"
         case _:

@@ -10,6 +10,7 @@ before they are committed.
 
 import argparse
 import io
+import os
 import shutil
 import subprocess
 import sys
@@ -157,7 +158,11 @@ def serving(folder: Path, rooms: set[str]) -> Iterator[str]:
     if "atlas" in rooms:
         paths.append(str(record(folder)))
     command = [sys.executable, "-m", "glassformer", "serve", "--port", "0", "--no-browser"]
-    with subprocess.Popen([*command, *paths], stdout=subprocess.PIPE, text=True) as server:
+    # The progress of whoever takes the pictures is no part of them.
+    alone = os.environ | {"XDG_DATA_HOME": str(folder / "data")}
+    with subprocess.Popen(
+        [*command, *paths], stdout=subprocess.PIPE, text=True, env=alone
+    ) as server:
         try:
             assert server.stdout is not None
             line = next(line for line in server.stdout if "#token=" in line)

@@ -1,14 +1,23 @@
 """Tests marked `gpu` skip without a CUDA device; all run from one seed; browsers start once."""
 
+import os
 from collections.abc import Iterator
+from importlib.util import find_spec
 
+import jaxtyping
 import pytest
 import torch
 from hypothesis import settings
 
 from browsers import QUIET, Driver, SharedBrowser, find_program
 
-torch.set_num_threads(1)  # tiny tensors: threads wait for each other longer than they work
+if find_spec("beartype"):  # not where vLLM is tested
+    from signatures import check_signature
+
+    jaxtyping.jaxtyped = check_signature  # what its import hook decorates with
+# Tiny tensors: threads wait for each other longer than they work, here and in every process begun.
+torch.set_num_threads(1)
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 settings.register_profile("ours", deadline=None)  # no timed tests
 settings.load_profile("ours")
 

@@ -12,7 +12,8 @@ author = "The glassformer maintainers"
 project_copyright = "The glassformer maintainers, Apache-2.0"
 version = release = glassformer.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "mathml"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
+extensions += ["landmarks", "mathml", "search"]  # ours
 myst_enable_extensions = ["dollarmath", "attrs_inline"]
 myst_heading_anchors = 3
 default_role = "code"  # `x` in a docstring is code
@@ -25,6 +26,8 @@ html_theme = "furo"
 html_title = "glassformer"
 html_math_renderer = "mathml"
 html_show_sphinx = False
+html_copy_source = False
+html_show_search_summary = False  # it would load every page that is found
 templates_path = ["templates"]
 html_sidebars = {
     "**": [
@@ -38,5 +41,6 @@ html_sidebars = {
 }
 html_static_path = ["static"]
 html_css_files = ["pictures.css"]
+html_js_files = [("scrolling.js", {"defer": "defer"})]
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True

@@ -15,13 +15,17 @@ from glassformer.languages import CODES
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDES = (
+    "first-hour",
     "workbench",
     "from-formula-to-code",
     "from-looking-to-knowing",
     "transforms",
     "training",
+    "statistics-for-engines",
+    "engines",
     "capstone",
     "exercise-authors",
+    "teaching",
 )
 TABLES = ("watched-architectures", "sums-of-contributions", "why-and-peers", "claims")
 PROJECT = {
@@ -94,6 +98,7 @@ class Links:
             if page.file not in self.places
         }
         self.sources: set[Path] = set()  # code that some page links to
+        self.pictures: dict[str, Path] = {}  # by their places on the site
 
     def follow(self, markdown: str, page: Page) -> str:
         """The text of a page with every link leading to where its target is on the site."""
@@ -104,11 +109,15 @@ class Links:
 
     def _follow(self, found: re.Match[str], page: Page) -> str:
         text, target, anchor = found["text"], found["target"], found["anchor"] or ""
-        is_picture = found.string[: found.start()].endswith("!")  # copied beside the front page
-        if target is None or is_picture or target.startswith(("http:", "https:", "mailto:")):
+        if target is None or target.startswith(("http:", "https:", "mailto:")):
             return found[0]
         file = (page.file.parent / target).resolve()
         folder = PurePosixPath(page.place).parent
+        if found.string[: found.start()].endswith("!") and file.is_file():
+            place = f"pictures/{file.name}"
+            if self.pictures.setdefault(place, file) != file:
+                raise ValueError(f"Two pictures are called {file.name}; rename one of them.")
+            return f"[{text}]({os.path.relpath(place, folder)})"
         if file in self.places:
             return f"[{text}]({os.path.relpath(self.places[file], folder)}{anchor})"
         if file.is_dir():

@@ -47,3 +47,22 @@ def test_refusals(run, files):
     assert "must share a site of one size" in err
     code, _, err = run("compare", folder / "a.trace", folder / "nowhere.trace")
     assert code == 2 and "is not there" in err
+
+
+def test_what_differs_first(run, tmp_path):
+    first, second = letter_model("decoder"), letter_model("decoder")
+    with torch.no_grad():
+        second.decoder.blocks[1].attention.out.weight.mul_(2.0)
+    for name, model in (("a", first), ("b", second)):
+        trace_text(model, "hello you", None, residual=True).save(tmp_path / f"{name}.trace")
+    files = tmp_path / "a.trace", tmp_path / "b.trace"
+    code, out, err = run("compare", *files, "--bisect")
+    assert (code, err) == (0, "")
+    assert "decoder.1.self writes to the residual stream differs first" in " ".join(out.split())
+    plain = json.loads(run("compare", *files, "--bisect", "--json")[1])
+    assert plain["origin"]["name"] == "decoder.1.self"
+    assert plain["origin"]["operands"] == ["written"]
+    assert [line["name"] for line in plain["layers"]] == ["decoder", "decoder.0", "decoder.1"]
+    assert "写入残差流" in run("compare", *files, "--bisect", "--lang", "zh")[1]
+    code, out, _ = run("compare", files[0], files[0], "--bisect")
+    assert code == 0 and "rounding in float32" in " ".join(out.split())

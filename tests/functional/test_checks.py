@@ -56,7 +56,11 @@ def test_dtypes_and_devices() -> None:
         ({"softcap": -1.0}, ConfigError, r"softcap must be greater than 0; got -1.0"),
         ({"dropout": 1.0}, ConfigError, r"dropout must be at least 0 and less than 1; got 1.0"),
         ({"dropout": -0.1}, ConfigError, r"got -0.1"),
-        ({"backend": "magic"}, ConfigError, r"sdpa, flex, streaming, reference; got 'magic'"),
+        (
+            {"backend": "magic"},
+            ConfigError,
+            r"sdpa, padded, flex, streaming, reference; got 'magic'",
+        ),
         ({"mask": torch.zeros(3, 3)}, DtypeError, r"mask must be bool.*float32.*pass it as bias="),
         ({"mask": torch.zeros(3, 3).int()}, DtypeError, r"int32.*mask.bool\(\)"),
         ({"mask": torch.zeros(3, 4).bool()}, ShapeError, r"\(1, 1, 3, 3\); got \(3, 4\)"),

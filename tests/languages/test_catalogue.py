@@ -15,7 +15,11 @@ SOURCES = sorted(Path(glassformer.__file__).parent.rglob("*.py"))
 HAN = re.compile(r"[\u4e00-\u9fff]")
 # The line that offers the other language is written in the other language.
 OTHER_LANGUAGE = {"demo.next.language"}
-SAME_IN_BOTH = {"step.softmax"}
+SAME_IN_BOTH = {
+    "step.softmax",
+    *(f"learn.picture.cachesize.{kind}" for kind in ("mha", "mqa", "mla")),
+    "learn.picture.expert.one",
+}
 
 
 def pairs(code):

@@ -12,6 +12,7 @@ import pytest
 from glassformer.errors import DataError
 from glassformer.school.progress import (
     FILE,
+    ExperimentRun,
     NotProgress,
     ProgressStore,
     Unsaved,
@@ -32,9 +33,17 @@ def test_what_is_saved_comes_back(tmp_path):
     progress.cards["masks-count"] = review(None, Rating.Good, TODAY)
     progress.current, progress.passed, progress.hints = "scaling", {"scores"}, {"scaling": 2}
     progress.capstone = {"translator": ["rotary"]}
+    progress.mark_passed("attention", TODAY)
+    progress.mark_passed("attention", date(2027, 1, 1))
+    progress.note_mistakes("attention", ["unscaled"])
+    progress.note_mistakes("attention", ["unscaled", "wrong_axis"])
+    progress.experiments["scale"] = ExperimentRun("2026-05-01", "quick", "holds")
+    progress.learner = "0123abcd"
     progress.save()
     again = load_progress(path)
     assert again.read == {"masks": "2026-05-01"}
+    assert again.days == {"attention": "2026-05-01"}
+    assert again.mistakes == {"attention": ["unscaled", "wrong_axis"]}
     assert again == progress
     assert sorted(p.name for p in path.parent.iterdir()) == ["progress.json"]
 
@@ -45,6 +54,9 @@ PRACTICE = '{\n  "format": "glassformer practice progress",\n'
 SECTIONS = '"chapters": %s, "cards": %s, "exercises": %s}'
 NONE = '{"current": null, "passed": [], "hints": {}}'
 CAPSTONE = NONE[:-1] + ', "capstone": {"translator": %s}}'
+
+MORE = SECTIONS[:-1] % ("{}", "{}", NONE) + ', "experiments": %s, "learner": %s}'
+RUN = '{"scale": {"day": "2026-05-01", "size": "quick", "outcome": %s}}'
 
 
 @pytest.mark.parametrize(
@@ -59,6 +71,9 @@ CAPSTONE = NONE[:-1] + ', "capstone": {"translator": %s}}'
         (OURS + ' "version": 1,' + SECTIONS % ("{}", "{}", '{"passed": []}'), "damaged"),
         (OURS + ' "version": 1,' + SECTIONS % ("{}", "{}", CAPSTONE % "[[]]"), "damaged"),
         (OURS + ' "version": 1,' + SECTIONS % ("{}", "{}", CAPSTONE % "3"), "damaged"),
+        (OURS + ' "version": 1,' + MORE % ('{"scale": {"day": "soon"}}', "null"), "damaged"),
+        (OURS + ' "version": 1,' + MORE % (RUN % "3", "null"), "damaged"),
+        (OURS + ' "version": 1,' + MORE % ("{}", "7"), "damaged"),
         (OURS + ' "version": ' + "[" * 100_000, "damaged"),
         (OURS + ' "version": 2, "new": true}', "other-version"),
         (LEARNING, "damaged"),
@@ -257,7 +272,16 @@ def test_a_file_is_readable_json(tmp_path):
                 "answered": 1,
             }
         },
-        "exercises": {"current": None, "passed": [], "hints": {}, "capstone": {}},
+        "exercises": {
+            "current": None,
+            "passed": [],
+            "hints": {},
+            "days": {},
+            "mistakes": {},
+            "capstone": {},
+        },
+        "experiments": {},
+        "learner": None,
     }
 
 

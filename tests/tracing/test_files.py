@@ -45,6 +45,18 @@ def test_what_is_saved_comes_back(trace: Trace, tmp_path: Path) -> None:
             assert other.texts[text].labels == words.labels
 
 
+@pytest.mark.parametrize("rows", ["last", [0, 2]])
+def test_selected_rows_come_back(rows: object, tmp_path: Path) -> None:
+    both = letter_model("encoder_decoder")
+    with watch(both, rows=rows) as seen:
+        gf.translate(both, "hello", beams=1, max_new_tokens=4)
+    seen.save(tmp_path / "some.trace")
+    again = Trace.load(tmp_path / "some.trace")
+    for site, copy in zip(seen, again, strict=True):
+        assert (copy.rows, copy.n_rows, copy.queries) == (site.rows, site.n_rows, site.queries)
+        assert again.labels(copy.queries) == seen.labels(site.queries)
+
+
 MASKS = [
     None,
     gf.Causal(),

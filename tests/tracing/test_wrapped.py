@@ -280,3 +280,5 @@ def test_models_without_attention_are_named() -> None:
             watch(model).__enter__()
     with pytest.raises(TraceError, match=r"watch takes a model, a torch.nn.Module; got str"):
         watch("llama").__enter__()
+    with pytest.raises(TraceError, match='requests="asking" needs an engine; a model has no'):
+        watch(torch.nn.Linear(2, 2), requests="asking").__enter__()

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import glassformer as gf
+from glassformer.errors import ConfigError
 from glassformer.models import Encoder
 from glassformer.models.baselines import RecurrentLanguage, RecurrentTranslator
 from glassformer.settings import as_plain
@@ -12,7 +13,8 @@ from glassformer.training import train
 from glassformer.training.data import open_data, prepare_data
 from glassformer.training.display import SilentDisplay
 from glassformer.training.loss import IGNORED
-from glassformer.training.tasks import TASKS
+from glassformer.training.model_building import build_model
+from glassformer.training.tasks import TASKS, Objective
 from training import small_runs
 
 
@@ -99,15 +101,69 @@ def test_padding_changes_no_loss(tmp_path):
     """A sentence scores the same alone and among longer ones."""
     recipe = small_runs.translation(tmp_path)
     task = task_of(recipe, tmp_path / "run")
-    from glassformer.training.model_building import build_model
-    from glassformer.training.tasks import Objective
-
     objective = Objective(build_model(recipe, task), task).eval()
     rows = task.order(0)[0][:7]
     with torch.no_grad():
         together = objective(task.batch(rows).tensors)
         alone = sum(objective(task.batch(rows[i : i + 1]).tensors) for i in range(len(rows)))
     torch.testing.assert_close(together, alone, atol=1e-4, rtol=1e-5)
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "learned", "alibi", "relative"])
+def test_packing_changes_no_loss_and_no_gradient(tmp_path, positions):
+    recipe = small_runs.translation(
+        tmp_path, model={"positions": {"kind": positions}}, batches={"packed": True, "round_to": 4}
+    )
+    task = task_of(recipe, tmp_path / "run")
+    objective = Objective(build_model(recipe, task), task, smoothing=0.1).train()
+    padded = task.batch(task.order(0)[0][:23])
+    packed = task.lay_out(padded)
+    assert packed.tensors["source"].shape == (1, int(padded.tensors["source_lengths"].sum()))
+    assert packed.tensors["targets"].shape == (1, padded.n_targets)
+    assert not (packed.tensors["targets"] == IGNORED).any()
+    found = []
+    for batch in (padded, packed):
+        objective.zero_grad()
+        loss = objective(batch.tensors)
+        loss.backward()
+        found.append([loss.detach(), *(p.grad for p in objective.parameters())])
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=2e-4, rtol=1e-4)
+    model = objective.model.eval()
+    apart = padded.tensors["targets"] != IGNORED
+    torch.testing.assert_close(
+        task.logits(model, packed.tensors)[0], task.logits(model, padded.tensors)[apart]
+    )
+
+
+def test_packed_pairs_are_learned_too(tmp_path):
+    changes = {"batches": {"packed": True}, "model": {"dropout": {"residual": 0.05}}}
+    result = trained(small_runs.translation(tmp_path, **changes), tmp_path)
+    assert result.scores["accuracy"] > 0.95
+    assert gf.translate(gf.load(result.model), "a b c d") == "d c b a"
+
+
+def test_a_share_without_pairs_is_packed_too(tmp_path):
+    """With more processes than pairs, one computes a row whose targets are all ignored."""
+    recipe = small_runs.translation(tmp_path, batches={"packed": True})
+    task = task_of(recipe, tmp_path / "run")
+    share = task.batch(task.order(0)[0][:1]).shard(1, 2)
+    tensors = task.lay_out(share).tensors
+    assert tensors["targets"].tolist() == [[IGNORED]]
+    assert Objective(build_model(recipe, task), task).train()(tensors) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({"consistency": 1.0}, "consistency = 1.0"),
+        ({"model": {"family": "lstm"}}, "an LSTM"),
+        ({"task": "language"}, "task = 'language'"),
+    ],
+)
+def test_what_cannot_be_packed(tmp_path, changes, found):
+    with pytest.raises(ConfigError, match=f"batches.packed packs the pairs .* got {found}"):
+        small_runs.translation(tmp_path, batches={"packed": True}, **changes)
 
 
 def test_documents_see_themselves_alone(tmp_path):

@@ -120,6 +120,20 @@ def test_an_album_shows_the_picture_that_is_chosen(page: Any, code: str) -> None
         assert shown == [name for each in bars for name, _, _ in each.bars]
 
 
+def test_a_timeline_leads_to_its_works_and_chapters(page: Any, code: str) -> None:
+    go(page, "chapter:history")
+    page.wait_for_selector("figure time", timeout=LONG)
+    timeline = draw("history", Language(code)).pictures[1][1]
+    page.select_option("figure select", "1")
+    years = page.locator("figure time").all_inner_texts()
+    assert years == [str(event.year) for event in timeline.events]
+    link = page.locator("figure li a").first
+    assert link.get_attribute("href") == timeline.events[0].address
+    page.locator("figure li button").last.click()
+    title = timeline.events[-1].title.partition(". ")[2]
+    page.wait_for_selector(f"h1:has-text('{title}'), h2:has-text('{title}')", timeout=LONG)
+
+
 def test_choices_follow_their_settings(page: Any, code: str) -> None:
     go(page, "chapter:sampling")
     page.wait_for_selector("figure output", timeout=LONG)

@@ -2,12 +2,12 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
+from event_loop import run_apart
 from glassformer.workbench.pool import Fault, FirstJob, Mistake, Pool, Refused, WorkerDied
 from glassformer.workbench.routes import Route
 
@@ -28,12 +28,6 @@ def in_pool(body: Callable[[Pool], Awaitable[None]], *, module: str = JOBS, **op
             await pool.close()
 
     run_apart(run)
-
-
-def run_apart(run: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """In a thread: a browser that other tests drive may have a loop in this one."""
-    with ThreadPoolExecutor(1) as thread:
-        thread.submit(lambda: asyncio.run(run())).result()
 
 
 def test_results_mistakes_and_faults() -> None:
@@ -223,3 +217,17 @@ def test_workers_that_cannot_start_are_not_started_for_ever(capfd: pytest.Captur
 
     in_pool(body, module="workbench.no_such_jobs", size=1)
     assert "no_such_jobs" in capfd.readouterr().err
+
+
+def test_closing_waits_for_who_listens() -> None:
+    """Closed under a thread that reads, a connection fails in ways of its own, or hands out
+    another file's bytes."""
+    listeners: list[Any] = []
+
+    async def body(pool: Pool) -> None:
+        listeners.extend((worker.listener, worker.connection) for worker in pool._workers)
+
+    for _ in range(5):
+        in_pool(body, size=3)  # some workers are still starting
+    assert len(listeners) == 15
+    assert all(not thread.is_alive() and connection.closed for thread, connection in listeners)

@@ -1,13 +1,14 @@
 """What a trace says of its model, and what its weights say.
 
-Roles of heads, comparison, lenses, attribution and reasons read a trace; sweeps patch a model;
-circuits read its weights, and scores of heads its behaviour on repeated tokens.
+Roles of heads, comparison, bisection, lenses, attribution and reasons read a trace; sweeps patch a
+model; circuits read its weights, and scores of heads its behaviour on repeated tokens.
 
 Imports tracing and what lies below it.
 """
 
 from glassformer.analysis.affine_lens import AffineLens
 from glassformer.analysis.attribution import Attribution, Share, attribute
+from glassformer.analysis.bisection import Bisection, bisect
 from glassformer.analysis.comparison import Comparison, compare
 from glassformer.analysis.head_removal import HeadEffects, head_effects
 from glassformer.analysis.head_roles import Role, roles
@@ -24,6 +25,7 @@ from glassformer.analysis.weight_circuits import Circuits, circuits
 __all__ = [
     "AffineLens",
     "Attribution",
+    "Bisection",
     "Circuits",
     "Comparison",
     "HeadEffects",
@@ -36,6 +38,7 @@ __all__ = [
     "Verdict",
     "Why",
     "attribute",
+    "bisect",
     "circuits",
     "compare",
     "fit_jacobian_lens",

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from glassformer.school.progress import ProgressStore
 
 _PATHS = ("translator", "decoder")
-_TEXTS = {"translator": "Where is the station?", "decoder": "The old man"}
-_MODELS = {"translator": "translator", "decoder": "writer"}
+TEXTS = {"translator": "Where is the station?", "decoder": "The old man"}
+MODELS = {"translator": "translator", "decoder": "writer"}
 _FAILED = 1
 
 
@@ -58,7 +58,7 @@ def add(practice: typer.Typer, language: Language, folder_option: Any, json_opti
             raise ConfigError(say("practice.capstone.error.checkpoint"))
         if to is not None and path != "translator":
             raise ConfigError(say("practice.capstone.error.to"))
-        _run(path, text or _TEXTS[path], to, checkpoint, folder, plain, language)
+        _run(path, text or TEXTS[path], to, checkpoint, folder, plain, language)
 
 
 def _run(
@@ -86,10 +86,9 @@ def _run(
     with Grader() as grader:  # begins to load while the model is loaded here
         source = None if checkpoint is None else str(checkpoint)
         model: Any = model_options.load_model(
-            source, "cpu", "float32", language, default=_MODELS[path]
+            source, "cpu", "float32", language, default=MODELS[path]
         )
-        if to is None and path == "translator":
-            to = "zh" if language.code == "zh" else "fr"
+        to = to or choose_target(path, language)
         label = language.say("practice.capstone.running")
         with progress_bar(label, total=total, is_counted=True) as show:
             report = run_capstone(model, path, text, workspace, grader, to=to, progress=show)
@@ -101,6 +100,13 @@ def _run(
         terminal().print(draw_capstone(report, workspace, language))
     if not report.is_equal or report.select("wrong"):
         raise typer.Exit(_FAILED)
+
+
+def choose_target(path: str, language: Language) -> str | None:
+    """The language to translate into where none is given."""
+    if path != "translator":
+        return None
+    return "zh" if language.code == "zh" else "fr"
 
 
 def _remember(

@@ -1,16 +1,22 @@
-"""`glassformer compare`: two saved traces, head by head."""
+"""`glassformer compare`: two saved traces, head by head, or by what differs first."""
 
 import json
-from typing import Annotated
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
 from glassformer.cli import model_options
 from glassformer.cli.help import Command
+from glassformer.cli.json_text import to_json
 from glassformer.cli.terminal import terminal
 from glassformer.languages import Language
 from glassformer.render.paragraph import Paragraph
+
+if TYPE_CHECKING:
+    from glassformer.analysis import Bisection
+    from glassformer.tracing import Trace
 
 _MOST = 8  # queries that are listed
 _MOST_LABEL = 24  # cells of a token
@@ -24,6 +30,7 @@ def add(app: typer.Typer, language: Language) -> None:
     def compare(
         first: Annotated[str, typer.Argument(metavar="TRACE", help=say("compare.first"))],
         second: Annotated[str, typer.Argument(metavar="TRACE", help=say("compare.second"))],
+        bisect: Annotated[bool, typer.Option("--bisect", help=say("compare.bisect"))] = False,
         as_json: Annotated[bool, model_options.json_option(language)] = False,
     ) -> None:
         # Imported here: help screens and usage errors must not load torch.
@@ -34,6 +41,9 @@ def add(app: typer.Typer, language: Language) -> None:
         from glassformer.tracing import Trace
 
         a, b = Trace.load(first), Trace.load(second)
+        if bisect:
+            _bisect(a, b, language, as_json=as_json)
+            return
         found = compare(a, b)
         changed = found.most_changed(_MOST)
         if as_json:
@@ -63,3 +73,40 @@ def add(app: typer.Typer, language: Language) -> None:
                 labels = {"first": say("compare.only.first"), "second": say("compare.only.second")}
                 listed = ", ".join(map(visible_token, names))
                 console.print(Paragraph(f"{labels[key]} {listed}", style="dim"))
+
+
+def _bisect(a: "Trace", b: "Trace", language: Language, *, as_json: bool) -> None:
+    """What differs first between two runs, as text or as JSON."""
+    from glassformer.analysis import bisect
+    from glassformer.cli.progress import progress_bar
+    from glassformer.render.terminal.bisection import draw_bisection
+
+    with progress_bar(language.say("compare.bisecting")) as progress:
+        found = bisect(a, b, progress=progress)
+    if as_json:
+        typer.echo(to_json(_as_dict(found, language)))
+    else:
+        terminal().print(draw_bisection(found, language=language))
+
+
+def _as_dict(found: "Bisection", language: Language) -> dict[str, Any]:
+    origin, cell = found.origin, found.cell
+    return {
+        "verdict": found.verdict(language),
+        "origin": None if origin is None else asdict(origin),
+        "layers": [asdict(layer) for layer in found.layers],
+        "token": None if found.token is None else asdict(found.token),
+        "cell": None
+        if cell is None
+        else {
+            "site": cell.site,
+            "head": cell.head,
+            "query": cell.query,
+            "key": cell.key,
+            "first": cell.first.as_dict(),
+            "second": cell.second.as_dict(),
+        },
+        "tokens": found.n_tokens,
+        "largest": found.largest,
+        "dtypes": found.dtypes,
+    }

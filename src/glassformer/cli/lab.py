@@ -1,5 +1,6 @@
 """`glassformer lab`: claims tested on this machine, listed or run one at a time."""
 
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ from rich.text import Text
 from glassformer.cli.completion import complete_experiment, complete_model
 from glassformer.cli.help import Command
 from glassformer.cli.json_text import to_json
+from glassformer.cli.learn import open_progress, save_progress
 from glassformer.cli.progress import progress_bar
 from glassformer.cli.terminal import terminal
 from glassformer.errors import ConfigError
@@ -59,6 +61,9 @@ def add(app: typer.Typer, language: Language) -> None:
                 autocompletion=complete_model,
             ),
         ] = None,
+        record: Annotated[
+            str | None, typer.Option("--progress", metavar="FILE", help=say("learn.progress"))
+        ] = None,
         plain: Annotated[bool, typer.Option("--json", help=say("lab.json"))] = False,
     ) -> None:
         if name is None:
@@ -70,13 +75,18 @@ def add(app: typer.Typer, language: Language) -> None:
             return
         # Imported here: help screens, the list and usage errors must not load torch.
         from glassformer.school.lab.runner import run_experiment
+        from glassformer.school.progress import ExperimentRun
 
         _check_files(png, svg, language)
+        kept = open_progress(record, language)
         with progress_bar(say("lab.measuring")) as progress:
             report = run_experiment(
                 name, size=size or "full", seed=seed or 0, progress=progress, model=model
             )
         _write_files(report, png, svg, language)
+        run = ExperimentRun(date.today().isoformat(), report.size, report.verdict.outcome)
+        kept.experiments[report.experiment.name] = run
+        save_progress(kept, language)
         if plain:
             typer.echo(to_json(report.as_dict(language)))
         else:

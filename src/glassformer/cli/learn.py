@@ -4,14 +4,17 @@ import json
 import os
 from dataclasses import asdict
 from datetime import date
+from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console, RenderableType
 from rich.table import Table
 
-from glassformer.cli.completion import complete_chapter
+from glassformer.cli.completion import complete_chapter, complete_choice
 from glassformer.cli.help import Command
+from glassformer.cli.plan import PLANS, show_plan
 from glassformer.cli.terminal import complain, terminal
 from glassformer.errors import ConfigError
 from glassformer.languages import Language
@@ -20,6 +23,14 @@ from glassformer.render.paragraph import Paragraph
 
 if TYPE_CHECKING:
     from glassformer.school.progress import ProgressStore
+
+
+class NotebookForm(StrEnum):
+    """The programs that notebooks are written for."""
+
+    jupyter = "jupyter"
+    marimo = "marimo"
+
 
 _NARROW = 60  # columns, below which a table has none to give away
 
@@ -37,18 +48,46 @@ def add(app: typer.Typer, language: Language) -> None:
             ),
         ] = None,
         following: Annotated[bool, typer.Option("--next", help=say("learn.next"))] = False,
+        plan: Annotated[
+            str | None,
+            typer.Option(
+                "--plan",
+                metavar="|".join(PLANS),
+                help=say("learn.plan"),
+                autocompletion=complete_choice(*PLANS),
+            ),
+        ] = None,
+        folder: Annotated[
+            Path, typer.Option("--dir", metavar="DIR", help=say("learn.folder"))
+        ] = Path("glassformer-practice"),
         book: Annotated[
             str | None, typer.Option("--book", metavar="FILE", help=say("learn.book"))
+        ] = None,
+        notebook: Annotated[
+            str | None, typer.Option("--notebook", metavar="PATH", help=say("learn.notebook"))
+        ] = None,
+        form: Annotated[
+            NotebookForm | None, typer.Option("--format", help=say("learn.format"))
         ] = None,
         progress: Annotated[
             str | None, typer.Option("--progress", metavar="FILE", help=say("learn.progress"))
         ] = None,
         as_json: Annotated[bool, typer.Option("--json", help=say("learn.json"))] = False,
     ) -> None:
+        if form is not None and notebook is None:
+            raise ConfigError(say("learn.error.format.alone"))
         if book is not None:
             _write_book(book, language)
             return
+        if notebook is not None:
+            _write_notebooks(name, notebook, form, language)
+            return
         kept = open_progress(progress, language)
+        if plan is not None:
+            if name is not None or following:
+                raise ConfigError(say("plan.error.chapter"))
+            show_plan(plan, kept, folder, as_json=as_json, language=language)
+            return
         if following:
             from glassformer.school.learn.listing import find_next
 
@@ -127,13 +166,15 @@ def _list(progress: "ProgressStore", console: Console, language: Language) -> No
     from glassformer.school.learn.listing import list_chapters
 
     say, chapters = language.say, list_chapters(progress, language)
-    gap = 1 if console.width < _NARROW else 2
+    is_narrow = console.width < _NARROW
+    gap = 1 if is_narrow else 2
     table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="dim")
     table.add_column("", justify="right", no_wrap=True)
     table.add_column(say("learn.column.name"), style="cyan", no_wrap=True)
     table.add_column(say("learn.column.title"))
     table.add_column(say("learn.column.read"), no_wrap=True)
-    table.add_column(say("learn.column.questions"), justify="right", max_width=10)
+    asked = "?" if is_narrow else say("learn.column.questions")
+    table.add_column(asked, justify="right", max_width=10)
     for chapter in chapters:
         table.add_row(
             str(chapter.number),
@@ -158,3 +199,31 @@ def _write_book(book: str, language: Language) -> None:
     lab, practice = known_names()
     write_book(path, known=Known(lab, practice), language=language)
     terminal().print(language.say("learn.written", path=path))
+
+
+def _write_notebooks(
+    name: str | None, place: str, form: NotebookForm | None, language: Language
+) -> None:
+    """One chapter into a file, or into a folder; without a name, all of them into a folder."""
+    from glassformer.school.learn import Known, read_chapter, read_chapters
+    from glassformer.school.learn.marimo_notebook import write_marimo_notebook
+    from glassformer.school.learn.markdown import JUPYTER, MARIMO
+    from glassformer.school.learn.notebook import write_notebook
+    from glassformer.school.learn.notebook_cells import notebook_name
+
+    path, say = user_path(place), language.say
+    suffixes = {JUPYTER.suffix: NotebookForm.jupyter, MARIMO.suffix: NotebookForm.marimo}
+    of_file = suffixes.get(path.suffix)
+    is_file = of_file is not None
+    if (is_file and name is None) or (path.exists() and path.is_dir() is is_file):
+        raise ConfigError(say("learn.error.notebook", got=repr(place)))
+    if of_file and form and form != of_file:
+        raise ConfigError(say("learn.error.format", form=form.value, got=repr(place)))
+    is_marimo = (of_file or form) == NotebookForm.marimo
+    write, dialect = (write_marimo_notebook, MARIMO) if is_marimo else (write_notebook, JUPYTER)
+    chapters = read_chapters(language) if name is None else [read_chapter(name, language)]
+    lab, practice = known_names()
+    for chapter in chapters:
+        file = path if is_file else path / notebook_name(chapter, dialect)
+        write(file, chapter, known=Known(lab, practice), language=language)
+        terminal().print(say("learn.written", path=file))

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli import capstone
+from glassformer.cli import capstone, certificate, classroom, hand_in
+from glassformer.cli.class_exercises import find_class_exercise, list_exercises, open_class
 from glassformer.cli.completion import complete_exercise
 from glassformer.cli.help import Command, Commands
 from glassformer.cli.terminal import terminal
@@ -43,6 +44,7 @@ def add(app: typer.Typer, language: Language) -> None:
     )
     app.add_typer(practice, name="practice", help=say("practice.help"))
     folder_option = typer.Option("--dir", metavar="DIR", help=say("practice.folder"))
+    class_option = typer.Option("--class", metavar="DIR", help=say("classroom.option"))
     json_option = typer.Option("--json", help=say("practice.json"))
     name_argument = typer.Argument(
         metavar="NAME", help=say("practice.name"), autocompletion=complete_exercise
@@ -58,39 +60,44 @@ def add(app: typer.Typer, language: Language) -> None:
             ),
         ] = None,
         folder: Annotated[Path, folder_option] = default,
+        class_folder: Annotated[Path | None, class_option] = None,
     ) -> None:
-        _practise(name, folder, language)
+        _practise(name, folder, class_folder, language)
 
     @practice.command("list", cls=Command, help=say("practice.list.help"))
     def show_list(
         folder: Annotated[Path, folder_option] = default,
+        class_folder: Annotated[Path | None, class_option] = None,
         plain: Annotated[bool, json_option] = False,
     ) -> None:
-        _list(folder, plain, language)
+        _list(folder, class_folder, plain, language)
 
     @practice.command("run", cls=Command, help=say("practice.run.help"))
     def run(
         name: Annotated[str, name_argument],
         folder: Annotated[Path, folder_option] = default,
+        class_folder: Annotated[Path | None, class_option] = None,
         plain: Annotated[bool, json_option] = False,
     ) -> None:
-        _run(name, folder, plain, language)
+        _run(name, folder, class_folder, plain, language)
 
     @practice.command("hint", cls=Command, help=say("practice.hint.help"))
     def hint(
         name: Annotated[str, name_argument],
         folder: Annotated[Path, folder_option] = default,
+        class_folder: Annotated[Path | None, class_option] = None,
         plain: Annotated[bool, json_option] = False,
     ) -> None:
-        _hint(name, folder, plain, language)
+        _hint(name, folder, class_folder, plain, language)
 
     @practice.command("reset", cls=Command, help=say("practice.reset.help"))
     def reset(
         name: Annotated[str, name_argument],
         folder: Annotated[Path, folder_option] = default,
+        class_folder: Annotated[Path | None, class_option] = None,
         yes: Annotated[bool, typer.Option("--yes", help=say("practice.yes"))] = False,
     ) -> None:
-        _reset(name, folder, yes, language)
+        _reset(name, folder, class_folder, yes, language)
 
     @practice.command("verify", cls=Command, help=say("practice.verify.help"))
     def verify(
@@ -101,22 +108,27 @@ def add(app: typer.Typer, language: Language) -> None:
             ),
         ] = None,
         everything: Annotated[bool, typer.Option("--all", help=say("practice.all"))] = False,
+        class_folder: Annotated[Path | None, class_option] = None,
         plain: Annotated[bool, json_option] = False,
     ) -> None:
-        _verify(names or [], everything, plain, language)
+        _verify(names or [], everything, class_folder, plain, language)
 
     capstone.add(practice, language, folder_option, json_option)
+    hand_in.add(practice, language, folder_option, class_option)
+    certificate.add(practice, language, folder_option, class_option, json_option)
+    classroom.add(practice, language, json_option)
 
 
-def _practise(name: str | None, folder: Path, language: Language) -> None:
+def _practise(
+    name: str | None, folder: Path, class_folder: Path | None, language: Language
+) -> None:
     """Create what is missing, then watch; without a terminal, grade once and say how to go on."""
-    from glassformer.school.practice import all_exercises
     from glassformer.school.practice.session import PracticeSession
     from glassformer.school.practice.workspace import Workspace
 
-    workspace = Workspace(folder, language)
-    exercises = all_exercises()
-    chosen = None if name is None else _find_exercise(name, language).name
+    workspace = Workspace(folder, language, class_folder)
+    exercises = list_exercises(class_folder, language)
+    chosen = None if name is None else _find_exercise(name, class_folder, language).name
     is_new = not folder.exists()
     workspace.create(exercises)
     progress, notice = load_practice_progress(folder, language)
@@ -159,13 +171,12 @@ def load_practice_progress(folder: Path, language: Language) -> tuple["ProgressS
     return progress, language.say("practice.notice.aside", file=progress.kept_aside.name)
 
 
-def _list(folder: Path, plain: bool, language: Language) -> None:
-    from glassformer.school.practice import all_exercises
+def _list(folder: Path, class_folder: Path | None, plain: bool, language: Language) -> None:
     from glassformer.school.practice.terminal import draw_list
 
     progress, notice = load_practice_progress(folder, language)
     _print_note(notice)
-    exercises = all_exercises()
+    exercises = list_exercises(class_folder, language)
     if plain:
         rows = [_row(exercise, progress, language) for exercise in exercises]
         typer.echo(json.dumps(rows, ensure_ascii=False, indent=2))
@@ -191,8 +202,10 @@ def _row(exercise: "Exercise", progress: "ProgressStore", language: Language) ->
     }
 
 
-def _run(name: str, folder: Path, plain: bool, language: Language) -> None:
-    exercise, workspace = _locate(name, folder, language)
+def _run(
+    name: str, folder: Path, class_folder: Path | None, plain: bool, language: Language
+) -> None:
+    exercise, workspace = _locate(name, folder, class_folder, language)
     progress, notice = load_practice_progress(folder, language)
     _print_note(notice)
     if not _grade_once(exercise, workspace, progress, language, plain=plain):
@@ -232,11 +245,13 @@ def _grade_once(
     return report.passed
 
 
-def _hint(name: str, folder: Path, plain: bool, language: Language) -> None:
+def _hint(
+    name: str, folder: Path, class_folder: Path | None, plain: bool, language: Language
+) -> None:
     from glassformer.school.practice.session import Key, PracticeSession, count_hints_read
     from glassformer.school.practice.terminal import draw_prose
 
-    exercise, workspace = _locate(name, folder, language, must_exist=False)
+    exercise, workspace = _locate(name, folder, class_folder, language, must_exist=False)
     progress, notice = load_practice_progress(folder, language)
     _print_note(notice)
     session = PracticeSession(
@@ -255,10 +270,12 @@ def _hint(name: str, folder: Path, plain: bool, language: Language) -> None:
     _print_note(session.notice)
 
 
-def _reset(name: str, folder: Path, yes: bool, language: Language) -> None:
+def _reset(
+    name: str, folder: Path, class_folder: Path | None, yes: bool, language: Language
+) -> None:
     from glassformer.school.practice.session import Key, PracticeSession
 
-    exercise, workspace = _locate(name, folder, language)
+    exercise, workspace = _locate(name, folder, class_folder, language)
     if not yes:
         if not sys.stdin.isatty():
             raise ConfigError(language.say("practice.error.ask"))
@@ -275,13 +292,27 @@ def _reset(name: str, folder: Path, yes: bool, language: Language) -> None:
     _print_note(session.notice)
 
 
-def _verify(names: Sequence[str], everything: bool, plain: bool, language: Language) -> None:
+def _verify(
+    names: Sequence[str],
+    everything: bool,
+    class_folder: Path | None,
+    plain: bool,
+    language: Language,
+) -> None:
+    """Of a class, the instructor's own exercises, drafts included."""
     from glassformer.school.practice import all_exercises
-    from glassformer.school.practice.verification import ExerciseVerdict, verify
 
     if not names and not everything:
         raise ConfigError(language.say("practice.error.which"))
-    chosen = all_exercises() if everything else [_find_exercise(name, language) for name in names]
+    known = all_exercises() if class_folder is None else open_class(class_folder).own
+    chosen = known if everything else [find_class_exercise(name, known, language) for name in names]
+    verify_exercises(chosen, plain, language)
+
+
+def verify_exercises(chosen: "Sequence[Exercise]", plain: bool, language: Language) -> None:
+    """Prove that exercises work, and show it; exit code 1 where one does not."""
+    from glassformer.school.practice.verification import ExerciseVerdict, verify
+
     say = language.say
 
     def show(verdict: ExerciseVerdict) -> None:
@@ -314,25 +345,24 @@ def _verify(names: Sequence[str], everything: bool, plain: bool, language: Langu
         raise typer.Exit(_FAILED)
 
 
-def _find_exercise(name: str, language: Language) -> "Exercise":
-    from glassformer.school.practice.exercise import UnknownExercise, find_exercise
-    from glassformer.school.practice.report_texts import describe_unknown
-
-    try:
-        return find_exercise(name)
-    except UnknownExercise as error:
-        raise ConfigError(describe_unknown(error, language)) from None
+def _find_exercise(name: str, class_folder: Path | None, language: Language) -> "Exercise":
+    return find_class_exercise(name, list_exercises(class_folder, language), language, class_folder)
 
 
 def _locate(
-    name: str, folder: Path, language: Language, *, must_exist: bool = True
+    name: str,
+    folder: Path,
+    class_folder: Path | None,
+    language: Language,
+    *,
+    must_exist: bool = True,
 ) -> tuple["Exercise", "Workspace"]:
     from glassformer.school.practice.workspace import Workspace
 
-    exercise = _find_exercise(name, language)
+    exercise = _find_exercise(name, class_folder, language)
     if must_exist and not folder.exists():
         raise ConfigError(language.say("practice.error.none", folder=folder))
-    return exercise, Workspace(folder, language)
+    return exercise, Workspace(folder, language, class_folder)
 
 
 def _print_note(sentence: str) -> None:

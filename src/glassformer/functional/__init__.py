@@ -22,6 +22,7 @@ from glassformer.functional.masks import (
     Mask,
     Padding,
     Prefix,
+    Sequences,
     Window,
     from_torch_mha,
 )
@@ -34,6 +35,7 @@ from glassformer.functional.positions.rotary_scalings import (
 )
 from glassformer.functional.positions.sinusoidal import sinusoidal
 from glassformer.functional.reference import attention_weights
+from glassformer.functional.statistics.layout import Packed
 from glassformer.functional.statistics.pooling import Map
 from glassformer.functional.statistics.summary import (
     AttentionStatistics,
@@ -61,11 +63,13 @@ __all__ = [
     "Map",
     "Mask",
     "NTKScaling",
+    "Packed",
     "Padding",
     "Prefix",
     "RelativeBuckets",
     "Rotary",
     "RowArithmetic",
+    "Sequences",
     "StaticCache",
     "Top",
     "Window",

@@ -17,13 +17,12 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from glassformer.functional.int8 import Int8Weight
+from glassformer.generation import program_shapes as shapes
 from glassformer.generation.step import widen_tables
 from glassformer.layers.feed_forward import ACTIVATIONS
 from glassformer.models.decoder_weights import DecoderWeights, Linear, Norm
 
 FEW = 4  # rows
-_KEYS_PER_PART = 128  # of a sequence: what one program of the attention kernel reads
-_PARTS = 264  # programs that fill a GPU; with more, parts gain nothing
 _FAR = 1 << 30  # no window
 
 
@@ -83,8 +82,8 @@ class CudaStep:
         self.head = weights.head
         self.x = like.new_zeros(batch, config.dim)
         # A vocabulary is cut into blocks; the largest logit of each is kept.
-        self.block = _head_block(config.vocab_size) if self.is_few else 4096
-        self.n_blocks = _blocks(config.vocab_size, self.block)
+        self.block = shapes.head_block(config.vocab_size) if self.is_few else 4096
+        self.n_blocks = shapes.count_blocks(config.vocab_size, self.block)
         self.best = torch.zeros(batch, self.n_blocks, dtype=torch.float32, device=device)
         self.best_index = torch.zeros(batch, self.n_blocks, dtype=torch.int32, device=device)
         self.excluded = torch.zeros(config.vocab_size, dtype=torch.float32, device=device)
@@ -157,7 +156,7 @@ class CudaStep:
             written,
             self.batch,
             self.n_blocks,
-            PARTS=_power(self.n_blocks),
+            PARTS=shapes.power_above(self.n_blocks),
             num_warps=4,
         )
 
@@ -188,7 +187,7 @@ class CudaStep:
             float(weights.embedding_scale),
             C,
             ADDS=weights.stack.positions is not None,
-            WIDTH=_power(C),
+            WIDTH=shapes.power_above(C),
             num_warps=4,
         )
 
@@ -275,9 +274,9 @@ class CudaStep:
         splits = x.shape[2] if x.ndim == 4 else 0  # parts of attention
         y = self.logits if is_head else x.new_empty(self.batch, N, dtype=weight.dtype)
         y = y if onto is None else onto
-        block_n, block_k, warps = _shape_product(N, K, is_head)
+        shape = shapes.shape_product(N, K, is_head=is_head)
         scale = self.config.output.scale if is_head else 1.0
-        self._launch(multiply_kernel, _blocks(N, block_n))(
+        self._launch(multiply_kernel, shapes.count_blocks(N, shape.columns))(
             x,
             y,
             weight,
@@ -305,11 +304,11 @@ class CudaStep:
             HAS_NORM_BIAS=norm is not None and norm.bias is not None,
             HAS_RESIDUAL=onto is not None,
             CHOOSES=is_head,
-            ROWS=_power(self.batch),
-            WIDTH=_power(K),
-            BLOCK_N=block_n,
-            BLOCK_K=block_k,
-            num_warps=warps,
+            ROWS=shapes.power_above(self.batch),
+            WIDTH=shapes.power_above(K),
+            BLOCK_N=shape.columns,
+            BLOCK_K=shape.chunk,
+            num_warps=shape.warps,
         )
         return y
 
@@ -327,7 +326,7 @@ class CudaStep:
 
         config, B = self.config, self.batch
         H, KV, D = config.n_heads, config.n_kv_heads, config.head_dim
-        splits = _count_parts(memory.shape[1], B * KV)
+        splits = shapes.count_parts(memory.shape[1], B * KV)
         if splits == 1:
             out, sums = memory.new_empty(B, H * D), heads
         else:
@@ -361,8 +360,8 @@ class CudaStep:
             LAYOUT=config.positions.layout,
             NORMS=is_self and q_norm is not None,
             PRECISION="ieee" if memory.dtype == torch.float32 else None,
-            WIDTH=max(16, _power(D)),
-            ROWS=max(16, _power(H // KV)),
+            WIDTH=max(16, shapes.power_above(D)),
+            ROWS=max(16, shapes.power_above(H // KV)),
             BLOCK=32 if memory.dtype == torch.float32 else 64,
             num_warps=4,
         )
@@ -370,7 +369,7 @@ class CudaStep:
             return out
         merged = memory.new_empty(B, H * D)
         self._launch(merge_kernel, B * H)(
-            out, sums, merged, D=D, SPLITS=splits, WIDTH=_power(D), num_warps=1
+            out, sums, merged, D=D, SPLITS=splits, WIDTH=shapes.power_above(D), num_warps=1
         )
         return merged
 
@@ -391,7 +390,7 @@ class CudaStep:
             HAS_UPDATE=update is not None,
             HAS_BIAS=norm.bias is not None,
             KEEPS=self.config.norms.place == "pre",
-            WIDTH=_power(C),
+            WIDTH=shapes.power_above(C),
             num_warps=4,
         )
         return y
@@ -399,30 +398,3 @@ class CudaStep:
 
 def _linear(x: Tensor, linear: Linear) -> Tensor:
     return F.linear(x, linear.weight, linear.bias)
-
-
-def _blocks(n: int, size: int) -> int:
-    return -(-n // size)
-
-
-def _power(n: int) -> int:
-    """The power of 2 from n on."""
-    return 1 << (n - 1).bit_length()
-
-
-def _count_parts(capacity: int, programs: int) -> int:
-    """Into how many parts the keys of a sequence are cut: a power of 2."""
-    wanted = min(_blocks(capacity, _KEYS_PER_PART), max(1, _PARTS // programs))
-    return min(64, 1 << (wanted.bit_length() - 1))
-
-
-def _head_block(vocab_size: int) -> int:
-    return 16 if vocab_size > 4096 else 4
-
-
-def _shape_product(N: int, K: int, is_head: bool) -> tuple[int, int, int]:
-    """Columns of a program, numbers of a chunk, and warps."""
-    block_k = min(_power(K), 4096)
-    if is_head:
-        return _head_block(N), min(block_k, 1024), 4
-    return (4 if block_k <= 2048 else 2), block_k, 4

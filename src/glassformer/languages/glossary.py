@@ -71,6 +71,7 @@ def _patterns(glossary: Glossary) -> list[tuple[re.Pattern[str], Term]]:
     return [(_pattern(word), term) for word, term in spelt]
 
 
+@cache
 def _pattern(word: str) -> re.Pattern[str]:
     """A word or its plural; a name keeps its capitals: Transformer, but not transformers."""
     return re.compile(rf"\b{re.escape(word)}s?\b", re.IGNORECASE if word.islower() else 0)

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from glassformer.errors import ConfigError
+from glassformer.functional.gelu import half_precision_gelu
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 
@@ -54,6 +55,8 @@ class FeedForward(nn.Module):
             gate, up = self.up(x).chunk(2, dim=-1)
             hidden = act(gate) * up
         else:
+            if self.training and self.activation == "gelu":
+                act = half_precision_gelu
             hidden = act(self.up(x))
         return self.down(F.dropout(hidden, self.dropout, self.training))
 

@@ -55,12 +55,16 @@ class EncoderDecoder(nn.Module):
         return self.decode(tokens, context, context_mask=source_mask, mask=mask)
 
     def encode(
-        self, source: Int[Tensor, "B S"], *, mask: Mask | None = None
+        self,
+        source: Int[Tensor, "B S"],
+        *,
+        mask: Mask | None = None,
+        positions: Int[Tensor, " S"] | Int[Tensor, "B S"] | None = None,
     ) -> Float[Tensor, "B S C"]:
         """The context for the decoder; `mask` hides padding."""
-        return self.encoder(
-            self.embedding(source), positions=token_positions(source, self.config, None), mask=mask
-        )
+        if positions is None:
+            positions = token_positions(source, self.config, None)
+        return self.encoder(self.embedding(source), positions=positions, mask=mask)
 
     def decode(
         self,

@@ -6,6 +6,7 @@ with sizes that are all different, in which L cannot be mistaken for S, nor H fo
 
 import re
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -212,7 +213,8 @@ def _twin(config: Config) -> Config:
     )
 
 
-def _run(config: Config, batch: int, length: int, context: int | None) -> list[Call]:
+@lru_cache(maxsize=16)  # one twin serves all lengths of its model
+def _run(config: Config, batch: int, length: int, context: int | None) -> tuple[Call, ...]:
     model = build(config, device="meta").eval()
     recorder = CallRecorder(model)
     with torch.device("meta"), torch.no_grad():
@@ -228,7 +230,7 @@ def _run(config: Config, batch: int, length: int, context: int | None) -> list[C
                 hidden = model(tokens)
                 if isinstance(model, Encoder):
                     _run_heads(model, hidden)
-    return recorder.finish()
+    return tuple(recorder.finish())
 
 
 def _run_heads(model: Encoder, hidden: torch.Tensor) -> None:

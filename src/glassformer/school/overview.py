@@ -74,7 +74,7 @@ def _survey_chapters(
     ]
     known = {exercise.name for exercise in all_exercises()}
     for listed in list_chapters(learning, language):
-        named = _names_by_kind(listed.name, language)
+        named = list_references(listed.name, language)
         own = tuple(name for name in named["practice"] if name in known)
         known -= set(own)
         yield ChapterState(
@@ -86,7 +86,8 @@ def _survey_chapters(
         )
 
 
-def _names_by_kind(chapter: str, language: Language) -> dict[str, list[str]]:
+def list_references(chapter: str, language: Language) -> dict[str, list[str]]:
+    """The exercises ("practice") and experiments ("lab") that a chapter names, each once."""
     found: dict[str, list[str]] = {"practice": [], "lab": []}
     for block in read_chapter(chapter, language).blocks:
         if isinstance(block, Reference) and block.kind in found:

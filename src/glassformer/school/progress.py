@@ -1,4 +1,4 @@
-"""A learner's progress: chapters read, questions answered, exercises passed.
+"""A learner's progress: chapters read, questions answered, exercises passed, experiments run.
 
 One kind of file for learn, quiz and practice, written whole or not at all and never thrown away.
 Chapters and questions are kept in the user's data folder. Exercises are kept in the learner's
@@ -6,7 +6,8 @@ practice folder: they say which of the files beside them pass, so they belong to
 """
 
 import json
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,15 @@ class NotProgress(ConfigError):
         self.path, self.is_special = path, kind is not None
 
 
+@dataclass(frozen=True, slots=True)
+class ExperimentRun:
+    """The latest run of an experiment."""
+
+    day: str
+    size: str
+    outcome: str  # holds, partly or fails
+
+
 @dataclass
 class ProgressStore:
     """One learner's progress, and the file it is stored in."""
@@ -61,11 +71,24 @@ class ProgressStore:
     current: str | None = None  # the exercise to continue with
     passed: set[str] = field(default_factory=set)  # exercises
     hints: dict[str, int] = field(default_factory=dict)  # read, by exercise
+    days: dict[str, str] = field(default_factory=dict)  # on which an exercise first passed
+    mistakes: dict[str, list[str]] = field(default_factory=dict)  # named so far, by exercise
     capstone: dict[str, list[str]] = field(default_factory=dict)  # own parts of a running model
+    experiments: dict[str, ExperimentRun] = field(default_factory=dict)
+    learner: str | None = None  # an arbitrary mark that tells two hand-ins of one name apart
     kept_aside: Path | None = None  # an older file that could not be read
 
     def mark_read(self, chapter: str, today: date) -> None:
         self.read.setdefault(chapter, today.isoformat())
+
+    def mark_passed(self, exercise: str, today: date) -> None:
+        self.passed.add(exercise)
+        self.days.setdefault(exercise, today.isoformat())
+
+    def note_mistakes(self, exercise: str, faults: Iterable[str]) -> None:
+        """Remember each named mistake once, however often the file is saved with it."""
+        known = self.mistakes.setdefault(exercise, [])
+        known += [name for name in faults if name not in known]
 
     def save(self, *, create_folder: bool = True) -> None:
         """Write the file, whole or not at all."""
@@ -78,8 +101,12 @@ class ProgressStore:
                 "current": self.current,
                 "passed": sorted(self.passed),
                 "hints": self.hints,
+                "days": self.days,
+                "mistakes": self.mistakes,
                 "capstone": self.capstone,
             },
+            "experiments": {name: asdict(run) for name, run in self.experiments.items()},
+            "learner": self.learner,
         }
         text = json.dumps(plain, indent=1, ensure_ascii=False) + "\n"
         try:
@@ -156,6 +183,8 @@ def _read(path: Path, plain: dict[str, Any]) -> ProgressStore:
             store.read = _read_days(plain["chapters"])
             store.cards = {str(n): Card.from_dict(card) for n, card in plain["cards"].items()}
             _read_exercises(plain["exercises"], store)
+            store.experiments = _read_experiments(plain.get("experiments", {}))
+            store.learner = _read_mark(plain.get("learner"))
         case "glassformer practice progress":
             _read_exercises(plain, store)
         case None if "cards" not in plain:
@@ -182,13 +211,31 @@ def _read_exercises(plain: dict[str, Any], store: ProgressStore) -> None:
     if not all(type(n) is int and n >= 0 for n in hints.values()):
         raise ValueError(hints)
     store.current, store.passed, store.hints = current, set(passed), hints
-    store.capstone = _read_capstone(plain.get("capstone", {}))  # files from before have none
+    # Files from before have none of these.
+    store.days = _read_days(plain.get("days", {}))
+    store.mistakes = _read_lists(plain.get("mistakes", {}))
+    store.capstone = _read_lists(plain.get("capstone", {}))
 
 
-def _read_capstone(plain: dict[str, list[str]]) -> dict[str, list[str]]:
-    if not all(isinstance(name, str) for parts in plain.values() for name in parts):
+def _read_lists(plain: dict[str, list[str]]) -> dict[str, list[str]]:
+    if not all(isinstance(name, str) for names in plain.values() for name in names):
         raise TypeError(plain)
-    return {str(path): list(parts) for path, parts in plain.items()}
+    return {str(key): list(names) for key, names in plain.items()}
+
+
+def _read_experiments(plain: dict[str, dict[str, str]]) -> dict[str, ExperimentRun]:
+    found = {str(name): ExperimentRun(**run) for name, run in plain.items()}
+    for run in found.values():
+        date.fromisoformat(run.day)
+        if not (isinstance(run.size, str) and isinstance(run.outcome, str)):
+            raise TypeError(run)
+    return found
+
+
+def _read_mark(plain: str | None) -> str | None:
+    if plain is not None and not isinstance(plain, str):
+        raise TypeError(plain)
+    return plain
 
 
 def _is_ours(path: Path, text: str, plain: dict[str, Any]) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -22,6 +22,7 @@ from glassformer.errors import (
     TraceError,
 )
 from glassformer.tracing.compilation import find_compiled, switch_compiling_off
+from glassformer.tracing.engines.engine import Engine
 from glassformer.tracing.guard import Guard, enumerate_some
 from glassformer.tracing.interventions.editor import Editor
 from glassformer.tracing.interventions.positions import attach_positions
@@ -39,7 +40,7 @@ from glassformer.tracing.trace import Run, Trace
 
 @contextmanager
 def watch(
-    model: nn.Module,
+    model: nn.Module | Engine,
     tokenizer: Any = None,
     *,
     layers: Collection[int] | None = None,
@@ -51,6 +52,7 @@ def watch(
     device: torch.device | str | None = None,
     budget: int | str | None = None,
     folder: str | Path | None = None,
+    requests: Literal["all", "asking"] = "all",
 ) -> Iterator[Trace]:
     """Record the operands of a model's attention while the context is open.
 
@@ -64,6 +66,10 @@ def watch(
     itself or inside another module. Only the passes of this thread are recorded. A model may be
     watched more than once at a time; compiled parts run uncompiled meanwhile. `tokenizer` labels
     the tokens; models of ours bring their own.
+
+    It may also be a `vllm.LLM`: each request that it serves meanwhile becomes a run of the trace.
+    `rows="last"` then keeps the rows from which tokens are sampled, however prompts are cut.
+    `requests="asking"` keeps those alone whose sampling parameters ask for it.
 
     `layers` and `heads` select some of them, `rows` some of the queries: positions in the text, or
     "last" for the last row of each call. `every=n` keeps each n-th step of generation. `outputs`
@@ -83,11 +89,24 @@ def watch(
     >>> trace["decoder.1.cross"].weights(head=1).shape
     torch.Size([9, 6])
     """
+    selection = Selection(layers=layers, heads=heads, rows=rows, every=every)
+    if isinstance(model, Engine) and not isinstance(model, nn.Module):
+        if residual:
+            raise TraceError("residual=True needs a model; an engine gives its attention alone.")
+        # Imported here: an engine's side has files of its own, which only those with one need.
+        from glassformer.tracing.engines.vllm.watching import watch_engine
+
+        where = {"device": device, "budget": budget, "folder": folder, "requests": requests}
+        with watch_engine(model, tokenizer, selection=selection, outputs=outputs, **where) as trace:
+            yield trace
+        return
+    if requests != "all":
+        raise TraceError(f'requests="{requests}" needs an engine; a model has no requests.')
     recorder, tree = prepare(
         "watch",
         model,
         tokenizer,
-        selection=Selection(layers=layers, heads=heads, rows=rows, every=every),
+        selection=selection,
         store=OperandStore(device, budget, folder),
         outputs=outputs,
         residual=residual,

@@ -13,6 +13,7 @@ from glassformer.errors import GlassformerError, TraceError
 from glassformer.functional.checks import check_scoring, check_values
 from glassformer.settings import Count, Whole, quote, read_settings
 from glassformer.tracing.mask_codec import decode_mask, encode_mask
+from glassformer.tracing.shard_files import find_shards, join_traces, shard_path
 from glassformer.tracing.site import Site
 from glassformer.tracing.stream_files import StreamHeader, decode_stream, encode_stream
 from glassformer.tracing.tensor_file import read_tensors, write_tensors
@@ -23,7 +24,11 @@ SELECTED = ("heads", "rows", "n_rows")  # where only a part was recorded
 
 
 def save_trace(trace: Trace, path: Path) -> None:
-    """Write a trace whole or not at all; it replaces a trace of that name, but no other file."""
+    """Write a trace whole or not at all; it replaces a trace of that name, but no other file.
+
+    A part of a trace that several ranks recorded goes into the folder of that name.
+    """
+    path = path if trace.part is None else shard_path(path, *trace.part)
     tensors: dict[str, Tensor] = {}
     runs = [encode_run(run, f"{i}", tensors) for i, run in enumerate(trace.runs)]
     write_tensors(path, "trace", tensors, {"model": trace.model, "runs": runs})
@@ -34,6 +39,10 @@ def append_trace(trace: Trace, path: Path) -> None:
 
     Both must describe the same model: the runs of a file are shown side by side.
     """
+    if trace.part is not None:
+        raise TraceError(
+            "Runs are added to a trace of one process; this one is a part of several. Save it."
+        )
     if not path.exists():
         save_trace(trace, path)
         return
@@ -64,7 +73,9 @@ def _flatten(model: dict[str, Any]) -> dict[str, Any]:
 
 
 def load_trace(path: Path) -> Trace:
-    """Read a trace; another file, or a damaged one, raises a TraceError."""
+    """Read a trace, or the parts of one in a folder; a damaged file raises a TraceError."""
+    if path.is_dir():
+        return join_traces([load_trace(part) for part in find_shards(path)])
     described, tensors = read_tensors(path, "trace", "Save the trace again")
     try:
         whole = read_settings(_TraceHeader, described, "The header")
@@ -178,7 +189,7 @@ def _decode_site(
             raise TraceError(f"{name} of {prefix} must name {n} of them, each once")
     if n_rows < L or (header.rows is not None and max(header.rows, default=0) >= n_rows):
         raise TraceError(f"rows of {prefix} must lie among the {n_rows} that passed")
-    for name, least in ((header.queries, n_rows), (header.keys, k.shape[2])):
+    for name, least in ((header.queries, L), (header.keys, k.shape[2])):
         words = texts.get(name)
         if words is not None and (len(words.tokens) < B or words.tokens.shape[1] < least):
             raise TraceError(

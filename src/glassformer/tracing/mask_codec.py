@@ -18,6 +18,7 @@ from glassformer.functional import (
     Padding,
     Prefix,
     RelativeBuckets,
+    Sequences,
     Window,
 )
 from glassformer.functional.biases import BiasSum
@@ -39,6 +40,7 @@ KINDS: dict[str, type] = {
         Padding,
         Prefix,
         RelativeBuckets,
+        Sequences,
         Window,
     )
 }

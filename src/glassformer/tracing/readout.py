@@ -183,6 +183,11 @@ class Readout:
         """What names the scores: a tokenizer, or the labels of classes."""
         return self.tokenizer if self.classes is None else self.classes
 
+    @property
+    def scores_tokens(self) -> bool:
+        """Whether it is known, and gives every position scores of tokens."""
+        return bool(self.operations) and self.classes is None and self.pooled is None
+
     def find_pooled(self, sequence: int) -> int | None:
         """The position that a classifier reads; None where every position has scores."""
         if self.pooled is None:

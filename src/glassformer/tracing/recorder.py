@@ -187,12 +187,14 @@ class Recorder:
             try:
                 step, difference = make_step()
                 step = step.detach()
-                heads = self.selection.head_numbers(step.q.shape[1], place.name)
+                heads = self.selection.head_numbers(step.q.shape[1], place.name, step.shard)
             except GlassformerError as error:  # the model does what cannot be shown
                 run.refuse(place.name, str(error).rstrip("."))
                 return
             if is_written:
                 self.count_step(len(step.q))
+            if heads == ():  # those that were selected are on other ranks
+                return
             step = step if self.outputs else step.without_output()
             rows = self.selection.row_positions(
                 steps.n_rows, step.L, step=len(steps.steps), device=step.q.device

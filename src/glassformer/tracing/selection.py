@@ -20,6 +20,7 @@ from glassformer.functional import (
     Window,
 )
 from glassformer.functional.cells import Extent, Tile, as_4d
+from glassformer.tracing.head_shards import HeadShard
 
 Rows = slice | Collection[int] | Literal["last"]
 
@@ -72,14 +73,20 @@ class Selection:
     def has_layer(self, layer: int | None) -> bool:
         return self.layers is None or layer in self.layers
 
-    def head_numbers(self, n_heads: int, name: str) -> tuple[int, ...] | None:
-        """The selected heads of a site; None for all of them."""
+    def head_numbers(
+        self, n_heads: int, name: str, shard: HeadShard | None = None
+    ) -> tuple[int, ...] | None:
+        """The selected heads of a site; None for all of them.
+
+        Of a shard, those of its heads that are selected, counted from its first.
+        """
         if self.heads is None:
             return None
         chosen = tuple(sorted(set(self.heads)))
-        if chosen[-1] >= n_heads:
-            raise TraceError(f"{name} has heads 0 … {n_heads - 1}; got heads={list(chosen)}.")
-        return chosen
+        first, total = (0, n_heads) if shard is None else shard
+        if chosen[-1] >= total:
+            raise TraceError(f"{name} has heads 0 … {total - 1}; got heads={list(chosen)}.")
+        return tuple(head - first for head in chosen if first <= head < first + n_heads)
 
     def row_positions(
         self, start: int, n_rows: int, *, step: int, device: torch.device

@@ -14,6 +14,8 @@ from glassformer.tracing.selection import select_heads, select_rows
 from glassformer.tracing.site import Site
 from glassformer.tracing.trace import Run, TracedText
 
+CHOSEN_ROWS = ", chosen rows"  # after the name of a text of which some rows are kept
+
 
 def record(
     q: Tensor,
@@ -93,7 +95,7 @@ def name_selected_rows(run: Run) -> None:
         words = run.texts.get(site.queries)
         if site.rows is None or words is None:
             continue
-        name, rows = f"{site.queries}, chosen rows", list(site.rows)
+        name, rows = f"{site.queries}{CHOSEN_ROWS}", list(site.rows)
         labels = [[row[i] for i in rows] for row in words.labels]
         if not labels:
             labels = [[str(i) for i in row] for row in words.tokens[:, rows].tolist()]

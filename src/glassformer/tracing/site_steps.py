@@ -17,6 +17,7 @@ from glassformer.errors import TraceError
 from glassformer.functional import Bias, ExplicitBias
 from glassformer.functional.reference import attention
 from glassformer.tracing.beams import follow_beams
+from glassformer.tracing.head_shards import HeadShard
 from glassformer.tracing.mask_rules import MaskFormula, MaskRule, join_rows, join_rules
 from glassformer.tracing.operand_store import OperandStore
 from glassformer.tracing.selection import slice_operand
@@ -42,6 +43,7 @@ class Step:
     heads: tuple[int, ...] | None = None  # those that are in q, k, v and out, None: all
     rows: Int[Tensor, " R"] | None = None  # those that are in q and out, None: all
     n_heads: int = 0
+    shard: HeadShard | None = None  # where other ranks have the other heads
 
     @property
     def L(self) -> int:
@@ -226,7 +228,7 @@ class Steps:
             step = step.select_sequences(rows.to(step.q.device))
         assert step.k is not None and step.v is not None
         k, v = (prepend_sink(t, step.sink, dim=2) for t in (step.k, step.v))
-        return build_site(
+        site = build_site(
             name=name,
             q=step.q,
             k=k,
@@ -241,6 +243,10 @@ class Steps:
             lse=step.lse,
             **step.options(),
         )
+        if step.shard is not None:  # numbers in the model, not on this rank
+            first = step.shard.first
+            site.heads = tuple(first + head for head in site.head_numbers)
+        return site
 
     def _join(self, order: Sequence[Tensor], store: OperandStore) -> Step:
         last = self.steps[-1]

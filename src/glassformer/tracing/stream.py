@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from glassformer.errors import TraceError
+from glassformer.tracing.best_tokens import BestTokens
 from glassformer.tracing.norm_form import NormForm
 from glassformer.tracing.readout import Readout
 
@@ -103,6 +104,7 @@ class Stream:
     rows: tuple[int, ...] | None = None
     readout: Readout | None = None  # None: not of this stack, or read from a file
     block_output: BlockOutput = "tensor"
+    best: BestTokens | None = None  # read from a file, or once asked for
     _last: tuple[str, Any] = field(default=("", None), repr=False)
 
     @property
@@ -170,6 +172,13 @@ class Stream:
         if not self.readout.operations:
             raise TraceError(f"The scores of this model cannot be read out: {self.readout.reason}.")
         return self.readout
+
+    def best_tokens(self) -> BestTokens | None:
+        """What the model puts first at each position; None where it scores no tokens."""
+        readout = self.readout
+        if self.best is None and readout is not None and readout.scores_tokens:
+            self.best = BestTokens.of(readout, self.end)
+        return self.best
 
     def shares(self, *, sequence: int = 0, row: int = -1) -> dict[str, Float[Tensor, " C"]]:
         """What each part is of the end, at one position, in float64: they add up to it.

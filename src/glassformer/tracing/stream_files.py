@@ -1,7 +1,8 @@
 """A residual stream in a trace file: what was added, and the norms it passed.
 
 The matrices that write to the stream and read it belong to the model and stay with it: a stream
-that was read from a file can be looked at and summed, but not split into heads or read out.
+that was read from a file can be looked at and summed, but not split into heads or read out. The
+best tokens of every position are saved beside it.
 """
 
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from glassformer.errors import TraceError
 from glassformer.settings import Whole, quote
+from glassformer.tracing.best_tokens import BestTokens
 from glassformer.tracing.norm_form import NormForm
 from glassformer.tracing.stream import Kind, Part, Stream, Transform
 
@@ -37,6 +39,7 @@ class StreamHeader:
     text: str
     steps: tuple[StepHeader, ...]
     rows: tuple[Whole, ...] | None = None
+    best: dict[str, Any] | None = None  # how the best tokens read; older files have none
 
 
 def encode_stream(stream: Stream, where: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
@@ -44,7 +47,13 @@ def encode_stream(stream: Stream, where: str, tensors: dict[str, Tensor]) -> dic
     prefix = f"{where}/{stream.name}.stream"
     tensors[f"{prefix}/start"] = stream.start
     steps = [_encode_step(step, f"{prefix}/{step.name}", tensors) for step in stream.steps]
-    return {"name": stream.name, "text": stream.text, "steps": steps, "rows": stream.rows}
+    header = {"name": stream.name, "text": stream.text, "steps": steps, "rows": stream.rows}
+    best = stream.best_tokens()
+    if best is not None:
+        tensors[f"{prefix}/best/tokens"] = best.tokens
+        tensors[f"{prefix}/best/logits"] = best.logits
+        header["best"] = {str(token): label for token, label in best.labels.items()}
+    return header
 
 
 def _encode_step(step: Part | Transform, prefix: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
@@ -84,7 +93,29 @@ def decode_stream(header: StreamHeader, where: str, tensors: dict[str, Tensor]) 
     steps = [_decode_step(step, f"{prefix}/{step.name}", start, tensors) for step in header.steps]
     if steps and isinstance(steps[0], Part) and steps[0].is_joined:
         raise TraceError(f"the first step of {quote(header.name)} has none to be joined with")
-    return Stream(name=header.name, text=header.text, start=start, steps=steps, rows=header.rows)
+    return Stream(
+        name=header.name,
+        text=header.text,
+        start=start,
+        steps=steps,
+        rows=header.rows,
+        best=_decode_best(header, prefix, start, tensors),
+    )
+
+
+def _decode_best(
+    header: StreamHeader, prefix: str, start: Tensor, tensors: dict[str, Tensor]
+) -> BestTokens | None:
+    if header.best is None:
+        return None
+    tokens, logits = (_find(tensors, f"{prefix}/best/{name}") for name in ("tokens", "logits"))
+    is_fitting = tokens.shape == logits.shape and tokens.shape[:2] == start.shape[:2]
+    if not is_fitting or tokens.is_floating_point() or not logits.is_floating_point():
+        raise TraceError(f"the best tokens of {quote(header.name)} must fit its stream")
+    if not all(n.isdecimal() and isinstance(label, str) for n, label in header.best.items()):
+        raise TraceError(f"the best tokens of {quote(header.name)} must be numbers with labels")
+    labels = {int(token): label for token, label in header.best.items()}
+    return BestTokens(tokens=tokens, logits=logits, labels=labels)
 
 
 def _decode_step(

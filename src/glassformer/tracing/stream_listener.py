@@ -121,6 +121,10 @@ class StreamListener:
         logits = getattr(out, "logits", None)
         if isinstance(logits, Tensor) and logits.ndim in (2, 3) and graph.start is not None:
             keep = partial(self.recorder.record_readout, self.stack)
+            if self.recorder.trace.part is not None:
+                # Computing scores once more would wait for ranks that may not be watching.
+                keep(Readout(reason="the model is split over several processes"))
+                return
             try:
                 readout = graph.read(logits)
                 readout.classes = _name_classes(root, logits.shape[-1])

@@ -76,6 +76,7 @@ class Trace:
         self.recorded = [] if runs is None else runs  # as they were last assembled
         self.model = {} if model is None else model
         self.assemble = assemble  # the recorder's, while the trace is still growing
+        self.part: tuple[int, int] | None = None  # its rank of how many, where others hold the rest
         self.holds: Any = None  # a model that must exist as long as the trace, if its owner says so
 
     @property
@@ -173,7 +174,7 @@ class Trace:
         return [str(token) for token in words.tokens[sequence].tolist()]
 
     def save(self, path: str | Path) -> None:
-        """Write one file, whole or not at all."""
+        """Write one file, whole or not at all; of a sharded model, each rank one into a folder."""
         from glassformer.tracing.files import save_trace
 
         save_trace(self, Path(path))
@@ -186,7 +187,7 @@ class Trace:
 
     @classmethod
     def load(cls, path: str | Path) -> "Trace":
-        """Read a trace that `save` wrote."""
+        """Read a trace that `save` wrote, or all ranks together."""
         from glassformer.tracing.files import load_trace
 
         return load_trace(Path(path))

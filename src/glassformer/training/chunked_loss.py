@@ -14,12 +14,14 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from glassformer.functional.autocast import autocast_dtype
-from glassformer.functional.statistics.cuda import triton_refusal
+from glassformer.functional.triton_support import triton_refusal
 from glassformer.training.loss import IGNORED
 
 # Logits in a chunk: few enough for the memory. Chunks that fit the caches of a CPU were tried, and
-# took longer.
-_CHUNK = {"cpu": 1 << 26, "cuda": 1 << 29}
+# took longer. On a GPU each chunk costs time, so that there is one as long as its logits take no
+# more than this share of the memory.
+_CHUNK = {"cpu": 1 << 26, "cuda": 1 << 31}
+_SHARE = 1 / 16
 # Tensor cores need rows of logits that begin at multiples of 16 bytes; 64 also fits their tiles.
 _ALIGNED = 64
 
@@ -78,12 +80,14 @@ def _compute_chunks(
     exact = torch.promote_types(hidden.dtype, torch.float32)
     loss = hidden.new_zeros((), dtype=exact)
     d_hidden = torch.empty_like(hidden) if learns else hidden.new_empty(0)
-    d_weight = torch.zeros_like(weight) if learns else weight.new_empty(0)
+    d_weight = torch.empty_like(weight) if learns else weight.new_empty(0)
+    if n == 0:
+        d_weight.zero_()
     d_bias = weight.new_zeros(V if learns and bias is not None else 0)
     table, shift = _cast_table(weight, bias, hidden)
     by_kernel = exact == torch.float32 and triton_refusal(hidden.device) is None
     compute = _compute_by_kernel if by_kernel else _compute_by_torch
-    for first, end in _chunk_bounds(n, V, hidden.device):
+    for first, end in _chunk_bounds(n, V, hidden):
         x, wanted = hidden[first:end], targets[first:end]
         logits = F.linear(x, table, shift)
         part, gradient = compute(logits, wanted, V, smoothing, learns)
@@ -91,10 +95,12 @@ def _compute_chunks(
         if gradient is None:
             continue
         torch.mm(gradient, table, out=d_hidden[first:end])
+        is_later = int(first > 0)  # the first chunk overwrites what is in d_weight
         if gradient.dtype == d_weight.dtype:
-            d_weight.addmm_(gradient.t(), x)
+            d_weight.addmm_(gradient.t(), x, beta=is_later)
         else:
-            d_weight += (gradient.t() @ x)[:V]
+            part = (gradient.t() @ x)[:V]
+            d_weight = d_weight.add_(part) if is_later else d_weight.copy_(part)
         if bias is not None:
             d_bias += gradient[:, :V].sum(0, dtype=exact)
     return loss, d_hidden, d_weight, d_bias
@@ -117,10 +123,13 @@ def _cast_table(
     return table, None if shift is None else F.pad(shift, (0, missing))
 
 
-def _chunk_bounds(n: int, vocab_size: int, device: torch.device) -> list[tuple[int, int]]:
+def _chunk_bounds(n: int, vocab_size: int, hidden: Tensor) -> list[tuple[int, int]]:
     """Equal parts of n rows, each with at most so many logits as suit the device."""
-    most = max(1, _CHUNK["cpu" if device.type == "cpu" else "cuda"] // vocab_size)
-    n_chunks = max(1, -(-n // most))
+    most = _CHUNK["cpu" if hidden.device.type == "cpu" else "cuda"]
+    if hidden.is_cuda:
+        memory = torch.cuda.get_device_properties(hidden.device).total_memory
+        most = min(most, int(memory * _SHARE) // hidden.element_size())
+    n_chunks = max(1, -(-n // max(1, most // vocab_size)))
     rows = max(1, -(-n // n_chunks))
     return [(first, min(n, first + rows)) for first in range(0, n, rows)]
 
@@ -151,7 +160,7 @@ def _compute_by_kernel(
     logits: Tensor, targets: Tensor, vocab_size: int, smoothing: float, learns: bool
 ) -> tuple[Tensor, Tensor | None]:
     """The same by one kernel, which writes the gradient over the logits."""
-    from glassformer.training.loss_kernel import loss_kernel
+    from glassformer.training.loss_kernel import BLOCK, WARPS, loss_kernel
 
     losses = logits.new_empty(len(logits), dtype=torch.float32)
     loss_kernel[(len(logits),)](
@@ -163,9 +172,10 @@ def _compute_by_kernel(
         logits.shape[1],
         smoothing,
         LEARNS=learns,
+        SMOOTHS=smoothing != 0.0,
         IGNORED=IGNORED,
-        BLOCK=4096,
-        num_warps=8,  # pyright: ignore[reportCallIssue]
+        BLOCK=BLOCK,
+        num_warps=WARPS,  # pyright: ignore[reportCallIssue]
     )
     return losses.sum(), logits if learns else None
 

@@ -8,7 +8,7 @@ Losses stay on the device until they are logged, and nothing is saved before the
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -18,6 +18,7 @@ from torch import Tensor
 from glassformer.errors import CheckpointError
 from glassformer.layers.embedding import trusting_tokens
 from glassformer.storage import move_aside
+from glassformer.training.attention_monitor import AttentionMonitor
 from glassformer.training.averaging import MovingAverage, mean_weights
 from glassformer.training.checkpointing import (
     SavedTensors,
@@ -289,8 +290,12 @@ class Trainer:
         raise explain_divergence(bad.number, places, self.folder.path, bad.value) from None
 
     def _compute_scores(self) -> dict[str, float]:
-        with torch.no_grad(), autocast(self.recipe.compute.precision, self.parallel.device):
+        monitor = AttentionMonitor(self.model)
+        watching = monitor if self.recipe.evaluate.attention else nullcontext()
+        precision = autocast(self.recipe.compute.precision, self.parallel.device)
+        with torch.no_grad(), precision, watching:
             scores = validate(self.objective, self.task, self.parallel)
+        scores |= monitor.summary()
         if self.parallel.world_size == 1:
             scores |= self.task.extra_scores(self.model)
         return scores

@@ -124,6 +124,7 @@ class BatchSettings:
     # Lengths are padded to a multiple of this, so that fewer shapes must be compiled.
     round_to: Annotated[int, Bounds(least=1, most=65_536)] = 1
     pool: Count | None = None  # examples sorted by length at a time; default: all
+    packed: bool = False  # translation: texts end to end, so that padding is not computed
     accumulate: Count = 1  # gradient accumulation: batches per step
     length: Count = 256  # of a window of a long text: language, masked
     rows: Count = 64  # windows in a batch
@@ -175,6 +176,7 @@ class EvaluationSettings:
     remove: str = ""  # from translations and references before scoring, such as "@@ "
     n_texts: Count | None = None  # how many to translate; default: all
     n_batches: Count | None = None  # language modeling: score so many random batches
+    attention: bool = False  # also the lowest entropy and the largest score of any head
 
     def __post_init__(self) -> None:
         check_bounds(self, "evaluate.")
@@ -255,6 +257,21 @@ class Recipe:
             raise ConfigError(
                 f"A {self.schedule.kind!r} schedule needs a last step; "
                 "set schedule.steps or until.steps."
+            )
+        if self.batches.packed:
+            self._check_packing()
+
+    def _check_packing(self) -> None:
+        obstacles = {
+            f"task = {self.task!r}": self.task != "translation",
+            f"consistency = {self.consistency}": self.consistency > 0,
+            "an LSTM": self.model.get("family") == "lstm",
+        }
+        found = [name for name, is_there in obstacles.items() if is_there]
+        if found:
+            raise ConfigError(
+                "batches.packed packs the pairs of a Transformer that translates, each batch once; "
+                f"got {found[0]}. Leave batches.packed out."
             )
 
     @classmethod

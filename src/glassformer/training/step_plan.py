@@ -46,7 +46,8 @@ def plan_steps(
         for i in range(index, n_steps):
             rows = order[i * n : (i + 1) * n]
             batches = [
-                parallel.shard(task.batch(each, epoch, i * n + j)) for j, each in enumerate(rows)
+                task.lay_out(parallel.shard(task.batch(each, epoch, i * n + j)))
+                for j, each in enumerate(rows)
             ]
             if parallel.device.type == "cuda":
                 batches = [batch.pin() for batch in batches]

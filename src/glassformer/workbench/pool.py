@@ -24,6 +24,7 @@ from glassformer.workbench.routes import ANYWHERE, Route
 
 Progress = Callable[[float], None]
 _GRACE = 2.0  # seconds in which a job that is given up must stop
+_LONGEST_END = 5.0  # seconds in which a process must end when the server does
 _MOST_STARTS = 3  # in a row that fail
 _ENDED = "The server has ended."
 _DOES_NOT_START = (
@@ -73,6 +74,7 @@ class _Worker:
     process: Any
     connection: Connection
     stop: Any  # a shared integer: the number of the job that is to end
+    listener: Thread | None = None
     queue: deque[_Waiting] = field(default_factory=deque)
     current: _Waiting | None = None
     is_begun: bool = False  # it imports what it needs, which takes a core for seconds
@@ -132,10 +134,9 @@ class Pool:
             for waiting in [worker.current, *worker.queue]:
                 if waiting is not None and not waiting.result.done():
                     waiting.result.set_exception(Fault(_ENDED))
-            worker.connection.close()
             worker.process.terminate()
         for worker in self._workers:
-            await asyncio.to_thread(worker.process.join, 5.0)
+            await asyncio.to_thread(_bury, worker)
 
     async def ask(
         self,
@@ -219,7 +220,9 @@ class Pool:
             result.add_done_callback(self._let_others_begin)
             job = Job(next(self._numbers), self.first.name, self.first.arguments)
             worker.queue.appendleft(_Waiting(job, result))
-        Thread(target=self._listen, args=(worker, worker.connection), daemon=True).start()
+        heard = (worker, worker.connection)
+        worker.listener = Thread(target=self._listen, args=heard, daemon=True)
+        worker.listener.start()
 
     def _let_others_begin(self, ended: asyncio.Future[bytes]) -> None:
         _ = ended.cancelled() or ended.exception()  # nobody else looks at it
@@ -279,6 +282,7 @@ class Pool:
         if waiting is not None and not waiting.result.done():
             waiting.result.set_exception(WorkerDied("The worker that computed this has ended."))
         worker.process.join(0)
+        worker.connection.close()
         if worker.n_failed < _MOST_STARTS:
             self._replace(worker)
             return
@@ -313,6 +317,18 @@ class Pool:
         """End a worker that still does what nobody waits for."""
         if worker.current is waiting and not self._is_closed:
             worker.process.kill()
+
+
+def _bury(worker: _Worker) -> None:
+    """Wait for a process that was asked to end; its connection is closed once nobody reads it."""
+    worker.process.join(_LONGEST_END)
+    if worker.process.is_alive():
+        worker.process.kill()
+    if worker.listener is not None:
+        worker.listener.join(_LONGEST_END)
+        if worker.listener.is_alive():
+            return  # closing what a thread reads from would break it
+    worker.connection.close()
 
 
 @contextmanager

@@ -140,3 +140,25 @@ def test_without_a_compiler_pytorch_computes(monkeypatch) -> None:
     monkeypatch.setattr(cpu, "find_kernel", lambda: None)
     by_torch = gf.attention_statistics(q, k, mask=gf.Causal())
     assert_close(by_kernel.entropy, by_torch.entropy, 1e-5)
+
+
+@pytest.mark.parametrize("observe", [1, 37, 999])
+@pytest.mark.parametrize("name", ["none", "window", "padding", "rows hidden"])
+def test_shares_within_other_masks_and_of_the_last_rows(name: str, observe: int) -> None:
+    q, k = torch.randn(2, 6, 151, 19), torch.randn(2, 3, 173, 19)
+    scoring = check_scoring(q, k, mask=MASKS[name], bias=None, scale=None, softcap=None)
+    masks = (gf.Prefix(3), gf.Window(left=17), gf.Prefix(3) | gf.Window(left=17), MASKS["offset"])
+    within = tuple(mask.fit_to(scoring.extent, q.device) for mask in masks)
+    asked = {"map_size": (5, 7), "top": None, "query_positions": None}
+    asked |= {"within": within, "observe": observe}
+    assert cpu.refusal(q, scoring, **asked) is None
+    got = cpu.measure(q, k, scoring, lse=None, distance=True, progress=None, **asked)
+    exact = streaming.measure(
+        q.double(), k.double(), scoring, lse=None, distance=True, progress=None, **asked
+    )
+    assert_equal_statistics(got, exact)
+    for a, b in zip(
+        (*got["within"], got["observed"]), (*exact["within"], exact["observed"]), strict=True
+    ):
+        assert_close(a.double(), b, 1e-5)
+    assert "two by |" in cpu.refusal(q, scoring, within=(~gf.Causal(),))

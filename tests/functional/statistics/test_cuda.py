@@ -1,49 +1,32 @@
-"""The Triton kernels against the dense matrix in float64: on a GPU, or in Triton's interpreter.
-
-Triton decides when it is imported whether kernels are compiled or interpreted, so one test runs
-this file again in a process where TRITON_INTERPRET is set; there the tests of the kernels run on
-the CPU, which they otherwise leave to a GPU.
-"""
+"""The Triton kernels against the dense matrix in float64: on a GPU, or in Triton's interpreter."""
 
 import math
-import os
-import subprocess
-import sys
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
 from torch import Tensor
 
 import glassformer as gf
+import packed_batches
 from closeness import assert_close, assert_same, assert_zero
 from glassformer.functional.cells import Extent
 from glassformer.functional.checks import Scoring, check_scoring
-from glassformer.functional.statistics import cuda
-from glassformer.functional.statistics.cuda import Limits, refusal
+from glassformer.functional.statistics import cuda, packed
+from glassformer.functional.statistics.cuda import refusal
+from glassformer.functional.statistics.limits import Limits
 from glassformer.functional.statistics.pooling import Map
 from glassformer.functional.statistics.summary import AttentionStatistics
+from triton_interpreter import DEVICE, INTERPRETED, check_in_interpreter, needs_kernels
 
-INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
-DEVICE = "cpu" if INTERPRETED else "cuda"
-needs_kernels = pytest.mark.plain if INTERPRETED else pytest.mark.gpu
 B, H, K, D = 2, 2, 1, 16
 HALF_AND_SINGLE = (torch.bfloat16, torch.float16, torch.float32)
 
 
 @pytest.mark.plain
-@pytest.mark.skipif(INTERPRETED, reason="this is the interpreter's process")
 def test_the_interpreter_agrees_with_the_definition() -> None:
-    pytest.importorskip("triton")
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-m", "plain", "-p", "no:cacheprovider", __file__],
-        env=os.environ | {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stdout[-5000:] + run.stderr[-1000:]
-    assert " passed" in run.stdout
+    check_in_interpreter(__file__)
 
 
 def operands(
@@ -276,6 +259,85 @@ def test_progress_is_told_and_no_graph_kept() -> None:
     assert not got.entropy.requires_grad
 
 
+@needs_kernels
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    ("mask", "block", "softcap"),
+    [("none", 16, None), ("causal", None, 2.0), ("window", 16, None)],
+)
+def test_packed_batches_and_paged_caches(
+    mask: str, block: int | None, softcap: float | None
+) -> None:
+    """One launch for all sequences: long and short ones, and without queries or keys."""
+    lengths = [(66, 70), (0, 9), (5, 0), (1, 131)]
+    batch = packed_batches.make_batch(lengths, heads=(2, 1), width=D, block=block, device=DEVICE)
+    rule = packed_batches.MASKS[mask]
+    sinks = torch.randn(2, device=DEVICE)
+    options: dict[str, Any] = {"observe": 4, "top": 3, "sinks": sinks, "softcap": softcap}
+    expected = packed_batches.dense_statistics(batch, rule[1], **options)
+    within = [m for m, _ in packed_batches.WITHIN] if mask == "window" else ()
+    with mock.patch.object(packed, "measure", None):  # which would go from one to the next
+        got = gf.attention_statistics(
+            batch.q, batch.k, packed=batch.packed, mask=rule[0], within=within, **options
+        )
+    packed_batches.assert_like_dense(got, expected)
+
+
+@needs_kernels
+@pytest.mark.plain
+@pytest.mark.parametrize("dtype", HALF_AND_SINGLE)
+def test_packed_with_lse_known_and_alibi(dtype: torch.dtype) -> None:
+    lengths = [(1, 40), (67, 67), (1, 1)]
+    batch = packed_batches.make_batch(lengths, heads=(2, 1), width=24, device=DEVICE, dtype=dtype)
+    slopes = gf.ALiBi.of_heads(2, DEVICE).slopes
+    rule = packed_batches.MASKS["causal"]
+    expected = packed_batches.dense_statistics(batch, rule[1], slopes=slopes)
+    got = gf.attention_statistics(
+        batch.q,
+        batch.k,
+        packed=batch.packed,
+        mask=rule[0],
+        bias=gf.ALiBi(slopes),
+        lse=expected["lse"].float(),
+        distance=False,
+    )
+    assert got.distance is None
+    packed_batches.assert_like_dense(got, expected)
+
+
+@needs_kernels
+@pytest.mark.plain
+@pytest.mark.parametrize("top", [1, 5])
+def test_the_strongest_keys(top: int) -> None:
+    q, k = operands(40, 70, heads=(1, 1))
+    k[0, 0, 9] = 0.0
+    mask = gf.Causal() & gf.Window(left=40)
+    assert refusal(q, scoring(q, k, mask=mask), top=top) is None
+    got = gf.attention_statistics(q, k, mask=mask, top=top, scale=-0.4).top
+    weights = gf.attention_weights(q.double(), k.double(), mask=mask, scale=-0.4)
+    assert_close(got.weights.double(), weights.topk(top, dim=-1).values, 1e-5)
+    assert_same(got.indices == -1, got.weights == 0)
+    picked = weights.gather(-1, got.indices.clamp(min=0)) * (got.indices >= 0)
+    assert_close(picked, got.weights.double(), 1e-5)
+
+
+@needs_kernels
+@pytest.mark.plain
+@pytest.mark.parametrize("mask", ["causal", "padding of both"])
+def test_shares_within_masks_and_of_the_last_queries(mask: str) -> None:
+    q, k = operands(103, 131, heads=(1, 1))
+    within = (gf.Prefix(3), gf.Prefix(3) | gf.Window(left=40), gf.Padding([90, 33]))
+    options = {"mask": MASKS[mask](torch.device(DEVICE))}
+    assert refusal(q, scoring(q, k, **options), within=within[:2], observe=7) is None
+    got = gf.attention_statistics(q, k, **options, within=within, observe=70)
+    weights = gf.attention_weights(q.double(), k.double(), **options)
+    for share, part in zip(got.within, within, strict=True):
+        inside = part.dense(103, 131, batch=B, device=DEVICE)
+        assert_close(share.double(), (weights * inside).sum(-1), 1e-5)
+    assert_close(got.observed.double(), weights[:, :, -70:].sum(2), 1e-5)
+    assert_close(got.received.double(), weights.sum(2), 1e-5)
+
+
 @pytest.mark.skipif(INTERPRETED, reason="there the kernels do run on the CPU")
 def test_elsewhere_the_streaming_pass_runs() -> None:
     q = torch.randn(1, 1, 5, 8)
@@ -299,7 +361,7 @@ def test_what_the_kernels_refuse() -> None:
     assert "heads of at most 128 in torch.float32; got 129" in why(wide, wide)
     assert why(wide.half(), wide.half()) is None
     assert "nothing to attend to" in why(q[:, :, :0])
-    assert "strongest keys" in why(top=3)
+    assert "the 64 strongest keys; got top=65" in why(top=65)
     for mask in (
         gf.Documents(torch.zeros(11, dtype=torch.long, device=DEVICE)),
         gf.Causal() | gf.Prefix(3),
@@ -316,6 +378,13 @@ def test_what_the_kernels_refuse() -> None:
     ):
         assert "the only bias" in why(bias=bias)
     assert why(bias=gf.ALiBi(slopes, offset=2)) is None
+    assert "and two by |" in refusal(q, scoring(q, k), within=(~gf.Causal(),))
+    layout = gf.Packed([0, 9], [0, 11])
+    for mask in (gf.Causal(offset=2), gf.Padding([9, 9]), gf.Window(left=torch.tensor(2))):
+        assert "packed" in refusal(q, scoring(q, k)._replace(mask=mask), packed=layout)
+    assert "the only bias" in refusal(
+        q, scoring(q, k, bias=gf.ALiBi(slopes, offset=2)), packed=layout
+    )
     assert "31 bits; got 9 queries, 11 keys and map_size=(0, 3)" in why(map_size=(0, 3))
 
 

@@ -114,6 +114,65 @@ def test_any_size_and_any_tiles(L, S, M, N, top, budget, causal, seed) -> None:
     assert_statistics(got, weights, 1e-11)
 
 
+@given(
+    L=st.integers(1, 23),
+    S=st.integers(1, 23),
+    observe=st.integers(1, 30),
+    budget=st.integers(1000, 20_000),
+    mask=st.sampled_from(["none", "causal", "window"]),
+    seed=st.integers(0, 99),
+)
+@settings(max_examples=20)
+def test_shares_within_masks_sinks_and_last_queries(L, S, observe, budget, mask, seed) -> None:
+    torch.manual_seed(seed)
+    q, k = (torch.randn(2, h, n, 5, dtype=torch.float64) for h, n in ((6, L), (3, S)))
+    sinks = torch.randn(6)
+    allowed = {"none": None, "causal": gf.Causal(), "window": gf.Window(left=3, right=2)}[mask]
+    parts = [gf.Prefix(min(2, S)), ~gf.Window(left=2), torch.rand(6, L, S) > 0.5]
+    parts[2] = gf.Explicit(parts[2][None])
+    with gf.memory_budget(budget):
+        got = gf.attention_statistics(
+            q, k, mask=allowed, within=parts, observe=observe, sinks=sinks
+        )
+    # The sink is one more key, which the bias gives its score and every query sees.
+    more = torch.nn.functional.pad(k, (0, 0, 0, 1))
+    bias = torch.nn.functional.pad(torch.zeros(1, 6, L, S), (0, 1))
+    bias[..., -1] = sinks.view(1, -1, 1)
+    seen = torch.ones(1, 1, L, S, dtype=torch.bool) if allowed is None else allowed.dense(L, S)
+    seen = torch.nn.functional.pad(seen, (0, 1), value=True)
+    every = gf.attention_weights(q, more, mask=seen, bias=bias.double())
+    weights = every[..., :-1]
+    for share, part in zip(got.within, parts, strict=True):
+        inside = (weights * part.dense(L, S, n_heads=6)).sum(-1)
+        assert_close(share, inside, 1e-11)
+    assert_close(got.observed, weights[:, :, max(L - observe, 0) :].sum(2), 1e-11)
+    assert_close(got.received, weights.sum(2), 1e-11)
+    assert_close(got.sink, every[..., -1], 1e-11)
+    assert_close(got.entropy, torch.special.entr(every).sum(-1), 1e-11)
+    assert_close(got.peak, weights.amax(-1), 1e-11)
+
+
+def test_the_largest_score_of_each_head() -> None:
+    q, k = torch.randn(2, 6, 17, 5), torch.randn(2, 3, 19, 5)
+    mask = gf.Causal() & gf.Padding([19, 0])
+    got = gf.attention_statistics(q, k, mask=mask, scale=3.0)
+    scores = 3 * q @ k.repeat_interleave(2, dim=1).mT
+    seen = mask.dense(17, 19, batch=2)
+    expected = scores.masked_fill(~seen, -torch.inf).amax((-1, -2))
+    assert_close(got.largest, expected, 2e-5)
+    assert got.largest[1].isneginf().all()
+    assert gf.attention_statistics(q[:, :, :0], k).largest.isneginf().all()
+
+
+@pytest.mark.plain
+def test_what_cannot_be_asked_for() -> None:
+    q = torch.randn(1, 2, 5, 8)
+    with pytest.raises(gf.GlassformerError, match="observe must be at least 1; got 0"):
+        gf.attention_statistics(q, q, observe=0)
+    with pytest.raises(gf.GlassformerError, match=r"each of 2 heads; got shape \(3,\)"):
+        gf.attention_statistics(q, q, sinks=torch.zeros(3))
+
+
 def test_lse_is_the_log_sum_exp_and_saves_a_pass() -> None:
     q, k = torch.randn(2, 3, 7, 5), torch.randn(2, 3, 11, 5)
     lse = gf.attention_lse(q, k, mask=gf.Padding([11, 0]))

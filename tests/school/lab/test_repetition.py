@@ -19,6 +19,9 @@ from glassformer.school.lab.runner import run_experiment
 TRAINED = {
     *("order", "residual", "warmup", "smoothing", "heads", "grouped", "lstm"),
     *("tokenization", "embeddings", "sampling", "induction"),
+    *("long-context", "latent", "experts"),
+    *("speculative", "forgetting"),
+    *("power-law", "vision", "patching", "retrieval", "bottleneck"),
 }
 
 

@@ -180,3 +180,7 @@ def test_the_five_checks_of_chapter_15_catch_five_of_its_ten_mistakes():
     assert all(check(wrong) != ["sound"] for wrong in caught)
     # Of the other five, one passes; four are not mistakes of this function.
     assert check(names["large_negative"]) == ["sound"]
+
+
+def test_the_loss_of_the_writer_is_on_its_card():
+    assert "loss 3.654 a token" in card("writer")

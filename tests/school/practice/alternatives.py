@@ -430,6 +430,64 @@ def stream(pieces):
     decoder = codecs.getincrementaldecoder("utf-8")()
     return [decoder.decode(piece) for piece in pieces]
 """,
+    "rope_scaling": """
+import torch
+def linear(frequencies, factor):
+    return frequencies * (1 / factor)
+def ntk(frequencies, factor):
+    n = frequencies.numel()
+    return torch.stack([f * factor ** (-i / (n - 1)) for i, f in enumerate(frequencies)])
+def by_parts(frequencies, factor, original_len, low, high):
+    wavelength = 2 * torch.pi / frequencies
+    turns = original_len / wavelength
+    mix = (turns - low) / (high - low)
+    blended = (1 - mix) * frequencies / factor + mix * frequencies
+    out = torch.where(turns >= high, frequencies, blended)
+    return torch.where(turns <= low, frequencies / factor, out)
+""",
+    "streaming_cache": """
+import torch
+def evict(k, v, n_sinks, window):
+    while k.size(2) > n_sinks + window:
+        k, v = (torch.cat([t[:, :, :n_sinks], t[:, :, n_sinks + 1 :]], 2) for t in (k, v))
+    return k, v, torch.tensor(range(k.size(2)))
+""",
+    "pool_heads": """
+import torch
+def pool_heads(weight, n_heads, n_kv_heads):
+    heads = weight.chunk(n_heads, 0)
+    n = n_heads // n_kv_heads
+    return torch.cat([sum(heads[i * n : (i + 1) * n]) / n for i in range(n_kv_heads)])
+""",
+    "absorbed_attention": """
+import torch
+def absorb(q, w_uk):
+    return torch.einsum("bhld,hdr->bhlr", q, w_uk)
+def latent_attention(q, c, w_uk, w_uv):
+    scores = torch.einsum("bhlr,bsr->bhls", absorb(q, w_uk), c) * q.size(-1) ** -0.5
+    values = torch.einsum("bsr,her->bhse", c, w_uv)
+    return torch.softmax(scores, -1) @ values
+""",
+    "in_batch_negatives": """
+import torch
+def mean_pool(hidden, mask):
+    return torch.stack([row[keep].mean(0) for row, keep in zip(hidden, mask)])
+def info_nce(queries, documents, temperature):
+    a = queries / queries.norm(dim=1, keepdim=True)
+    b = documents / documents.norm(dim=1, keepdim=True)
+    s = torch.einsum("bc,nc->bn", a, b) / temperature
+    return (torch.logsumexp(s, dim=1) - s.diagonal()).mean()
+""",
+    "recall_at_k": """
+def ranks(scores, right):
+    rows = zip(scores.tolist(), right.tolist())
+    return [sum(1 for s in row if s >= row[r]) for row, r in rows]
+def recall_at_k(scores, right, k):
+    found = ranks(scores, right)
+    return sum(r <= k for r in found) / len(found)
+def mean_reciprocal_rank(scores, right):
+    return sum(1 / r for r in ranks(scores, right)) / len(right)
+""",
     "online_softmax": """
 import torch
 def online_softmax(blocks):
@@ -480,5 +538,31 @@ import torch
 def softmax_backward(weights, grad):
     J = torch.diag_embed(weights) - weights.unsqueeze(-1) * weights.unsqueeze(-2)
     return (J @ grad.unsqueeze(-1)).squeeze(-1)
+""",
+    "additive_attention": """
+import torch
+def additive_attention(hidden, context, w_q, w_k, v, mask):
+    rows = []
+    for i in range(hidden.shape[1]):
+        joined = torch.tanh((hidden[:, i] @ w_q).unsqueeze(1) + context @ w_k)
+        scores = torch.einsum("bsd,d->bs", joined, v)
+        rows.append(torch.where(mask, scores, torch.tensor(float("-inf"), dtype=scores.dtype)))
+    weights = torch.softmax(torch.stack(rows, 1), 2)
+    return torch.einsum("bls,bse->ble", weights, context), weights
+""",
+    "ngram_model": """
+import math
+from collections import Counter
+def probability(text, context, word, vocab_size):
+    n = len(context) + 1
+    grams = Counter(tuple(text[i : i + n]) for i in range(len(text) - n + 1))
+    after = sum(count for gram, count in grams.items() if list(gram[:-1]) == list(context))
+    return (grams[(*context, word)] + 1) / (after + vocab_size)
+def perplexity(text, tokens, n, vocab_size):
+    product, k = 1.0, len(tokens) - n + 1
+    for i in range(k):
+        *context, word = tokens[i : i + n]
+        product *= probability(text, context, word, vocab_size)
+    return product ** (-1 / k)
 """,
 }

@@ -1,11 +1,11 @@
-"""One process that grades, for all tests of a file."""
+"""One process that grades, for all tests: it imports torch and its compiler but once."""
 
 import pytest
 
 from glassformer.school.practice.grading import Grader
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def grader():
     with Grader() as grader:
         yield grader

@@ -1,5 +1,6 @@
 """Ways to compute attention, all with one signature and tested against the definition.
 
 Each file has `refusal(q, k, v, scoring, dropout)`, which returns why it cannot compute a call (or
-None), and `attend(q, k, v, scoring, dropout)`. They are independent; dispatch.py chooses one.
+None), and `attend(q, k, v, scoring, dropout)`. They are independent, but that
+`padded` computes by `sdpa`; dispatch.py chooses one.
 """

@@ -17,7 +17,7 @@ Pairs = Float[Tensor, " pairs"]
 
 @dataclass(frozen=True, slots=True)
 class LinearScaling:
-    """Position interpolation: every frequency / factor (Chen et al. 2023, arXiv:2306.15595).
+    """Position interpolation: every frequency / factor (Chen et al. 2023a, arXiv:2306.15595).
 
     >>> from glassformer.functional.positions.rotary import Rotary
     >>> Rotary(4, scaling=LinearScaling(4)).frequencies()

@@ -16,8 +16,9 @@ from torch import Tensor
 
 from glassformer.functional.checks import Scoring
 from glassformer.functional.graph_capture import is_readable
+from glassformer.functional.masks import Mask
 from glassformer.functional.native_library import find_threads, load_library
-from glassformer.functional.statistics.limits import Limits, is_band
+from glassformer.functional.statistics.limits import BandSums, Limits, is_band, split_bands
 from glassformer.functional.statistics.pooling import Map, cut_evenly
 from glassformer.functional.tiles import current_budget
 
@@ -35,9 +36,11 @@ def refusal(
     map_size: int | tuple[int, int] | None = None,
     top: int | None = None,
     query_positions: Tensor | None = None,
+    within: tuple[Mask, ...] = (),
+    observe: int | None = None,
 ) -> str | None:
     """Why the kernel cannot compute this call; None if it can."""
-    del query_positions
+    del query_positions, observe
     B, H, L, S = scoring.extent
     if q.device.type != "cpu" or not is_readable(q):
         return "the kernel reads tensors in the memory of the CPU"
@@ -51,6 +54,8 @@ def refusal(
         return "the kernel knows no bias and no soft-capping"
     if scoring.mask is not None and not is_band(scoring.mask):
         return "the kernel supports only Causal, Window, Padding and Prefix, combined by &"
+    if any(split_bands(part) is None for part in within):
+        return "the kernel sums only within Causal, Window, Padding and Prefix, and two by |"
     M, N = _as_pair(map_size)
     if min(M, N) < 1:
         return f"a map must have cells; got map_size={map_size}"
@@ -70,6 +75,8 @@ def measure(
     distance: bool,
     top: None = None,
     query_positions: Int[Tensor, " L"] | None = None,
+    within: tuple[Mask, ...] = (),
+    observe: int | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> dict[str, Any]:
     """The fields of `AttentionStatistics`."""
@@ -80,6 +87,7 @@ def measure(
     threads = torch.get_num_threads()
     n_parts = 1 if 2 * threads <= B * H else min(-(-2 * threads // (B * H)), -(-L // ROWS))
     positions = torch.arange(S - L, S) if query_positions is None else query_positions
+    bands = BandSums.of(within, scoring.extent, q.device)
     row_edges, col_edges = (torch.tensor(cut_evenly(n, m)) for n, m in ((L, M), (S, N)))
     tensors = {
         "q": q.float().contiguous(),
@@ -87,7 +95,10 @@ def measure(
         "positions": positions.float().contiguous(),
         "known": None if lse is None else lse.float().contiguous(),
         "limits": Limits.of(scoring.mask, scoring.extent).tensor(B, q.device).contiguous(),
-        "lse": torch.full((B, H, L), -torch.inf),
+        # A row without keys is not visited, but may have a sink.
+        "lse": torch.full((B, H, L), -torch.inf)
+        if lse is None
+        else torch.empty(B, H, L).copy_(lse),
         "entropy": torch.zeros(B, H, L),
         "peak": torch.zeros(B, H, L),
         "distance": torch.zeros(B, H, L) if distance else None,
@@ -96,6 +107,9 @@ def measure(
         "maximum": None if map_size is None else torch.zeros(n_parts, B, H, M, N),
         "row_cells": torch.arange(M, dtype=torch.int32).repeat_interleave(row_edges.diff()),
         "col_edges": col_edges.int(),
+        "bands": bands.limits,
+        "within": bands.sums,
+        "observed": None if observe is None else torch.zeros(n_parts, B, H, S),
     }
     numbers = {"B": B, "H": H, "K": k.shape[1], "L": L, "S": S, "D": q.shape[-1], "M": M, "N": N}
     each = int(len(tensors["limits"]) > 1)
@@ -110,6 +124,8 @@ def measure(
             each_limit=each,
             first_row=first,
             stop_row=stop,
+            n_bands=len(bands.limits),
+            first_observed=L - min(observe or 0, L),
         )
         kernel(job, threads)
         if progress is not None:
@@ -119,7 +135,14 @@ def measure(
         maps = None
     else:
         maps = Map(tensors["mass"].sum(0), tensors["maximum"].amax(0), row_edges, col_edges)
-    return {**found, "received": tensors["received"].sum(0), "top": top, "map": maps}
+    return {
+        **found,
+        "received": tensors["received"].sum(0),
+        "top": top,
+        "map": maps,
+        "within": bands.join(),
+        "observed": None if observe is None else tensors["observed"].sum(0),
+    }
 
 
 @cache
@@ -146,10 +169,11 @@ class _Job(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("q", "k", "positions", "known", "limits")),
         *((name, ctypes.c_void_p) for name in ("lse", "entropy", "peak", "distance", "received")),
         *((name, ctypes.c_void_p) for name in ("mass", "maximum", "row_cells", "col_edges")),
+        *((name, ctypes.c_void_p) for name in ("bands", "within", "observed")),
         ("scale", ctypes.c_float),
         *((name, ctypes.c_int32) for name in ("B", "H", "K", "L", "S", "D", "M", "N")),
         *((name, ctypes.c_int32) for name in ("each_limit", "n_parts", "first_row", "stop_row")),
-        *((name, ctypes.c_int32) for name in ("next", "failed")),
+        *((name, ctypes.c_int32) for name in ("n_bands", "first_observed", "next", "failed")),
     )
 
 

@@ -1,15 +1,14 @@
-"""Statistics on CUDA by two Triton kernels: when they apply, and how they are launched.
+"""Statistics on CUDA by two Triton kernels: when they apply, and what they compute.
 
-They support masks that are bands and rectangles, ALiBi, soft-capping and grouped heads, in float32,
-bfloat16 and float16; otherwise `refusal` says why the streaming pass runs instead.
+They support masks that are bands and rectangles, ALiBi, soft-capping, grouped heads, packed batches
+and paged caches, in float32, bfloat16 and float16; otherwise `refusal` says why the streaming pass
+runs instead.
 """
 
 import math
-import os
 from collections.abc import Callable
-from functools import cache, lru_cache
-from importlib.util import find_spec
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -18,12 +17,22 @@ from torch import Tensor
 from glassformer.functional.biases import ALiBi, Bias
 from glassformer.functional.cells import Extent
 from glassformer.functional.checks import Scoring
-from glassformer.functional.statistics.limits import Limits, is_band
+from glassformer.functional.masks import And, Mask
+from glassformer.functional.statistics.launches import (
+    Operands,
+    count_blocks,
+    count_parts,
+    find_limits,
+    lse_shape,
+    statistics_shape,
+)
+from glassformer.functional.statistics.layout import Packed
+from glassformer.functional.statistics.limits import is_aligned, is_band, split_bands
 from glassformer.functional.statistics.pooling import Map
-from glassformer.installation import install_command
+from glassformer.functional.statistics.streaming import Top
+from glassformer.functional.triton_support import triton_refusal
 
-_LOG2E = 1 / math.log(2)
-_PROGRAMS_PER_CORE = 6  # of the GPU: with fewer, some of its cores would be idle
+_MOST_TOP = 64
 
 
 def refusal(
@@ -33,8 +42,12 @@ def refusal(
     map_size: int | tuple[int, int] | None = None,
     top: int | None = None,
     query_positions: Tensor | None = None,
+    within: tuple[Mask, ...] = (),
+    observe: int | None = None,
+    packed: Packed | None = None,
 ) -> str | None:
     """Why the kernels cannot compute this call; None if they can."""
+    del observe
     B, _, L, S = scoring.extent
     if torch.compiler.is_compiling():
         return "the kernels are not traced into a compiled graph"
@@ -47,13 +60,17 @@ def refusal(
         return f"the kernels support heads of at most {widest} in {q.dtype}; got {q.shape[-1]}"
     if not (B and L and S):
         return "there is nothing to attend to"
-    if top is not None:
-        return "the kernels do not find the strongest keys"
+    if top is not None and top > _MOST_TOP:
+        return f"the kernels find at most the {_MOST_TOP} strongest keys; got top={top}"
     if query_positions is not None:
         return "the kernels need consecutive queries that end at the last key"
     if scoring.mask is not None and not is_band(scoring.mask):
         return "the kernels support only Causal, Window, Padding and Prefix, combined by &"
-    if scoring.bias is not None and not _is_known_bias(scoring.bias, scoring.extent):
+    if any(split_bands(mask) is None for mask in within):
+        return "the kernels sum only within Causal, Window, Padding and Prefix, and two by |"
+    if packed is not None and not all(is_aligned(m) for m in (scoring.mask, *within)):
+        return "in packed batches the kernels support only masks without tensors and offsets"
+    if scoring.bias is not None and not _is_known_bias(scoring.bias, scoring.extent, packed):
         return "the only bias that the kernels support is ALiBi, aligned bottom-right"
     M, N = _as_pair(map_size)
     if min(M, N) < 1 or max(L, S) * (min(M, L) + 1) >= 1 << 31:
@@ -63,44 +80,108 @@ def refusal(
 
 def measure(
     q: Float[Tensor, "B H L D"],
-    k: Float[Tensor, "B K S D"],
+    k: Float[Tensor, "_ K _ D"],
     scoring: Scoring,
     *,
     lse: Float[Tensor, "B H L"] | None,
     map_size: int | tuple[int, int] | None,
     distance: bool = True,
-    top: None = None,
+    top: int | None = None,
     query_positions: None = None,
+    within: tuple[Mask, ...] = (),
+    observe: int | None = None,
+    packed: Packed | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> dict[str, Any]:
-    """The fields of `AttentionStatistics`, in one pass over q kᵀ once `lse` is known."""
-    from glassformer.functional.statistics.kernels import statistics_kernel
+    """The fields of `AttentionStatistics`, in one pass over q kᵀ once `lse` is known.
 
+    What lies within other masks, and what the last queries give, takes a pass over those cells.
+    """
     del query_positions
-    lse = row_lse(q, k, scoring) if lse is None else lse.to(torch.float32, copy=True).contiguous()
+    found, ranks = None, None
+    if lse is None or top is not None:
+        found, ranks = _scan_rows(q, k, scoring, packed, top)
+    if lse is not None:
+        found = lse.to(torch.float32, copy=True).contiguous()
+    assert found is not None
+    lse = found
     B, H, L, S = scoring.extent
     M, N = (min(n, most) for n, most in zip(_as_pair(map_size), (L, S), strict=True))
-    shape = _statistics_shape(q, distance)
-    # A block of keys lies in one column of the map. Choose the size that wastes the least of the
-    # last block; starting a tile costs as much as 32 keys.
-    cell = _blocks(S, N)
-    keys = min((16, 32, 64, shape.keys), key=lambda n: _blocks(cell, n) * (n + 32))
-    programs = B * H * N * _blocks(cell, keys)
-    n_parts = _parts(programs, _blocks(L, shape.rows), q.device)
-    cells = "none" if map_size is None else _cells_of_a_tile(L, M, shape.rows)
 
     def zeros(*sizes: int) -> Tensor:
         return torch.zeros(sizes, dtype=torch.float32, device=q.device)
 
+    operands = Operands.of(q, k, scoring, packed)
     entropy, far, peak = per_row = zeros(3, B, H, L)
-    mass, maximum = zeros(2, B, H, M, N) if map_size is not None else (peak, peak)
     received = zeros(B, H, S)
-    operands = _Operands.of(q, k, scoring)
+    cells = zeros(2, B, H, M, N) if map_size is not None else None
+    sizes = (L, S, M, N)
+    _launch(
+        operands, lse, per_row, received, sizes, packed, peak=peak, cells=cells, distance=distance
+    )
+    observed = None
+    if observe is not None:
+        observed = zeros(B, H, S)
+        _launch(operands, lse, per_row, observed, sizes, packed, ask="received", observe=observe)
+    shares = []
+    for mask in within:
+        share = zeros(B, H, L)
+        for sign, band in split_bands(mask) or ():
+            both = band if scoring.mask is None else And(scoring.mask, band)
+            cut = operands.limited(find_limits(scoring, both, packed, q.device))
+            part = zeros(B, H, L)
+            _launch(cut, lse, part, received, sizes, packed, ask="mass")
+            share.add_(part, alpha=sign)
+        shares.append(share)
+    if progress is not None:
+        progress(1.0)
+    edges = (_edges(n, parts, q.device).clone() for n, parts in ((L, M), (S, N)))
+    return {
+        "lse": lse,
+        "entropy": entropy,
+        "peak": peak,
+        "distance": far if distance else None,
+        "received": received,
+        "top": None if ranks is None or top is None else _read_ranks(ranks, lse, min(top, S)),
+        "map": None if cells is None else Map(*cells, *edges),
+        "within": tuple(shares),
+        "observed": observed,
+    }
+
+
+def _launch(
+    operands: Operands,
+    lse: Tensor,
+    per_row: Tensor,
+    received: Tensor,
+    sizes: tuple[int, int, int, int],
+    packed: Packed | None,
+    *,
+    ask: str = "all",
+    observe: int = 0,
+    peak: Tensor | None = None,
+    cells: Tensor | None = None,
+    distance: bool = False,
+) -> None:
+    """Add to these results: first the tiles without a comparison, then the others."""
+    from glassformer.functional.statistics.kernels import statistics_kernel
+
+    q, (L, S, M, N) = operands.q, sizes
+    shape = statistics_shape(q, distance)
+    # A block of keys lies in one column of the map, or in one sequence. Choose the size that wastes
+    # the least of the last block; starting a tile costs as much as 32 keys.
+    cell = count_blocks(S, N if packed is None else packed.n_sequences)
+    keys = min((16, 32, 64, shape.keys), key=lambda n: count_blocks(cell, n) * (n + 32))
+    blocks = count_blocks(cell, keys) if packed is None else S // keys + packed.n_sequences
+    programs = len(lse) * lse.shape[1] * N * blocks
+    n_parts = count_parts(programs, count_blocks(L, shape.rows), q.device)
+    peak = per_row if peak is None else peak
+    mass, maximum = (peak, peak) if cells is None else cells
     launch: Any = statistics_kernel[(programs * n_parts,)]
     with torch.cuda.device_of(q):
         for careful, cut in ((False, shape), (True, shape._replace(stages=1, registers=None))):
             launch(
-                operands.q,
+                q,
                 operands.k,
                 lse,
                 per_row,
@@ -113,50 +194,55 @@ def measure(
                 S,
                 M,
                 N,
-                _blocks(cell, keys),
+                blocks,
+                observe,
                 n_parts,
                 *operands.factors,
                 **operands.constants,
                 ROWS=shape.rows,
                 KEYS=keys,
-                CELLS=cells,
+                CELLS="none" if cells is None else _cells_of_a_tile(L, M, shape.rows),
                 DISTANCE=distance,
-                RAGGED=S % (N * keys) != 0,
+                RAGGED=packed is None and S % (N * keys) != 0,
                 CAREFUL=careful,
+                ASK=ask,
                 **cut.options(q.device),
             )
-    if progress is not None:
-        progress(1.0)
-    edges = (_edges(n, parts, q.device).clone() for n, parts in ((L, M), (S, N)))
-    return {
-        "lse": lse,
-        "entropy": entropy,
-        "peak": peak,
-        "distance": far if distance else None,
-        "received": received,
-        "top": top,
-        "map": None if map_size is None else Map(mass, maximum, *edges),
-    }
 
 
 def row_lse(
-    q: Float[Tensor, "B H L D"], k: Float[Tensor, "B K S D"], scoring: Scoring
+    q: Float[Tensor, "B H L D"],
+    k: Float[Tensor, "_ K _ D"],
+    scoring: Scoring,
+    packed: Packed | None = None,
 ) -> Float[Tensor, "B H L"]:
     """The log-sum-exp of every row of scores; −∞ where nothing is allowed."""
-    from glassformer.functional.statistics.kernels import lse_kernel
+    return _scan_rows(q, k, scoring, packed, None)[0]
+
+
+def _scan_rows(
+    q: Tensor, k: Tensor, scoring: Scoring, packed: Packed | None, top: int | None
+) -> tuple[Float[Tensor, "B H L"], Int[Tensor, "B H L T"] | None]:
+    """The log-sum-exp of every row, and the ranks of its strongest keys if asked for."""
+    from glassformer.functional.statistics.lse_pass import lse_kernel
 
     B, H, L, S = scoring.extent
-    shape = _lse_shape(q)
-    n_blocks = _blocks(L, shape.rows)
-    n_parts = _parts(B * H * n_blocks, _blocks(S, shape.keys), q.device)
+    shape = lse_shape(q, top)
+    most = 0 if top is None else max(2, 1 << (top - 1).bit_length())
+    n_blocks = count_blocks(L, shape.rows)
+    if packed is not None:
+        n_blocks = L // shape.rows + packed.n_sequences
+    n_parts = count_parts(B * H * n_blocks, count_blocks(S, shape.keys), q.device)
     parts = torch.empty(n_parts, B, H, L, dtype=torch.float32, device=q.device)
-    operands = _Operands.of(q, k, scoring)
+    ranks = parts if top is None else parts.new_empty((*parts.shape, most), dtype=torch.int64)
+    operands = Operands.of(q, k, scoring, packed)
     launch: Any = lse_kernel[(B * H * n_blocks * n_parts,)]
     with torch.cuda.device_of(q):
         launch(
             operands.q,
             operands.k,
             parts,
+            ranks,
             *operands.numbers,
             L,
             S,
@@ -166,84 +252,28 @@ def row_lse(
             **operands.constants,
             ROWS=shape.rows,
             KEYS=shape.keys,
+            TOP=most,
             **shape.options(q.device),
         )
-    return parts[0] if n_parts == 1 else parts.logsumexp(0)
+    lse = parts[0] if n_parts == 1 else parts.logsumexp(0)
+    return lse, None if top is None else ranks.movedim(0, -2).flatten(-2)
 
 
-class _Shape(NamedTuple):
-    """The launch shape of a kernel: the fastest of those measured (docs/decisions/0009)."""
-
-    rows: int
-    keys: int
-    warps: int
-    stages: int
-    registers: int | None  # with 168, three programs of four warps share a core; with 128, four
-
-    def options(self, device: torch.device) -> dict[str, Any]:
-        if device.type != "cuda":
-            return {}
-        names = ("num_warps", "num_stages", "maxnreg")
-        return dict(zip(names, (self.warps, self.stages, self.registers), strict=True))
+def _read_ranks(ranks: Int[Tensor, "B H L T"], lse: Float[Tensor, "B H L"], top: int) -> Top:
+    """The keys and weights that the kernel has written as whole numbers."""
+    ranks = ranks.topk(top, dim=-1).values
+    ordered = (ranks >> 32).to(torch.int32)
+    scores = (ordered ^ ((ordered >> 31) & 0x7FFFFFFF)).view(torch.float32) * math.log(2)
+    weights = (scores - lse.masked_fill(lse.isneginf(), 0.0)[..., None]).exp()
+    weights = weights.masked_fill(ranks < 128 - (1 << 63), 0.0)  # too few keys are allowed
+    keys = 0x7FFFFFFF - (ranks & 0x7FFFFFFF)
+    return Top(keys.masked_fill(weights == 0, -1), weights)
 
 
-def _statistics_shape(q: Tensor, distance: bool) -> _Shape:
-    if q.dtype == torch.float32 or q.shape[-1] > 128:
-        return _Shape(64, 64, 4, 2, None)
-    return _Shape(64, 128, 4, 2 if q.shape[-1] > 64 else 3 if distance else 4, 168)
-
-
-def _lse_shape(q: Tensor) -> _Shape:
-    if q.dtype == torch.float32 or q.shape[-1] > 128:
-        return _Shape(64, 64, 4, 2, None)
-    return _Shape(64, 128, 4, 2, 128) if q.shape[-1] <= 64 else _Shape(128, 64, 8, 3, 128)
-
-
-def _is_known_bias(bias: Bias, extent: Extent) -> bool:
+def _is_known_bias(bias: Bias, extent: Extent, packed: Packed | None) -> bool:
     if not isinstance(bias, ALiBi) or isinstance(bias.offset, Tensor):
         return False
-    return bias.offset is None or bias.offset == extent.S - extent.L
-
-
-class _Operands(NamedTuple):
-    """The arguments of both kernels, in order."""
-
-    q: Tensor
-    k: Tensor
-    numbers: tuple[Any, ...]
-    factors: tuple[float, float]
-    constants: dict[str, Any]
-
-    @classmethod
-    def of(cls, q: Tensor, k: Tensor, scoring: Scoring) -> "_Operands":
-        q, k = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k))
-        if q.dtype == torch.bfloat16 and not q.is_cuda:
-            q, k = q.float(), k.float()  # the interpreter would multiply the bits as integers
-        scale, cap = scoring.scale * _LOG2E, 0.0
-        if scoring.softcap is not None:
-            scale, cap = scoring.scale / scoring.softcap, scoring.softcap * _LOG2E
-        if scale < 0:  # the largest product must be the largest score
-            q, scale = -q, -scale
-        limits = Limits.of(scoring.mask, scoring.extent).tensor(scoring.extent.B, q.device)
-        slopes = limits  # not used
-        if isinstance(scoring.bias, ALiBi):
-            slopes = scoring.bias.slopes.detach().float() * _LOG2E
-        H, D = q.shape[1], q.shape[3]
-        per_batch = 6 if len(limits) > 1 else 0
-        return cls(
-            q,
-            k,
-            (limits, slopes, *q.stride()[:3], *k.stride()[:3], per_batch, H, H // k.shape[1]),
-            (scale, cap),
-            {
-                "D": D,
-                "WIDTH": max(16, 1 << (D - 1).bit_length()),
-                "ALIBI": scoring.bias is not None,
-                "SOFTCAP": scoring.softcap is not None,
-                # A float32 product made of three tf32 products is exact to about 2⁻²¹.
-                "PRECISION": "tf32x3" if q.dtype == torch.float32 else "ieee",
-            },
-        )
+    return bias.offset is None or (packed is None and bias.offset == extent.S - extent.L)
 
 
 def _cells_of_a_tile(L: int, M: int, rows: int) -> str:
@@ -258,38 +288,7 @@ def _as_pair(map_size: int | tuple[int, int] | None) -> tuple[int, int]:
     return (map_size, map_size) if isinstance(map_size, int) else map_size
 
 
-def _blocks(length: int, size: int) -> int:
-    return -(-length // size)
-
-
-def _parts(programs: int, most: int, device: torch.device) -> int:
-    """The number of parts of each program's work, so that all cores are busy."""
-    return max(min(_PROGRAMS_PER_CORE * _n_cores(device) // programs, most), 1)
-
-
-@cache
-def _n_cores(device: torch.device) -> int:
-    if device.type != "cuda":
-        return 1
-    return torch.cuda.get_device_properties(device).multi_processor_count
-
-
 # Cached: copying numbers to a GPU waits for its queued work.
 @lru_cache(maxsize=256)
 def _edges(length: int, n: int, device: torch.device) -> Int[Tensor, " n+1"]:
     return torch.tensor([a * length // n for a in range(n + 1)], device=device)
-
-
-@cache
-def triton_refusal(device: torch.device) -> str | None:
-    """Why no kernel of ours can run on this device; None if it can."""
-    if device.type != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
-        return f"the kernels run on CUDA, not on {device.type}"
-    if find_spec("triton") is None:
-        return f"triton is not installed: {install_command('gpu')}"
-    if device.type == "cuda":
-        if torch.version.hip is not None:
-            return "the kernels are untested on ROCm"
-        if torch.cuda.get_device_capability(device) < (8, 0):
-            return "the kernels need a GPU of compute capability 8.0 or more"
-    return None

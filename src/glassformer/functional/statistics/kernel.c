@@ -33,8 +33,12 @@ typedef struct {
   float *received;                        /* parts × BH × S */
   float *mass, *maximum;                  /* parts × BH × M × N, or NULL */
   const int32_t *row_cells, *col_edges;   /* the cell of each row; where columns of cells begin */
+  const int32_t *bands;                   /* n_bands × B × 6, as limits */
+  float *within;                          /* n_bands × BH × L: the share of each row in a band */
+  float *observed;                        /* parts × BH × S: received from the last rows; or NULL */
   float scale;
   int32_t B, H, K, L, S, D, M, N, each_limit, n_parts, first_row, stop_row;
+  int32_t n_bands, first_observed;
   int32_t next, failed; /* written by all threads */
 } job_t;
 
@@ -102,8 +106,10 @@ typedef struct {
 
 /* Add what the rows of one row of cells gave: to their keys, and to the map. */
 static void add_rows(const job_t *job, room_t *room, long start, long stop, float *received,
-                     float *mass, float *maximum) {
+                     float *observed, float *mass, float *maximum) {
   for (long j = start; j < stop; j++) received[j] += room->sums[j];
+  if (observed)
+    for (long j = start; j < stop; j++) observed[j] += room->sums[j];
   if (mass)
     for (long n = 0; n < job->N; n++) {
       long first = job->col_edges[n] > start ? job->col_edges[n] : start;
@@ -119,6 +125,32 @@ static void add_rows(const job_t *job, room_t *room, long start, long stop, floa
   long first = start / LANES * LANES, last = (stop + LANES - 1) / LANES * LANES;
   memset(room->sums + first, 0, (last - first) * sizeof(float));
   if (mass) memset(room->most + first, 0, (last - first) * sizeof(float));
+}
+
+/* The keys low … high − 1 that a query may see. */
+static void find_keys(const job_t *job, const int32_t *limits, long query, long *low, long *high) {
+  *low = query + limits[0] > limits[2] ? query + limits[0] : limits[2];
+  *high = query + limits[1] + 1 < limits[3] ? query + limits[1] + 1 : limits[3];
+  if (*low < 0) *low = 0;
+  if (*high > job->S) *high = job->S;
+  if (query < limits[4] || query >= limits[5] || *low > *high) *low = *high = 0;
+}
+
+/* The share of a row's terms, low … high − 1, that lies in each band. */
+static void add_bands(const job_t *job, const float *row, long at, long low, long high,
+                      float factor) {
+  long rows = (long)job->B * job->H * job->L, batch = at / job->L / job->H;
+  for (long band = 0; band < job->n_bands; band++) {
+    long first, last;
+    find_keys(job, job->bands + (band * job->B + batch) * 6, at % job->L, &first, &last);
+    if (first < low) first = low;
+    if (last > high) last = high;
+    vec sums = {0};
+    float sum = 0.0f;
+    for (; first + LANES <= last; first += LANES) sums += *(const vec *)(row + first);
+    for (; first < last; first++) sum += row[first];
+    job->within[band * rows + at] = (sum + add_lanes(sums)) * factor;
+  }
 }
 
 /* One row of scores, start … stop: its statistics, and its weights added to sums and most. */
@@ -166,6 +198,7 @@ static void measure_row(const job_t *job, room_t *room, float *row, long at, flo
     job->peak[at] = factor;
   }
   if (job->distance) job->distance[at] = add_lanes(far) * factor;
+  add_bands(job, row, at, low, high, factor);
   for (long j = start; j < stop; j += LANES) {
     vec weight = *(vec *)(row + j) * spread(factor);
     *(vec *)(room->sums + j) += weight;
@@ -174,15 +207,6 @@ static void measure_row(const job_t *job, room_t *room, float *row, long at, flo
       *most = maximum_of(weight, *most);
     }
   }
-}
-
-/* The keys low … high − 1 that a query may see. */
-static void find_keys(const job_t *job, const int32_t *limits, long query, long *low, long *high) {
-  *low = query + limits[0] > limits[2] ? query + limits[0] : limits[2];
-  *high = query + limits[1] + 1 < limits[3] ? query + limits[1] + 1 : limits[3];
-  if (*low < 0) *low = 0;
-  if (*high > job->S) *high = job->S;
-  if (query < limits[4] || query >= limits[5] || *low > *high) *low = *high = 0;
 }
 
 static void measure_block(const job_t *job, room_t *room, long task, long first, long stop) {
@@ -205,15 +229,17 @@ static void measure_block(const job_t *job, room_t *room, long task, long first,
       multiply(room->queries + i * D, room->packed + j * D, room->scores + i * width + j, width, D);
 
   float *received = job->received + task * job->S;
+  float *observed = job->observed ? job->observed + task * job->S : 0;
   for (long i = 0; i < n; i++) {
     long at = head * job->L + first + i, cell = job->mass ? job->row_cells[first + i] : 0;
     if (low[i] < high[i])
       measure_row(job, room, room->scores + i * width, at, job->positions[first + i], low[i],
                   high[i]);
-    if (i + 1 == n || (job->mass && job->row_cells[first + i + 1] != cell)) {
+    if (i + 1 == n || first + i + 1 == job->first_observed ||
+        (job->mass && job->row_cells[first + i + 1] != cell)) {
       long place = (task * job->M + cell) * job->N;
-      add_rows(job, room, start, end, received, job->mass ? job->mass + place : 0,
-               job->mass ? job->maximum + place : 0);
+      add_rows(job, room, start, end, received, first + i >= job->first_observed ? observed : 0,
+               job->mass ? job->mass + place : 0, job->mass ? job->maximum + place : 0);
     }
   }
 }

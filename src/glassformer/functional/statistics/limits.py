@@ -5,13 +5,13 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from glassformer.functional.cells import Extent
-from glassformer.functional.masks import And, Causal, Mask, Not, Padding, Prefix, Window
+from glassformer.functional.masks import And, Causal, Mask, Not, Or, Padding, Prefix, Window
 
-_FAR = 1 << 30  # farther than any key: no limit
+FAR = 1 << 30  # farther than any key: no limit
 
 
 def is_band(mask: Mask) -> bool:
@@ -21,6 +21,38 @@ def is_band(mask: Mask) -> bool:
     if isinstance(mask, Not):
         return isinstance(mask.a, Prefix)
     return isinstance(mask, Causal | Window | Padding | Prefix)
+
+
+def is_aligned(mask: Mask | None) -> bool:
+    """Whether a band means the same in every sequence of a packed batch: no tensors, no offsets."""
+    match mask:
+        case And() | Or():
+            return is_aligned(mask.a) and is_aligned(mask.b)
+        case Not():
+            return is_aligned(mask.a)
+        case Causal():
+            return mask.offset is None
+        case Window():
+            return (
+                mask.offset is None
+                and isinstance(mask.left, int | None)
+                and isinstance(mask.right, int | None)
+            )
+        case Prefix():
+            return isinstance(mask.length, int)
+    return mask is None
+
+
+def split_bands(mask: Mask) -> list[tuple[int, Mask]] | None:
+    """Bands with signs whose sums over cells are that over the mask; None if there are none.
+
+    a | b counts twice what both cover, so a & b is subtracted.
+    """
+    if is_band(mask):
+        return [(1, mask)]
+    if isinstance(mask, Or) and is_band(mask.a) and is_band(mask.b):
+        return [(1, mask.a), (1, mask.b), (-1, And(mask.a, mask.b))]
+    return None
 
 
 class Limits(NamedTuple):
@@ -40,7 +72,7 @@ class Limits(NamedTuple):
     def of(cls, mask: Mask | None, extent: Extent) -> "Limits":
         """The limits of a mask that is a band."""
         L, S = extent[2:]
-        whole = cls(-_FAR, _FAR, 0, S, 0, L)
+        whole = cls(-FAR, FAR, 0, S, 0, L)
         match mask:
             case And():
                 a, b = cls.of(mask.a, extent), cls.of(mask.b, extent)
@@ -49,8 +81,8 @@ class Limits(NamedTuple):
                 return whole._replace(high=_as_number(mask.offset, S - L))
             case Window():
                 position = _as_number(mask.offset, S - L)
-                low = -_FAR if mask.left is None else position - _as_number(mask.left)
-                high = _FAR if mask.right is None else position + _as_number(mask.right)
+                low = -FAR if mask.left is None else position - _as_number(mask.left)
+                high = FAR if mask.right is None else position + _as_number(mask.right)
                 return whole._replace(low=low, high=high)
             case Prefix():
                 return whole._replace(stop_key=_as_number(mask.length))
@@ -67,10 +99,37 @@ class Limits(NamedTuple):
     def tensor(self, B: int, device: torch.device) -> Int[Tensor, "b 6"]:
         """One row for all sequences, or one for each."""
         if not any(isinstance(n, Tensor) for n in self):
-            return _constant(tuple(max(min(int(n), _FAR), -_FAR) for n in self), device)
+            return _constant(tuple(max(min(int(n), FAR), -FAR) for n in self), device)
         each = (n if isinstance(n, Tensor) else torch.full((), n, device=device) for n in self)
         rows = torch.stack([n.expand(B) for n in each], dim=-1)
-        return rows.clamp(-_FAR, _FAR).to(torch.int32)
+        return rows.clamp(-FAR, FAR).to(torch.int32)
+
+
+class BandSums(NamedTuple):
+    """What masks cover, as sums over bands: the limits of all bands, and a sum for each row."""
+
+    limits: Int[Tensor, "n B 6"]
+    sums: Float[Tensor, "n B H L"]
+    signs: tuple[tuple[int, ...], ...]  # of each mask: those of its bands
+
+    @classmethod
+    def of(cls, masks: tuple[Mask, ...], extent: Extent, device: torch.device) -> "BandSums":
+        """No sums yet, for masks that `split_bands` can split."""
+        split = [split_bands(mask) or [] for mask in masks]
+        bands = [Limits.of(band, extent).tensor(extent.B, device) for s in split for _, band in s]
+        limits = torch.empty(0, extent.B, 6, dtype=torch.int32, device=device)
+        if bands:
+            limits = torch.stack([band.expand(extent.B, 6) for band in bands])
+        sums = torch.zeros(len(limits), *extent[:3], device=device)
+        return cls(limits, sums, tuple(tuple(sign for sign, _ in s) for s in split))
+
+    def join(self) -> tuple[Float[Tensor, "B H L"], ...]:
+        """The sum over the cells of each mask."""
+        each = iter(self.sums)
+        return tuple(
+            sum((sign * next(each) for sign in signs), torch.zeros_like(self.sums[0]))
+            for signs in self.signs
+        )
 
 
 def _tighten(a: Any, b: Any, which: Callable[[int, int], int]) -> int | Tensor:

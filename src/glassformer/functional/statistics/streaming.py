@@ -14,6 +14,7 @@ from torch import Tensor
 
 from glassformer.functional.cells import Tile
 from glassformer.functional.checks import Scoring
+from glassformer.functional.masks import Mask
 from glassformer.functional.statistics.pooling import MapSums
 from glassformer.functional.tiles import Plan, tile_scores, transpose_keys, working_dtype
 
@@ -37,7 +38,7 @@ def measure(
 ) -> dict[str, Any]:
     """The fields of `AttentionStatistics`, some heads at a time."""
     H, K = scoring.extent.H, k.shape[1]
-    n = _heads_at_once(q, K, scoring)
+    n = _heads_at_once(q, K, scoring, asked.get("within", ()))
     if n == K:
         return _measure_heads(q, k, scoring, lse=lse, progress=progress, **asked)
     parts = []
@@ -70,6 +71,8 @@ def _measure_heads(
     distance: bool,
     top: int | None,
     query_positions: Tensor | None,
+    within: tuple[Mask, ...] = (),
+    observe: int | None = None,
     progress: Callable[[float], None] | None,
 ) -> dict[str, Any]:
     B, H, L, S = scoring.extent
@@ -81,6 +84,9 @@ def _measure_heads(
         torch.arange(S - L, S, device=q.device) if query_positions is None else query_positions
     )
     received = torch.zeros(B, H, S, dtype=dtype, device=q.device)
+    observed = None if observe is None else torch.zeros_like(received)
+    first_observed = L - min(observe or 0, L)
+    shares = tuple(torch.zeros(B, H, L, dtype=dtype, device=q.device) for _ in within)
     strongest = None if top is None else _Strongest(min(top, S), (B, H, L), dtype, q.device)
 
     # Keys that one chunk of queries reads are not worth turning around.
@@ -113,7 +119,13 @@ def _measure_heads(
                 keys = tile.indices()[1].to(dtype)
                 away = (keys - query_positions[rows].to(dtype)[:, None]).abs_()
                 in_row["distance"] += torch.mul(terms, away, out=scores).sum(-1) / total
-            received[:, :, tile.cols] += (total.reciprocal()[:, :, None] @ terms)[:, :, 0]
+            share = total.reciprocal()[:, :, None]  # B H 1 R
+            received[:, :, tile.cols] += (share @ terms)[:, :, 0]
+            if observed is not None and rows.stop > first_observed:
+                last = slice(max(first_observed - rows.start, 0), None)
+                observed[:, :, tile.cols] += (share[..., last] @ terms[:, :, last])[:, :, 0]
+            for mass, mask in zip(shares, within, strict=True):
+                mass[:, :, rows] += terms.masked_fill(~mask.tile(tile), 0.0).sum(-1) / total
             if maps is None and strongest is None:
                 continue
             weights = terms.div_(total[..., None])
@@ -129,6 +141,8 @@ def _measure_heads(
         "received": received,
         "top": None if strongest is None else strongest.result(),
         "map": None if maps is None else maps.result(),
+        "within": shares,
+        "observed": observed,
     }
 
 
@@ -148,13 +162,15 @@ _ROWS = 256  # on a CPU: more rows leave the cache, and follow a causal mask les
 _CACHED = 1 << 19  # cells: a tile of this size is still in the cache when it is read again
 
 
-def _heads_at_once(q: Tensor, n_kv_heads: int, scoring: Scoring) -> int:
+def _heads_at_once(q: Tensor, n_kv_heads: int, scoring: Scoring, within: tuple[Mask, ...]) -> int:
     """How many key-value heads are measured together: all, unless a tile would leave the cache."""
     B, H, L, S = scoring.extent
     if q.device.type != "cpu" or scoring.bias is not None or not (B and L and S):
         return n_kv_heads
-    if scoring.mask is not None:
-        cell = scoring.mask.tile(Tile(scoring.extent, slice(0, 1), slice(0, 1), q.device))
+    for mask in (scoring.mask, *within):
+        if mask is None:
+            continue
+        cell = mask.tile(Tile(scoring.extent, slice(0, 1), slice(0, 1), q.device))
         if cell.ndim > 2 and cell.shape[-3] > 1:  # each head has a mask of its own
             return n_kv_heads
     cells = B * (H // n_kv_heads) * min(L, _ROWS) * S
@@ -168,6 +184,8 @@ def _join_heads(parts: list[Any]) -> Any:
         return None
     if isinstance(first, Tensor):
         return torch.cat(parts, dim=1)
+    if isinstance(first, tuple):
+        return tuple(torch.cat(same, dim=1) for same in zip(*parts, strict=True))
     if isinstance(first, Top):
         return Top(*(torch.cat([getattr(p, n) for p in parts], 1) for n in ("indices", "weights")))
     mass, maximum = (torch.cat([getattr(p, n) for p in parts], 1) for n in ("mass", "maximum"))

@@ -4,10 +4,12 @@ Where possible, kernels compute them in about the time of attention itself: in T
 (cuda.py), in C on a CPU (cpu.py). Otherwise PyTorch does, tile by tile (streaming.py).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
@@ -16,8 +18,10 @@ from glassformer.functional.autocast import without_autocast
 from glassformer.functional.biases import Bias
 from glassformer.functional.cells import Indices, Tile, as_indices
 from glassformer.functional.checks import Scoring, check_scoring
-from glassformer.functional.masks import Mask
-from glassformer.functional.statistics import cpu, cuda, streaming
+from glassformer.functional.masks import Mask, as_mask
+from glassformer.functional.statistics.layout import Packed
+from glassformer.functional.statistics.measuring import measure, row_lse
+from glassformer.functional.statistics.packed import measure_packed
 from glassformer.functional.statistics.pooling import Map
 from glassformer.functional.statistics.streaming import Top
 from glassformer.functional.tiles import tile_scores
@@ -34,18 +38,31 @@ class AttentionStatistics:
     received: Float[Tensor, "B H S"]  # Σ over queries: the attention each key receives
     top: Top | None
     map: Map | None
+    within: tuple[Float[Tensor, "B H L"], ...] = ()  # Σ weight on the cells of each mask asked for
+    observed: Float[Tensor, "B H S"] | None = None  # received from the last queries alone
+    sink: Float[Tensor, "B H L"] | None = None  # the weight of the head's own sink
+
+    @property
+    def largest(self) -> Float[Tensor, "B H"]:
+        """The largest score of each head; −∞ where nothing is allowed. It is lse + log peak."""
+        scores = self.lse + self.peak.log()
+        return F.pad(scores, (1, 0), value=-torch.inf).amax(-1)  # also of no queries
 
 
 def attention_statistics(
     q: Float[Tensor, "B H L D"],
-    k: Float[Tensor, "B K S D"],
+    k: Float[Tensor, "_ K S D"],
     *,
     mask: Mask | Bool[Tensor, "..."] | None = None,
     bias: Bias | Float[Tensor, "..."] | None = None,
     scale: float | None = None,
     softcap: float | None = None,
+    sinks: Float[Tensor, " H"] | None = None,
+    packed: Packed | None = None,
     map_size: int | tuple[int, int] | None = None,
     top: int | None = None,
+    within: Mask | Sequence[Mask] = (),
+    observe: int | None = None,
     distance: bool = True,
     query_positions: Int[Tensor, " L"] | None = None,
     lse: Float[Tensor, "B H L"] | None = None,
@@ -54,17 +71,40 @@ def attention_statistics(
     """Exact statistics of softmax(q kᵀ · scale + bias), with only tiles of it in memory.
 
     `map_size` adds a pooled map with that many rows and columns, `top` the strongest keys of each
-    query; `distance=False` is faster on a GPU. `query_positions` is the key position of each query
-    (default: the last ones). A known `lse` saves a pass. `progress` is called with the fraction
-    done, up to 1.
+    query, `within` the share of each query's attention on the cells of other masks, `observe` what
+    the keys receive from that many last queries; `distance=False` is faster on a GPU.
+
+    `sinks` are scores that take part in each head's softmax without a key; they are not part of
+    `received` and `peak`, but of `lse`. `packed` lays out sequences of unequal length in one row,
+    and keys in a paged cache. `query_positions` is the key position of each query (default: the
+    last ones). A known `lse` saves a pass. `progress` is called with the fraction done, up to 1.
 
     >>> q = k = torch.zeros(1, 1, 4, 8)
     >>> attention_statistics(q, k).received.squeeze()
     tensor([1., 1., 1., 1.])
+    >>> from glassformer.functional import Prefix
+    >>> attention_statistics(q, k, within=Prefix(1)).within[0].squeeze()
+    tensor([0.2500, 0.2500, 0.2500, 0.2500])
     """
-    scoring = check_scoring(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
-    if top is not None and top < 1:
-        raise ConfigError(f"top must be at least 1; got {top}. Leave it out for none.")
+    for name, count in (("top", top), ("observe", observe)):
+        if count is not None and count < 1:
+            raise ConfigError(f"{name} must be at least 1; got {count}. Leave it out for none.")
+    if sinks is not None and sinks.shape != q.shape[1:2]:
+        raise ShapeError(
+            f"sinks must give a score for each of {q.shape[1]} heads; got shape "
+            f"{tuple(sinks.shape)}."
+        )
+    inside = (within,) if isinstance(within, Mask | Tensor) else tuple(within)
+    asked: dict[str, Any] = {"map_size": map_size, "top": top, "query_positions": query_positions}
+    asked |= {"observe": observe, "distance": distance}
+    options: dict[str, Any] = {"bias": bias, "scale": scale, "softcap": softcap}
+    given: dict[str, Any] = {"sinks": sinks, "lse": lse, "progress": progress}
+    if packed is not None:
+        layout = _check_packed(packed, q, k, lse, asked)
+        with torch.no_grad(), without_autocast(q):
+            found = measure_packed(q, k, layout, mask, inside, options, asked, **given)
+            return AttentionStatistics(**found)
+    scoring = check_scoring(q, k, mask=mask, **options)
     if lse is not None:
         _check_lse(lse, scoring)
     if query_positions is not None and query_positions.shape != q.shape[2:3]:
@@ -72,12 +112,9 @@ def attention_statistics(
             f"query_positions must give a position for each of {q.shape[2]} queries; got shape "
             f"{tuple(query_positions.shape)}. Leave it out if the queries are at the last keys."
         )
-    asked = {"map_size": map_size, "top": top, "query_positions": query_positions}
-    kernels = (kernel for kernel in (cuda, cpu) if kernel.refusal(q, scoring, **asked) is None)
+    fitting = tuple(as_mask(part).fit_to(scoring.extent, q.device) for part in inside)
     with torch.no_grad(), without_autocast(q):
-        measure = next(kernels, streaming).measure
-        found = measure(q, k, scoring, **asked, distance=distance, lse=lse, progress=progress)
-        return AttentionStatistics(**found)
+        return AttentionStatistics(**measure(q, k, scoring, **asked, within=fitting, **given))
 
 
 def attention_lse(
@@ -96,9 +133,8 @@ def attention_lse(
     tensor([[[1.0986, 1.0986]]])
     """
     scoring = check_scoring(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
-    fused = cuda.refusal(q, scoring) is None
     with torch.no_grad(), without_autocast(q):
-        return (cuda if fused else streaming).row_lse(q, k, scoring)
+        return row_lse(q, k, scoring)
 
 
 def attention_tile(
@@ -155,6 +191,23 @@ def attention_rows(
         weights = scores.softmax(-1)
         weights[scores.amax(-1).isneginf()] = 0.0  # nothing is allowed
         return weights
+
+
+def _check_packed(
+    packed: Packed, q: Tensor, k: Tensor, lse: Tensor | None, asked: dict[str, Any]
+) -> Packed:
+    """Check what describes the whole batch; the rest is checked for each sequence."""
+    for name in ("map_size", "query_positions"):
+        if asked[name] is not None:
+            raise ConfigError(
+                f"{name} is of one sequence and cannot be used with packed. "
+                "Measure the sequence alone."
+            )
+    heads = k if packed.block_table is None else k[:1]
+    whole = check_scoring(q, heads, mask=None, bias=None, scale=None, softcap=None)
+    if lse is not None:
+        _check_lse(lse, whole)
+    return packed.fit_to(q, k)
 
 
 def _check_lse(lse: Tensor, scoring: Scoring) -> None:

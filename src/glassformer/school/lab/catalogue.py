@@ -30,6 +30,17 @@ SECONDS: dict[str, dict[Size, int]] = {
     "embeddings": {"quick": 39, "full": 64},
     "sampling": {"quick": 18, "full": 39},
     "induction": {"quick": 45, "full": 67},
+    "long-context": {"quick": 36, "full": 60},
+    "latent": {"quick": 24, "full": 39},
+    "experts": {"quick": 21, "full": 60},
+    "traffic": {"quick": 1, "full": 5},
+    "speculative": {"quick": 30, "full": 125},
+    "forgetting": {"quick": 20, "full": 60},
+    "power-law": {"quick": 20, "full": 75},
+    "vision": {"quick": 25, "full": 50},
+    "patching": {"quick": 26, "full": 48},
+    "retrieval": {"quick": 36, "full": 92},
+    "bottleneck": {"quick": 29, "full": 105},
 }
 NAMES = tuple(SECONDS)
 

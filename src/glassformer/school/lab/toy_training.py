@@ -26,11 +26,13 @@ def train_toy(
     clip: float = 1.0,
     predict: Callable[..., Any] | None = None,
     losses: list[float] | None = None,
+    extra_loss: Callable[[], Tensor] | None = None,
 ) -> list[float]:
     """Train on new random batches in each step; returns the loss of each step.
 
     Every model that is trained with one seed sees the same batches. A given list of `losses` grows
-    step by step, so that it can be drawn meanwhile.
+    step by step, so that it can be drawn meanwhile. `extra_loss` is called after each pass and
+    added to what is minimized, but not to these losses.
     """
     generator = torch.Generator().manual_seed(seed)
     # The paper's Adam (Vaswani et al. 2017, §5.3); fused, because small models have many parameters
@@ -45,7 +47,7 @@ def train_toy(
         tokens, targets = draw(generator)
         loss = mean_loss(forward(tokens), targets, smoothing=smoothing)
         optimizer.zero_grad()
-        loss.backward()
+        (loss if extra_loss is None else loss + extra_loss()).backward()
         clip_gradients(model.parameters(), clip)
         for group in optimizer.param_groups:
             group["lr"] = schedule.rate(step)

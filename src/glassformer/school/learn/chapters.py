@@ -25,12 +25,12 @@ def chapter_names() -> list[str]:
     >>> chapter_names()[:2]
     ['why', 'weights']
     """
-    return [name for _, name in _files()]
+    return [name for _, _, name in _files()]
 
 
 def read_chapter(name: str, language: Language) -> Chapter:
     """One chapter, by its name or its number."""
-    for number, (file, known_name) in enumerate(_files(), start=1):
+    for number, file, known_name in _files():
         if name in (known_name, str(number)):
             blocks = _blocks(file, language.code)
             assert isinstance(blocks[0], Heading)
@@ -44,6 +44,15 @@ def read_chapters(language: Language) -> list[Chapter]:
     return [read_chapter(name, language) for name in chapter_names()]
 
 
+def chapter_file(name: str) -> str:
+    """The name of a chapter's file.
+
+    >>> chapter_file("masks")
+    '05-masks.md'
+    """
+    return next(file for _, file, known_name in _files() if known_name == name)
+
+
 def chapter_text(file: str, code: str) -> str:
     """A chapter as it is written."""
     return files("glassformer.course").joinpath("chapters", code, file).read_text("utf-8")
@@ -55,8 +64,9 @@ def _blocks(file: str, code: str) -> tuple[Block, ...]:
 
 
 @cache
-def _files() -> list[tuple[str, str]]:
-    """The files of the chapters with their names: 05-masks.md is the chapter masks, the fifth."""
+def _files() -> list[tuple[int, str, str]]:
+    """Number, file and name of each chapter: 05-masks.md is the chapter masks, number 5."""
     folder = files("glassformer.course").joinpath("chapters", "en")
     found = sorted(file.name for file in folder.iterdir() if file.name.endswith(".md"))
-    return [(file, file.removesuffix(".md").partition("-")[2]) for file in found]
+    parts = (file.removesuffix(".md").partition("-") for file in found)
+    return [(int(n), file, name) for file, (n, _, name) in zip(found, parts, strict=True)]

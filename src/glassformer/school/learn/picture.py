@@ -8,7 +8,9 @@ from torch import Tensor
 from glassformer.functional import RowArithmetic
 from glassformer.school.learn.bars import Bars
 from glassformer.school.learn.choices import Choices
+from glassformer.school.learn.image_map import ImageMap
 from glassformer.school.learn.merges import Merges
+from glassformer.school.learn.timeline import Timeline
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,4 +68,4 @@ class Album:
     pictures: tuple[tuple[str, "Picture"], ...]
 
 
-Picture = Matrix | Steps | Flow | Bars | Merges | Choices | Row | Album
+Picture = Matrix | Steps | Flow | Bars | Merges | Choices | ImageMap | Timeline | Row | Album

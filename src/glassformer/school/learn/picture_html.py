@@ -6,8 +6,10 @@ from html import escape
 from glassformer.languages import Language
 from glassformer.render.numbers import format_number, format_numbers, format_weights
 from glassformer.school.learn.choices import Choices, tabulate_choices
+from glassformer.school.learn.image_map import ImageMap, image_map_markup
 from glassformer.school.learn.merges import Merges, format_piece, merge_heads
 from glassformer.school.learn.picture import Album, Bars, Flow, Matrix, Picture, Row, Steps
+from glassformer.school.learn.timeline import Timeline, timeline_markup
 
 
 def picture_markup(picture: Picture, *, language: Language) -> str:
@@ -32,6 +34,10 @@ def picture_markup(picture: Picture, *, language: Language) -> str:
             return _choices(picture)
         case Merges():
             return _merges(picture, language)
+        case ImageMap():
+            return image_map_markup(picture)
+        case Timeline():
+            return timeline_markup(picture)
         case Matrix():
             return _matrix(picture)
 
@@ -51,7 +57,7 @@ def _matrix(picture: Matrix) -> str:
             shown, shares = [""] * len(flat), flat
     cells = iter(zip(shown, shares, strict=True))
     head = "".join(f"<th>{escape(name)}</th>" for name in picture.columns)
-    lines = [f"<tr><th></th>{head}</tr>"] if picture.columns else []
+    lines = [f'<tr><td class="corner"></td>{head}</tr>'] if picture.columns else []
     for i, row in enumerate(values):
         name = f"<th>{escape(picture.rows[i])}</th>" if picture.rows else ""
         drawn = "".join(_cell(*next(cells)) for _ in row)
@@ -129,7 +135,7 @@ def _merges(picture: Merges, language: Language) -> str:
 
 def _choices(picture: Choices) -> str:
     heads, rows = tabulate_choices(picture)
-    lines = ["<th></th>" + "".join(f"<th>{escape(head)}</th>" for head in heads)]
+    lines = ['<td class="corner"></td>' + "".join(f"<th>{escape(head)}</th>" for head in heads)]
     for token, row in zip(picture.tokens, rows, strict=True):
         cells = "".join(f"<td>{escape(cell)}</td>" for cell in row)
         lines.append(f"<th>{escape(token)}</th>{cells}")

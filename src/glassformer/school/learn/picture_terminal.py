@@ -12,8 +12,10 @@ from glassformer.render.terminal.matrix import draw_scores, draw_weights
 from glassformer.render.terminal.steps import draw_steps
 from glassformer.school.learn.bars import Bars, draw_bars
 from glassformer.school.learn.choices import Choices, draw_choices
+from glassformer.school.learn.image_map import ImageMap, draw_image_map
 from glassformer.school.learn.merges import Merges, draw_merges
 from glassformer.school.learn.picture import Album, Flow, Matrix, Picture, Row, Stage, Steps
+from glassformer.school.learn.timeline import Timeline, draw_timeline
 
 
 def draw_picture(picture: Picture, *, language: Language) -> RenderableType:
@@ -36,6 +38,10 @@ def draw_picture(picture: Picture, *, language: Language) -> RenderableType:
             return draw_choices(picture)
         case Merges():
             return draw_merges(picture, language=language)
+        case ImageMap():
+            return draw_image_map(picture)
+        case Timeline():
+            return draw_timeline(picture)
         case Matrix():
             return _matrix(picture)
 

@@ -18,10 +18,21 @@ from glassformer.functional import (
 )
 from glassformer.languages import Language
 from glassformer.school.learn.bars import BAR_PICTURES, Bars
+from glassformer.school.learn.batching import draw_batching
+from glassformer.school.learn.cache_sizes import CACHE_PICTURES
+from glassformer.school.learn.expert_pictures import EXPERT_PICTURES
 from glassformer.school.learn.flows import FLOWS
+from glassformer.school.learn.isoflop import ISOFLOP_PICTURES
+from glassformer.school.learn.memory_pictures import MEMORY_PICTURES
 from glassformer.school.learn.merges import MERGE_PICTURES
 from glassformer.school.learn.model_pictures import MODEL_PICTURES
+from glassformer.school.learn.patching_pictures import PATCHING_PICTURES
 from glassformer.school.learn.picture import Album, Matrix, Picture, Row, Steps
+from glassformer.school.learn.preferences import draw_preferences
+from glassformer.school.learn.rotations import ROTATION_PICTURES
+from glassformer.school.learn.sentence_pictures import SENTENCE_PICTURES
+from glassformer.school.learn.timeline import read_timelines
+from glassformer.school.learn.vision_pictures import VISION_PICTURES
 
 _CAT = ("The", "cat", "sat")
 _SENTENCE = ("The", "cat", "sat", "on", "the", "mat")
@@ -195,6 +206,10 @@ def _floor_division(language: Language) -> Picture:
     )
 
 
+def _history(language: Language) -> Picture:
+    return Album(tuple((each.title, each) for each in read_timelines(language)))
+
+
 PICTURES: dict[str, Callable[[Language], Picture]] = {
     **BAR_PICTURES,
     "cat": _cat,
@@ -210,7 +225,18 @@ PICTURES: dict[str, Callable[[Language], Picture]] = {
     "waves": _waves,
     "wave-products": _wave_products,
     "floored": _floor_division,
+    "batching": draw_batching,
+    "preferences": draw_preferences,
+    "history": _history,
     **FLOWS,
     **MERGE_PICTURES,
     **MODEL_PICTURES,
+    **ROTATION_PICTURES,
+    **CACHE_PICTURES,
+    **EXPERT_PICTURES,
+    **MEMORY_PICTURES,
+    **ISOFLOP_PICTURES,
+    **VISION_PICTURES,
+    **PATCHING_PICTURES,
+    **SENTENCE_PICTURES,
 }

@@ -25,10 +25,12 @@ from glassformer.school.learn.blocks import (
     read_line,
 )
 from glassformer.school.learn.choices import Choices
+from glassformer.school.learn.image_map import ImageMap, plain_image_map
 from glassformer.school.learn.mathml import display_mathml, inline_mathml
 from glassformer.school.learn.merges import Merges
 from glassformer.school.learn.picture import Album, Bars, Flow, Matrix, Picture, Row, Steps
 from glassformer.school.learn.pictures import draw
+from glassformer.school.learn.timeline import Timeline, plain_timeline
 
 _COLOURS = (
     (Comment, "comment"),
@@ -152,6 +154,10 @@ def plain_picture(picture: Picture) -> dict[str, Any]:
             }
         case Merges(text, merges):
             return {"kind": "merges", "text": text, "most": len(merges)}
+        case ImageMap():
+            return plain_image_map(picture)
+        case Timeline():
+            return plain_timeline(picture)
         case Matrix():
             return _plain_matrix(picture)
 

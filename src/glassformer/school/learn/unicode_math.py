@@ -13,11 +13,13 @@ _SIGNS = {
     "sin": "sin", "cos": "cos", "tanh": "tanh", "top": "ᵀ", "lfloor": "⌊", "rfloor": "⌋",
     "sqrt": "√", "quad": "\0", "qquad": "\0", "alpha": "α", "beta": "β", "gamma": "γ",
     "delta": "δ", "epsilon": "ε", "varepsilon": "ε", "theta": "θ", "lambda": "λ", "mu": "μ",
-    "sigma": "σ", "omega": "ω", "pi": "π", "mid": "|", "lbrace": "{", "rbrace": "}", "propto": "∝",
-    "partial": "∂", "circ": "∘", "Delta": "Δ", "lVert": "‖", "rVert": "‖",
+    "sigma": "σ", "tau": "τ", "omega": "ω", "pi": "π", "mid": "|", "lbrace": "{", "rbrace": "}",
+    "propto": "∝", "partial": "∂", "circ": "∘", "Delta": "Δ", "lVert": "‖", "rVert": "‖",
+    "succ": "≻",
 }  # fmt: skip
 _BARE = {",": " ", ";": " ", ":": " ", "!": "", " ": " ", "{": "{", "}": "}", "%": "%", "_": "_"}
 _WORDS = ("text", "mathrm", "operatorname", "mathbf", "mathit")
+_DOUBLE = str.maketrans("NRE", "ℕℝ𝔼")  # of \mathbb
 _RAISED = dict(zip("0123456789+-=()inT", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁱⁿᵀ", strict=True)) | {"−": "⁻"}
 _LOWERED = dict(
     zip("0123456789+-=()aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ", strict=True)
@@ -94,6 +96,8 @@ class _Reader:
             return ""
         if name in _WORDS:
             return self._argument()
+        if name == "mathbb":
+            return self._argument().translate(_DOUBLE)
         if name == "frac":
             above, below = self._argument(), self._argument()
             return f"{_parenthesize(above, '+−=')} / {_parenthesize(below)}"
@@ -101,7 +105,7 @@ class _Reader:
             return f"√{_parenthesize(self._argument())}"
         if name in _SIGNS or name in _BARE:
             sign = (_SIGNS | _BARE)[name]
-            return f" {sign} " if sign in "·×→≤≥≠≈∈⊙∝" else sign
+            return f" {sign} " if sign in "·×→≤≥≠≈∈⊙∝≻" else sign
         raise ConfigError(f"A formula must use commands that we can write as text; got \\{name}.")
 
     def _argument(self) -> str:

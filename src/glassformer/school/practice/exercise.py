@@ -14,7 +14,7 @@ from glassformer.errors import ConfigError
 
 EXERCISES = Path(__file__).parents[2] / "course" / "exercises"
 KINDS = ("code", "numbers", "shapes", "fault", "predict")
-_FOLDER = re.compile(r"\d\d_[a-z0-9_]+")
+_FOLDER = re.compile(r"\d{2,3}_[a-z0-9_]+")
 _SETTINGS = {
     "kind",
     "minutes",
@@ -127,8 +127,8 @@ def read_exercise(folder: Path) -> Exercise:
 @cache
 def all_exercises() -> tuple[Exercise, ...]:
     """Every exercise that ships with the package, in order."""
-    folders = sorted(p for p in EXERCISES.iterdir() if _FOLDER.fullmatch(p.name))
-    return tuple(read_exercise(folder) for folder in folders)
+    folders = (p for p in EXERCISES.iterdir() if _FOLDER.fullmatch(p.name))
+    return tuple(sorted(map(read_exercise, folders), key=lambda exercise: exercise.number))
 
 
 def find_exercise(name: str, exercises: Sequence[Exercise] | None = None) -> Exercise:
@@ -138,7 +138,7 @@ def find_exercise(name: str, exercises: Sequence[Exercise] | None = None) -> Exe
     'dot_product_scores'
     """
     known = all_exercises() if exercises is None else exercises
-    bare = re.sub(r"^\d\d_", "", Path(name).name.removesuffix(".py"))
+    bare = re.sub(r"^\d{2,3}_", "", Path(name).name.removesuffix(".py"))
     for exercise in known:
         if bare == exercise.name or (name.isdigit() and int(name) == exercise.number):
             return exercise

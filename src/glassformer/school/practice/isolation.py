@@ -27,6 +27,12 @@ _SYSTEM = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib")
 _FILES = ("/etc/ld.so.cache", "/etc/localtime", "/dev/urandom", "/dev/random", "/dev/zero")
 
 
+def available_layers() -> tuple[str, ...]:
+    """The layers that `isolate` would apply on this system."""
+    found = {LANDLOCK: landlock_version() > 0, SECCOMP: seccomp_is_available()}
+    return tuple(layer for layer in LAYERS if found[layer])
+
+
 def isolate() -> tuple[str, ...]:
     """Shut this process in, for good; returns the layers that the system offers."""
     layers = []

@@ -9,6 +9,7 @@ reset   y, anything else
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 
 from glassformer.languages import Language
@@ -178,6 +179,8 @@ class PracticeSession:
             self._on_passed(report.exercise)
         elif report.kind != "needs":
             self.progress.passed.discard(report.exercise)
+            if report.faults and report.names_faults:
+                self.progress.note_mistakes(report.exercise, report.faults)
             self._save()
         if self._n_queued > 1 and not self._queue:
             self.notice = self.language.say(
@@ -188,7 +191,7 @@ class PracticeSession:
             self._n_queued = 0
 
     def _on_passed(self, name: str) -> None:
-        self.progress.passed.add(name)
+        self.progress.mark_passed(name, date.today())
         exercise = next(each for each in self.exercises if each.name == name)
         try:
             self.workspace.reveal(exercise)

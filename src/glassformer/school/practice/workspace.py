@@ -23,8 +23,8 @@ DEFAULT = Path("glassformer-practice")
 class Workspace:
     """The folder of a learner's exercises."""
 
-    def __init__(self, folder: Path, language: Language) -> None:
-        self.folder, self.language = folder, language
+    def __init__(self, folder: Path, language: Language, class_folder: Path | None = None) -> None:
+        self.folder, self.language, self.class_folder = folder, language, class_folder
 
     def file(self, exercise: Exercise) -> Path:
         """The learner's file for an exercise, whether it is there or not."""
@@ -40,8 +40,10 @@ class Workspace:
 
     @property
     def options(self) -> str:
-        """What must be said again: another folder, a language that the surroundings do not say."""
+        """What must be said again: folders, and a language that the surroundings do not say."""
         elsewhere = "" if self.folder == DEFAULT else f" --dir {quote(str(self.folder))}"
+        if self.class_folder is not None:
+            elsewhere += f" --class {quote(str(self.class_folder))}"
         return elsewhere + flag(self.language, os.environ)
 
     def create(self, exercises: Sequence[Exercise]) -> None:

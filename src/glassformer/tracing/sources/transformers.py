@@ -18,6 +18,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from glassformer.errors import InterventionError, TraceError
+from glassformer.tracing.head_shards import find_head_shard, find_rank, is_sharded
 from glassformer.tracing.layout import Place
 from glassformer.tracing.model_lookup import ModuleTree
 from glassformer.tracing.patches import FAILED, listen
@@ -74,6 +75,8 @@ class TransformersSource:
 
     def attach(self, recorder: Recorder, undo: list[Callable[[], None]]) -> None:
         recorder.trace.model |= describe_model(self.model.config)
+        if is_sharded(self.tree.model):
+            recorder.trace.part = find_rank()
         layout = TransformersLayout.of(self.tree)
         self.recorder, self.layout, recorder.layout = recorder, layout, layout
         undo.append(self._check_seen)
@@ -165,6 +168,7 @@ class TransformersSource:
     def _make_step(self, place: Place, call: Call, out: Any) -> tuple[Step, Tensor | None]:
         stop = self.recorder.start + call.q.shape[2]
         step, difference = as_step(call, out, stop=stop, known=self.calls.masks)
+        step.shard = find_head_shard(call.module, call.q.shape[1])
         return self._drop_unwritten(step, place), difference
 
     def _change_call(

@@ -42,6 +42,10 @@ class Task(ABC):
     def batch(self, rows: Rows, *where: int) -> Batch:
         """Rows as tensors; any randomness depends only on the seed and `where`."""
 
+    def lay_out(self, batch: Batch) -> Batch:
+        """This process's share of a batch, as the model computes it in training."""
+        return batch
+
     @abstractmethod
     def valid_batches(self) -> Iterator[Batch]:
         """The validation batches, the same each time; none without validation data."""

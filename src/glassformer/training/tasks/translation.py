@@ -5,16 +5,19 @@
     targets  A     dog  sleeps </s>         what it must predict
 
 Padding follows each text: the causal mask hides it from the decoder, lengths from the encoder.
+Packed, there is none: sources are one row, targets another, and attention keeps texts apart.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from glassformer.errors import ConfigError
-from glassformer.functional import Padding
+from glassformer.functional import Padding, Sequences
+from glassformer.functional.masks import PackedRow
 from glassformer.models.output_heads import PendingLogits
 from glassformer.models.recurrent import LSTMSeq2Seq
 from glassformer.text import SpecialTokens
@@ -55,6 +58,9 @@ class Translation(Task):
         del where  # nothing is random here
         return self._batch(self.pairs[0], rows)
 
+    def lay_out(self, batch: Batch) -> Batch:
+        return pack_pairs(batch) if self.recipe.batches.packed else batch
+
     def valid_batches(self) -> Iterator[Batch]:
         if self.data.valid is None:
             return
@@ -68,14 +74,19 @@ class Translation(Task):
         return pair_batch(pair, rows, start=self.start, pad=self.pad, round_to=to)
 
     def logits(self, model: Any, tensors: Mapping[str, Tensor]) -> Tensor:
+        if "source_cells" in tensors:
+            return model.head(packed_hidden(model, tensors), model.embedding.weight)
         return translation_logits(model, tensors)
 
     def pending_logits(self, model: Any, tensors: Mapping[str, Tensor]) -> PendingLogits | None:
         if isinstance(model, LSTMSeq2Seq):
             return None
-        mask = Padding(tensors["source_lengths"])
-        context = model.encode(tensors["source"], mask=mask)
-        hidden = model.hidden(tensors["tokens"], context, context_mask=mask)
+        if "source_cells" in tensors:
+            hidden = packed_hidden(model, tensors)
+        else:
+            mask = Padding(tensors["source_lengths"])
+            context = model.encode(tensors["source"], mask=mask)
+            hidden = model.hidden(tensors["tokens"], context, context_mask=mask)
         return model.head.prepare(hidden, model.embedding.weight)
 
     def extra_scores(self, model: Any) -> dict[str, float]:
@@ -113,6 +124,41 @@ def pair_batch(
     )
     n_targets = int(lengths.sum())
     return Batch(tensors, n_targets, n_targets + int(source_lengths.sum()))
+
+
+def pack_pairs(batch: Batch) -> Batch:
+    """The sources end to end in one row, and the targets in another."""
+    t = batch.tensors
+    lengths = {
+        "source": t["source_lengths"],
+        # A share without pairs has one row whose targets are all ignored: one of them stays.
+        "target": (t["targets"] != IGNORED).sum(1).clamp(min=1),
+    }
+    tensors = {}
+    for side, names in (("source", ("source",)), ("target", ("tokens", "targets"))):
+        row = PackedRow.of(lengths[side], longest=t[names[0]].shape[1])
+        tensors |= {f"{side}_{name}": each for name, each in row._asdict().items()}
+        inside = torch.arange(t[names[0]].shape[1]) < row.lengths[:, None]
+        tensors |= {name: t[name][inside][None] for name in names}  # (B, L) → (1, N)
+    return Batch(tensors, batch.n_targets, batch.n_tokens)
+
+
+def packed_hidden(model: Any, tensors: Mapping[str, Tensor]) -> Tensor:
+    """The decoder's hidden states of packed pairs."""
+    source, target = (
+        PackedRow(*(tensors[f"{side}_{name}"] for name in PackedRow._fields))
+        for side in ("source", "target")
+    )
+    context = model.encode(
+        tensors["source"], mask=Sequences.between(source), positions=source.positions
+    )
+    return model.hidden(
+        tensors["tokens"],
+        context,
+        mask=Sequences.between(target),
+        context_mask=Sequences.between(source, target),
+        positions=target.positions,
+    )
 
 
 def start_token(special: SpecialTokens) -> int:

@@ -7,6 +7,7 @@ import pytest
 from glassformer.errors import ConfigError
 from glassformer.languages import CODES, Language
 from glassformer.school.lab.runner import run_experiment
+from glassformer.school.progress import load_progress
 from glassformer.workbench.jobs import Cancelled
 from glassformer.workbench.rooms.learn import experiments
 from glassformer.workbench.wire.learn import ExperimentPartial
@@ -17,6 +18,8 @@ def test_a_run_is_that_of_the_lab():
     found = ask("measure", name="scale", size="quick", seed=3)
     report = run_experiment("scale", size="quick", seed=3)
     assert found["outcome"] == report.verdict.outcome
+    recorded = load_progress().experiments["scale"]
+    assert (recorded.size, recorded.outcome) == ("quick", report.verdict.outcome)
     for code in CODES:
         said, told = found["said"][code], report.as_dict(Language(code))
         assert said["chart"] == told["chart"]

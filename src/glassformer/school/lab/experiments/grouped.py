@@ -25,6 +25,7 @@ class _Size(NamedTuple):
 _SIZES = {"quick": _Size((8, 2, 1), 180), "full": _Size((8, 4, 2, 1), 500)}
 _HEADS, _DIM, _LAYERS, _LENGTH, _BATCH = 8, 64, 2, 24, 16
 _KEYS, _VALUES = 6, 8
+N_TOKENS, RECALL_LENGTH = _KEYS * _VALUES + _KEYS, _LENGTH  # of the task
 
 
 def draw_recall(generator: torch.Generator, n: int = _BATCH) -> Batch:

@@ -8,6 +8,7 @@ from glassformer.school.lab import SECONDS, ExperimentTexts, find_experiment
 from glassformer.school.lab.runner import ExperimentReport, PartialReport, run_experiment
 from glassformer.workbench.jobs import Progress, Report
 from glassformer.workbench.memory import Memory
+from glassformer.workbench.rooms.learn.records import record_experiment
 from glassformer.workbench.wire.learn import ExperimentRunRequest, PartRequest
 
 _OUTCOMES = {"holds": "lab.holds", "partly": "lab.partly", "fails": "lab.fails"}
@@ -59,6 +60,7 @@ def measure_experiment(
         progress=advance,
         show=show,
     )
+    record_experiment(report)
     return {
         "outcome": report.verdict.outcome,
         "size": report.size,

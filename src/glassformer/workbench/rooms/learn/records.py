@@ -1,11 +1,21 @@
 """Where a learner's progress is: the user's data folder, and the folder of the exercises."""
 
+from contextlib import suppress
+from datetime import date
 from pathlib import Path
 
-from glassformer.errors import ConfigError
+from glassformer.errors import ConfigError, GlassformerError
 from glassformer.languages import Language
+from glassformer.school.lab.runner import ExperimentReport
 from glassformer.school.practice.workspace import DEFAULT, Workspace
-from glassformer.school.progress import FILE, NotProgress, ProgressStore, Unsaved, load_progress
+from glassformer.school.progress import (
+    FILE,
+    ExperimentRun,
+    NotProgress,
+    ProgressStore,
+    Unsaved,
+    load_progress,
+)
 
 
 def open_learning(language: Language) -> ProgressStore:
@@ -42,6 +52,15 @@ def save_progress(progress: ProgressStore, language: Language) -> None:
     except Unsaved as error:
         values = {"file": error.path, "reason": error.reason}
         raise ConfigError(language.say("practice.notice.readonly", **values)) from None
+
+
+def record_experiment(report: ExperimentReport) -> None:
+    """Remember that an experiment was run; its result is worth showing even where that fails."""
+    with suppress(GlassformerError):
+        learning = load_progress()
+        run = ExperimentRun(date.today().isoformat(), report.size, report.verdict.outcome)
+        learning.experiments[report.experiment.name] = run
+        learning.save()
 
 
 def list_notices(learning: ProgressStore, practice: ProgressStore, language: Language) -> list[str]:

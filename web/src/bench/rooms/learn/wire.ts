@@ -68,6 +68,18 @@ export type ChoicesPicture = {
   tokens: string[];
   logits: number[];
 };
+export type TimelinePicture = {
+  kind: 'timeline';
+  events: {
+    year: number;
+    problem: string;
+    answer: string;
+    work: string;
+    address: string;
+    chapter: string;
+    title: string;
+  }[];
+};
 export type MergesPicture = { kind: 'merges'; text: string; most: number };
 export type Picture =
   | MatrixPicture
@@ -75,6 +87,7 @@ export type Picture =
   | MergesPicture
   | ChoicesPicture
   | AlbumPicture
+  | TimelinePicture
   | { kind: 'row'; pictures: Picture[] }
   | {
       kind: 'flow';

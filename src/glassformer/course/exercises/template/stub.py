@@ -1,0 +1,3 @@
+def exercise_name(x):
+    """Each row of x minus its own mean; x is (B, L, C)."""
+    ...

@@ -1,0 +1,127 @@
+"""Attention of packed texts, side by side: padded for the kernel, and packed again behind it.
+
+    (1, H, N, D) ─ pad ─ (B, H, longest, D) ─ sdpa ─ (B, H, longest, E) ─ pack ─ (1, H, N, E)
+
+The matrix of all tokens by all tokens never exists. Padding comes last in each text: in causal
+attention no token sees it, otherwise its keys are masked. What padding asks is thrown away.
+"""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.autograd import Function
+
+from glassformer.functional.backends import sdpa
+from glassformer.functional.biases import ALiBi, RelativeBuckets
+from glassformer.functional.cells import Extent
+from glassformer.functional.checks import Scoring
+from glassformer.functional.masks import And, Causal, Mask, Padding
+from glassformer.functional.masks.packed_rows import Sequences
+
+
+def refusal(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -> str | None:
+    """Why this backend cannot compute this call; None if it can."""
+    if find_sequences(scoring.mask) is None:
+        return "only texts packed by their lengths can be padded: Sequences, alone or & Causal()"
+    if scoring.bias is not None and not _is_relative(scoring):
+        return "this bias has cells of the packed row, not of each text"
+    return sdpa.refusal(q, k, v, scoring, dropout)
+
+
+def find_sequences(mask: Mask | None) -> tuple[Sequences, bool] | None:
+    """The packed texts of a mask and whether it is causal; None if it is another mask."""
+    if isinstance(mask, Sequences):
+        return mask, False
+    if isinstance(mask, And):
+        for one, other in ((mask.a, mask.b), (mask.b, mask.a)):
+            plain = isinstance(other, Causal) and other.offset is None
+            if isinstance(one, Sequences) and not one.is_cross and plain:
+                return one, True
+    return None
+
+
+def _is_relative(scoring: Scoring) -> bool:
+    """Whether a bias depends on distances alone, which are the same in a text and in its row."""
+    bias, found = scoring.bias, find_sequences(scoring.mask)
+    is_kind = isinstance(bias, ALiBi | RelativeBuckets) and bias.offset is None
+    return is_kind and found is not None and not found[0].is_cross
+
+
+def attend(
+    q: Float[Tensor, "1 H N D"],
+    k: Float[Tensor, "1 K M D"],
+    v: Float[Tensor, "1 K M E"],
+    scoring: Scoring,
+    dropout: float = 0.0,
+) -> Float[Tensor, "1 H N E"]:
+    """The weighted sums of the values, text by text."""
+    found = find_sequences(scoring.mask)
+    assert found is not None, "refused otherwise"
+    texts, is_causal = found
+    cells, places = texts.cells, texts.places
+    asking, asked = (
+        (cells, places) if texts.query_cells is None else (texts.query_cells, texts.query_places)
+    )
+    assert asked is not None, "cells and places are given together"
+    q = _pad(q, asking, asked)  # (1, H, N, D) → (B, H, L, D)
+    k, v = _pad(k, cells, places), _pad(v, cells, places)
+    extent = Extent(q.shape[0], q.shape[1], q.shape[2], k.shape[2])
+    mask = Causal() if is_causal else Padding(texts.lengths)
+    out = sdpa.attend(q, k, v, scoring._replace(extent=extent, mask=mask), dropout)
+    rows = _Pack.apply(out.transpose(1, 2).flatten(0, 1), asking)  # (B, H, L, E) → (N, H, E)
+    return rows.transpose(0, 1)[None]
+
+
+def _pad(x: Tensor, cells: Tensor, places: Tensor) -> Tensor:
+    rows = _Pad.apply(x[0].transpose(0, 1), cells, places)  # (1, H, N, D) → (B, longest, H, D)
+    return rows.transpose(1, 2)
+
+
+class _Pad(Function):
+    """Tokens in the cells of padded texts. What padding holds must not matter: it has no gradient.
+
+    Indexing would add the gradients of all cells of a token up, by atomic additions on a GPU.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(
+        rows: Float[Tensor, "N *X"], cells: Int[Tensor, " N"], places: Int[Tensor, "B longest"]
+    ) -> Float[Tensor, "B longest *X"]:
+        del cells
+        return rows.index_select(0, places.flatten()).unflatten(0, places.shape)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
+        del output
+        ctx.save_for_backward(inputs[1])
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, None, None]:
+        (gradient,) = grad_outputs
+        return gradient.flatten(0, 1).index_select(0, ctx.saved_tensors[0]), None, None
+
+
+class _Pack(Function):
+    """The cells that hold tokens; the gradient of the others is 0."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(cells_of_texts: Float[Tensor, "M *X"], cells: Int[Tensor, " N"]) -> Tensor:
+        return cells_of_texts.index_select(0, cells)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
+        del output
+        ctx.save_for_backward(inputs[1])
+        ctx.n = len(inputs[0])
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, None]:
+        (gradient,) = grad_outputs
+        whole = gradient.new_zeros(ctx.n, *gradient.shape[1:])
+        return torch.index_copy(whole, 0, ctx.saved_tensors[0], gradient), None

@@ -1,0 +1,55 @@
+"""How the work of a decoding step on a GPU is cut into programs (cuda_step.py launches them)."""
+
+from typing import NamedTuple
+
+_KEYS_PER_PART = 128  # of a sequence: what one program of the attention kernel reads
+_PARTS = 264  # programs that fill a GPU; with more, parts gain nothing
+
+
+class ProductShape(NamedTuple):
+    """The part of a product that one program computes."""
+
+    columns: int
+    chunk: int  # of the numbers that are summed: read at once
+    warps: int
+
+
+def shape_product(N: int, K: int, *, is_head: bool) -> ProductShape:
+    """How a product of N columns, each a sum of K numbers, is divided.
+
+    Larger parts read faster when one product follows the other (by a tenth), and slow down a whole
+    step by as much: the next kernel waits for the last of them.
+    """
+    chunk = min(power_above(K), 4096)
+    if is_head:
+        return ProductShape(head_block(N), min(chunk, 1024), 4)
+    return ProductShape(4 if chunk <= 2048 else 2, chunk, 4)
+
+
+def head_block(vocab_size: int) -> int:
+    """Tokens of the vocabulary of one program."""
+    return 16 if vocab_size > 4096 else 4
+
+
+def count_parts(capacity: int, programs: int) -> int:
+    """Into how many parts the keys of a sequence are cut: a power of 2."""
+    wanted = min(count_blocks(capacity, _KEYS_PER_PART), max(1, _PARTS // programs))
+    return min(64, 1 << (wanted.bit_length() - 1))
+
+
+def count_blocks(n: int, size: int) -> int:
+    """How many blocks of `size` hold n.
+
+    >>> count_blocks(9, 4)
+    3
+    """
+    return -(-n // size)
+
+
+def power_above(n: int) -> int:
+    """The power of 2 from n on.
+
+    >>> power_above(5), power_above(8)
+    (8, 8)
+    """
+    return 1 << (n - 1).bit_length()

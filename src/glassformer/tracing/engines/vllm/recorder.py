@@ -1,0 +1,214 @@
+"""The recorder inside a worker: what attention is given, step after step, kept as it was packed.
+
+While an engine serves, only copies are made. Requests are taken apart when the trace is read.
+"""
+
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from glassformer.errors import TraceError
+from glassformer.tracing.engines.vllm.packed_batch import (
+    PackedBatch,
+    PackedOperands,
+    as_index,
+    copy_part,
+)
+from glassformer.tracing.engines.vllm.paged_cache import PagedCache
+from glassformer.tracing.engines.vllm.request_run import RequestLog, assemble_run
+from glassformer.tracing.engines.vllm.watched_model import WatchedModel
+from glassformer.tracing.guard import Guard
+from glassformer.tracing.layout import Layout
+from glassformer.tracing.operand_store import OperandStore
+from glassformer.tracing.selection import Selection
+from glassformer.tracing.trace import Run, Trace
+
+
+class EngineRecorder:
+    """Listens to the layers of one worker, from `attach` to `detach`.
+
+    With `request`, to what it computes for that request alone, up to `limit` bytes.
+    """
+
+    def __init__(
+        self,
+        model: WatchedModel,
+        selection: Selection,
+        store: OperandStore,
+        *,
+        tokenizer: Any = None,
+        outputs: bool = False,
+        request: str | None = None,
+        limit: int | None = None,
+    ) -> None:
+        self.model, self.selection, self.store = model, selection, store
+        self.tokenizer, self.outputs = tokenizer, outputs
+        self.request, self.limit = request, limit
+        self.guard = Guard("gf.watch")
+        self.trace = Trace(model=dict(model.description), assemble=self.assemble)
+        self.trace.part = model.part
+        self.logs: dict[str, RequestLog] = {}  # of the requests, in the order they came
+        self.batch: PackedBatch | None = None  # of the present step
+        self.context: Any = None  # vLLM's, of the present step
+        self.index: Tensor | None = None  # the rows of the batch that are kept
+        self.caches: dict[str, PagedCache] = {}
+        self.fault: str | None = None  # why nothing can be trusted any more
+        self.is_closed = False  # what comes now is not recorded
+        self.forward_context = import_module("vllm.forward_context").get_forward_context
+
+    @property
+    def layout(self) -> Layout:
+        return self.model.layout
+
+    def check(self) -> None:
+        """Raise for options that this model cannot fulfil."""
+        self.model.check(self.selection)
+
+    def attach(self) -> None:
+        self.model.attach(self, self.selection)
+
+    def detach(self) -> None:
+        self.model.detach(self)
+
+    def close(self, reason: str | None) -> None:
+        """Record no more; the reason is noted with the tokens that may be missing."""
+        self.is_closed = True
+        if reason is not None:
+            for log in self.logs.values():
+                log.note_end(reason)
+
+    def hear(
+        self,
+        layer: Any,
+        operands: tuple[Tensor, Tensor, Tensor],
+        kv_cache: Tensor,
+        metadata: Any,
+        out: Tensor,
+    ) -> None:
+        """One layer has computed its attention."""
+        if self.fault is not None or self.is_closed:
+            return
+        with (
+            self.guard.catch(self.layout.name, self._spoil),
+            torch.inference_mode(False),
+            torch.no_grad(),
+        ):
+            context = self.forward_context()
+            if context is not self.context:
+                self.context, self.batch = context, None
+                self.batch = self._begin_batch(context)
+            batch, name = self.batch, layer.layer_name
+            if batch is None:
+                return
+            with self.guard.catch(self.layout.places[layer].name, partial(batch.note_fault, name)):
+                self._keep(batch, layer, operands, out)
+                self._keep_past(batch, layer, operands, kv_cache, metadata)
+
+    def _begin_batch(self, context: Any) -> PackedBatch | None:
+        """A step begins: which requests are in it. None where the limit is reached."""
+        if context.ubatch_slices is not None:
+            raise TraceError("Steps that vLLM computes in two halves cannot be followed.")
+        batch = PackedBatch.of(self.model.runner, self.selection, self.request)
+        self.index = as_index(batch.rows, batch.tokens.device)
+        known = self.model.runner.input_batch.token_ids_cpu
+        for i, request in enumerate(batch.requests):
+            if request not in self.logs:
+                past = known[batch.first_request + i, : batch.starts[i]].copy()
+                state = self.model.find_state(request)
+                self.logs[request] = RequestLog(request, torch.from_numpy(past), state=state)
+                if len(past):
+                    batch.joined.append(i)
+        if self.limit is not None and self.store.in_memory + self._measure(batch) > self.limit:
+            self.close(f"the budget of {self.limit} bytes was reached")
+            return None
+        for i, request in enumerate(batch.requests):
+            self.logs[request].add(batch, i)
+        return batch
+
+    def _measure(self, batch: PackedBatch) -> int:
+        """How many bytes will be kept of a step."""
+        n_rows = len(batch) if batch.rows is None else len(batch.rows)
+        n_keys = len(batch) + sum(int(batch.starts[i]) for i in batch.joined)
+        total = 0
+        for layer in self.model.select_layers(self.selection).values():
+            heads = self.model.select_heads(self.selection, layer)
+            H, K = (
+                (layer.num_heads, layer.num_kv_heads) if heads is None else (len(heads), len(heads))
+            )
+            each = H * n_rows * (1 + self.outputs) + 2 * K * n_keys
+            total += each * layer.head_size * layer.dtype.itemsize
+        return total
+
+    def _keep(
+        self, batch: PackedBatch, layer: Any, operands: tuple[Tensor, Tensor, Tensor], out: Tensor
+    ) -> None:
+        span, (q, k, v) = batch.span, operands
+        H, K = q.shape[1], k.shape[1]
+        heads = self.model.select_heads(self.selection, layer)
+        read = None if heads is None else tuple(h * K // H for h in heads)
+        keep = self.store.keep
+        batch.operands[layer.layer_name] = PackedOperands(
+            q=keep(copy_part(q, span, heads, self.index)),
+            k=keep(copy_part(k, span, read)),
+            v=keep(copy_part(v, span, read)),
+            out=keep(copy_part(out.view(len(out), H, -1), span, heads, self.index))
+            if self.outputs
+            else None,
+        )
+
+    def _keep_past(
+        self,
+        batch: PackedBatch,
+        layer: Any,
+        operands: tuple[Tensor, Tensor, Tensor],
+        kv_cache: Tensor,
+        metadata: Any,
+    ) -> None:
+        """Keys and values that were in the cache before a request was first seen."""
+        name, (q, k, _) = layer.layer_name, operands
+        for i in batch.joined:
+            if name not in self.caches:
+                self.caches[name] = PagedCache(layer, kv_cache, k)
+            start, first, stop = int(batch.starts[i]), *map(int, batch.offsets[i : i + 2])
+            read_k, read_v = self.caches[name].read(
+                kv_cache, metadata.block_table[batch.first_request + i], start + stop - first
+            )
+            if not torch.equal(read_k[start:], k[batch.span][first:stop]):
+                raise TraceError("The cache holds other keys than those that attention was given.")
+            heads = self.model.select_heads(self.selection, layer)
+            read = None if heads is None else [h * k.shape[1] // q.shape[1] for h in heads]
+            past = (t[:start] if read is None else t[:start, read] for t in (read_k, read_v))
+            past_k, past_v = (self.store.keep(t.clone()) for t in past)
+            self.logs[batch.requests[i]].past[name] = past_k, past_v
+
+    def _spoil(self, reason: str) -> None:
+        self.fault = reason
+
+    def assemble(self) -> None:
+        """A run of the trace for every request, with all that has been recorded so far."""
+        for log in self.logs.values():
+            if log.is_stale:
+                with self.guard.catch(self.layout.name, partial(_refuse, log, self.layout.name)):
+                    log.run = assemble_run(self, log)
+                log.is_stale = False
+        runs = [log.run for log in self.logs.values()]
+        if self.fault is not None:
+            refusals = dict.fromkeys(self.layout.site_names, self.fault)
+            runs = [Run(refusals=refusals) for _ in runs] or [Run(refusals=refusals)]
+        self.trace.recorded[:] = runs
+
+    def finish(self) -> Trace:
+        """The trace, complete; what was packed is let go."""
+        self.assemble()
+        self.trace.assemble = None
+        self.logs.clear()
+        self.caches.clear()
+        self.context = self.batch = self.index = None
+        return self.trace
+
+
+def _refuse(log: RequestLog, name: str, reason: str) -> None:
+    log.run = Run(refusals={name: reason})

@@ -1,0 +1,10 @@
+# mistake: forgets the number of heads in the matrices: they lead to the width of one head
+w_k = (48, 6)
+w_v = (48, 5)
+w_o = (5, 32)
+q = (2, 4, 7, 6)
+k = (2, 4, 11, 6)
+v = (2, 4, 11, 5)
+scores = (2, 4, 7, 11)
+out_heads = (2, 4, 7, 5)
+out = (2, 7, 32)

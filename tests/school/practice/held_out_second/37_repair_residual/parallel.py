@@ -1,0 +1,27 @@
+# mistake: both sublayers read the same x and are added together (a parallel block), so that the feed-forward network does not see the result of attention
+import math
+
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self, dim, hidden_dim):
+        super().__init__()
+        self.attention_norm = nn.LayerNorm(dim)
+        self.qkv = nn.Linear(dim, 3 * dim)
+        self.feed_forward_norm = nn.LayerNorm(dim)
+        self.up = nn.Linear(dim, hidden_dim)
+        self.down = nn.Linear(hidden_dim, dim)
+
+    def attend(self, x):
+        q, k, v = self.qkv(x).chunk(3, dim=-1)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+        return scores.softmax(dim=-1) @ v
+
+    def feed_forward(self, x):
+        return self.down(self.up(x).relu())
+
+    def forward(self, x):
+        attended = self.attend(self.attention_norm(x))
+        fed = self.feed_forward(self.feed_forward_norm(x))
+        return x + attended + fed

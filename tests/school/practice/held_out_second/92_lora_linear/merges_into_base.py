@@ -1,0 +1,21 @@
+# mistake: merged adds B A to the weight of the base itself and returns the base, so that the layer counts the adapter twice afterwards
+import torch
+from torch import nn
+
+
+class LoRALinear(nn.Module):
+    def __init__(self, base, rank, alpha):
+        super().__init__()
+        self.base = base
+        base.requires_grad_(False)
+        self.lora_a = nn.Parameter(torch.randn(rank, base.in_features) * 0.01)
+        self.lora_b = nn.Parameter(torch.zeros(base.out_features, rank))
+        self.scale = alpha / rank
+
+    def forward(self, x):
+        return self.base(x) + self.scale * (x @ self.lora_a.T @ self.lora_b.T)
+
+    @torch.no_grad()
+    def merged(self):
+        self.base.weight += self.scale * self.lora_b @ self.lora_a
+        return self.base

@@ -1,0 +1,13 @@
+# mistake: multiplies the loss by beta instead of the margin inside σ
+import torch
+import torch.nn.functional as F
+
+
+def answer_log_p(logits, tokens, mask):
+    log_p = logits.log_softmax(-1).gather(2, tokens[..., None]).squeeze(-1)
+    return (log_p * mask).sum(-1)
+
+
+def dpo_loss(better, worse, ref_better, ref_worse, beta):
+    margin = (better - ref_better.detach()) - (worse - ref_worse.detach())
+    return -beta * F.logsigmoid(margin).mean()

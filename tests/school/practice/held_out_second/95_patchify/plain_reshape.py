@@ -1,0 +1,12 @@
+# mistake: reshapes the image directly without a permutation, so that a patch is a run of memory
+import torch
+
+
+def patchify(images, P):
+    B, C, H, W = images.shape
+    return images.reshape(B, (H // P) * (W // P), C * P * P)
+
+
+def unpatchify(patches, P, height, width):
+    B = patches.shape[0]
+    return patches.reshape(B, -1, height, width)

@@ -1,0 +1,33 @@
+"""Kernels of Triton where there is no GPU: a file of tests runs again in Triton's interpreter.
+
+Triton decides when it is imported whether kernels are compiled or interpreted, so this takes a
+process in which TRITON_INTERPRET is set. There, tests marked `needs_kernels` run on the CPU;
+elsewhere they are for a GPU.
+"""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+DEVICE = "cpu" if INTERPRETED else "cuda"
+needs_kernels = pytest.mark.plain if INTERPRETED else pytest.mark.gpu
+
+
+def check_in_interpreter(file: str, *, only: str = "") -> None:
+    """Run the plain tests of a file in the interpreter, or those whose names have `only`."""
+    if INTERPRETED:
+        pytest.skip("this is the interpreter's process")
+    pytest.importorskip("triton")
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "plain", "-p", "no:cacheprovider"]
+    run = subprocess.run(
+        [*command, "-k", only, file],
+        env=os.environ | {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout[-5000:] + run.stderr[-1000:]
+    assert " passed" in run.stdout
