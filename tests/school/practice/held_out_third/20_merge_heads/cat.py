@@ -1,0 +1,6 @@
+# correct: heads unbound and concatenated
+import torch
+
+
+def merge_heads(x):
+    return torch.cat(x.unbind(dim=1), dim=-1)

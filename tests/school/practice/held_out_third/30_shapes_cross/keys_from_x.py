@@ -1,0 +1,10 @@
+# mistake: w_k and w_v read the width of x, 32, instead of that of the context
+w_k = (32, 24)
+w_v = (32, 20)
+w_o = (20, 32)
+q = (2, 4, 7, 6)
+k = (2, 4, 11, 6)
+v = (2, 4, 11, 5)
+scores = (2, 4, 7, 11)
+out_heads = (2, 4, 7, 5)
+out = (2, 7, 32)

@@ -1,0 +1,33 @@
+# correct: the old x is kept under another name before each norm
+import math
+
+from torch import nn
+
+
+class Block(nn.Module):
+    """A pre-norm block."""
+
+    def __init__(self, dim, hidden_dim):
+        super().__init__()
+        self.attention_norm = nn.LayerNorm(dim)
+        self.qkv = nn.Linear(dim, 3 * dim)
+        self.feed_forward_norm = nn.LayerNorm(dim)
+        self.up = nn.Linear(dim, hidden_dim)
+        self.down = nn.Linear(hidden_dim, dim)
+
+    def attend(self, x):
+        q, k, v = self.qkv(x).chunk(3, dim=-1)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+        return scores.softmax(dim=-1) @ v
+
+    def feed_forward(self, x):
+        return self.down(self.up(x).relu())
+
+    def forward(self, x):
+        skip = x
+        x = self.attention_norm(x)
+        x = skip + self.attend(x)
+        skip = x
+        x = self.feed_forward_norm(x)
+        x = skip + self.feed_forward(x)
+        return x

@@ -1,0 +1,16 @@
+# mistake: the two masks are exchanged
+from torch import nn
+
+
+class DecoderLayer(nn.Module):
+    def __init__(self, attention, cross, feed_forward, dim):
+        super().__init__()
+        self.attention, self.cross, self.feed_forward = attention, cross, feed_forward
+        self.attention_norm = nn.LayerNorm(dim)
+        self.cross_norm = nn.LayerNorm(dim)
+        self.feed_forward_norm = nn.LayerNorm(dim)
+
+    def forward(self, x, context, mask=None, context_mask=None):
+        x = self.attention_norm(x + self.attention(x, x, context_mask))
+        x = self.cross_norm(x + self.cross(x, context, mask))
+        return self.feed_forward_norm(x + self.feed_forward(x))

@@ -1,0 +1,17 @@
+# mistake: the token that makes the sum reach p is removed too
+import torch
+
+
+def probabilities(logits, temperature, top_k=None, top_p=None):
+    logits = logits / temperature
+    if top_k is not None:
+        bar = logits.topk(top_k).values[:, -1:]
+        logits = logits.masked_fill(logits < bar, -torch.inf)
+    if top_p is not None:
+        ordered, order = logits.sort(descending=True)
+        cum = ordered.softmax(-1).cumsum(-1)
+        removed = cum > top_p
+        removed[:, 0] = False
+        removed = removed.scatter(1, order, removed)
+        logits = logits.masked_fill(removed, -torch.inf)
+    return logits.softmax(-1)

@@ -1,0 +1,10 @@
+# mistake: in the cross-attention the source asks: rows 11, columns 7
+source_mask = (4, 1, 1, 11)
+context = (4, 11, 512)
+encoder_scores = (4, 8, 11, 11)
+decoder_scores = (4, 8, 7, 7)
+cross_q = (4, 8, 11, 64)
+cross_k = (4, 8, 7, 64)
+cross_scores = (4, 8, 11, 7)
+hidden = (4, 7, 2048)
+logits = (4, 7, 10000)
