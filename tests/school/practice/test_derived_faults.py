@@ -123,3 +123,19 @@ def test_a_chance_hit_in_one_case_names_nothing(grader):
         report = grader.grade_source(find_exercise("scaling"), source, seed=seed)
         assert report.faults == ()
         assert [each.values for each in report.explained] == [{"power": "1/3"}]
+
+
+def test_what_two_changes_of_a_value_explain_is_not_named_by_one(grader):
+    """Equal scores follow from the last key in place of all, and from the first just as well."""
+    source = """import math
+import torch
+
+def padding_mask(lengths, S):
+    return torch.arange(S) < lengths[:, None, None]
+
+def attention(q, k, v, mask):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    return scores.masked_fill(mask, 1e4).softmax(dim=-1) @ v
+"""
+    report = grader.grade_source(find_exercise("repair_inverted_mask"), source)
+    assert report.kind == "value" and report.explained == ()

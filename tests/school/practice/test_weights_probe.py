@@ -25,6 +25,8 @@ def test_what_is_first_wrong_is_told_with_its_reason():
     assert tell(MASKED.softmax(-1), RIGHT)[0] == "cell"
     hidden = MASKED.softmax(-1) + torch.tensor([[0.0, 0.0, 0.25], [0.0] * 3])
     assert tell(MASKED.softmax(-1), hidden) == ("masked", {"cell": "0, 2", "got": "0.25"})
+    none = torch.zeros_like(RIGHT)  # dropout may leave nothing, with no mask at all
+    assert tell(none, RIGHT)[0] == "empty"
     assert tell(RIGHT, (SCORES * 3).softmax(-1)) == ("scale", {"factor": "3"})
     assert tell(RIGHT, SCORES - 2)[0] == "negative"
     assert tell(RIGHT, SCORES.softmax(-2))[0] == "columns"

@@ -29,6 +29,7 @@ from glassformer.school.practice.solution_edits import (
     apply_edits,
     find_edit,
 )
+from glassformer.school.practice.value_faults import CHANGED_VALUES
 
 Load = Callable[[str], Callable[[int], Outcome]]
 # Processor time before looking for a name is given up.
@@ -67,15 +68,36 @@ class DerivedSearch:
             return None
         found: list[NamedMistake] = []
         with _limit_time(_SECONDS_FOR_ONE) as is_up, suppress(is_up):
-            for fault in self._derive():
-                source = apply_edits(self._solution, fault.edits)
-                if source is not None and self._matcher.explains(source):
-                    found.append(NamedMistake((), (fault.finding,), source, fault.look))
-                    if self._matcher.is_telling:
-                        break
+            faults = list(self._derive())
+            for fault in faults:
+                source = self._explaining_source(fault)
+                if source is None or (self._matcher.is_telling and self._has_rival(fault, faults)):
+                    continue
+                found.append(NamedMistake((), (fault.finding,), source, fault.look))
+                if self._matcher.is_telling:
+                    break
         # Where all that is wrong is NaN, several mistakes look alike: then none of them is named.
         is_sure = found and all(each.findings == found[0].findings for each in found)
         return found[0] if is_sure else None
+
+    def _explaining_source(self, fault: DerivedFault) -> str | None:
+        source = apply_edits(self._solution, fault.edits)
+        return source if source is not None and self._matcher.explains(source) else None
+
+    def _has_rival(self, fault: DerivedFault, faults: Sequence[DerivedFault]) -> bool:
+        """Whether another change of the same values does the same: then neither is the mistake.
+
+        Where all rows must only be equal, the first row would do as well as the last one.
+        """
+        if not fault.finding.key.startswith(CHANGED_VALUES):
+            return False
+        return any(
+            other.finding.key.startswith(CHANGED_VALUES)
+            and other.finding != fault.finding
+            and _places(other) == _places(fault)
+            and self._explaining_source(other) is not None
+            for other in faults
+        )
 
     def find_two(self) -> NamedMistake | None:
         """Two at once, of those that are common or known."""
@@ -105,6 +127,10 @@ class DerivedSearch:
         return known + [
             _Choice(each.edits, finding=each.finding, look=each.look) for each in derived
         ]
+
+
+def _places(fault: DerivedFault) -> list[tuple[int, int]]:
+    return [(edit.start, edit.end) for edit in fault.edits]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from itertools import combinations
 from glassformer.school.practice.report import Finding
 from glassformer.school.practice.solution_edits import DerivedFault, Edit, SolutionTree
 
+CHANGED_VALUES = "practice.derived.value."  # how the keys of their sentences begin
 # What stands around a value: the sentence, and the value in it.
 _WRAPS = (
     ("practice.derived.value.negative", "-({})"),

@@ -60,7 +60,9 @@ def find_wrong_weight(expected: Outcome, got: Outcome) -> Finding | None:
     if mine < -_NEAR:
         return Finding("practice.weights.negative", {"cell": cell, "got": values["got"]})
     if right[place] < 1e-12:
-        return Finding("practice.weights.masked", {"cell": cell, "got": values["got"]})
+        is_row_empty = not right[place[:-1]].any()  # all keys are masked, or dropout left none
+        key = "practice.weights.empty" if is_row_empty else "practice.weights.masked"
+        return Finding(key, {"cell": cell, "got": values["got"]})
     if abs(total - 1) > _NEAR:
         if np.allclose(wrong.sum(-2), 1, atol=_NEAR):
             return Finding("practice.weights.columns", {"row": row, "got": format_number(total)})
