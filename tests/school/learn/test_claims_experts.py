@@ -8,6 +8,7 @@ import torch
 import glassformer as gf
 from glassformer.languages import Language
 from glassformer.layers import MixtureOfExperts, Router, Routing
+from glassformer.models import PRESETS
 from glassformer.models.parameters import count_parameters
 from glassformer.models.routing import RoutedLayer
 from glassformer.school.learn.memory_pictures import (
@@ -34,6 +35,16 @@ def test_most_parameters_of_a_block_are_in_its_feed_forward_network():
     block = gf.build(config).decoder.blocks[0]
     n_attention = count_parameters(block.attention)
     assert count_parameters(block.feed_forward) > 1.9 * n_attention
+
+
+def test_experts_of_published_models():
+    mistral, mixtral = PRESETS["mistral-7b"], PRESETS["mixtral-8x7b"]
+    for name in ("vocab_size", "dim", "n_layers", "n_heads", "n_kv_heads", "head_dim"):
+        assert getattr(mistral, name) == getattr(mixtral, name)
+    assert mixtral.experts.hidden_dim == mistral.hidden_dim
+    assert (mixtral.experts.n_experts, mixtral.experts.dense_layers) == (8, ())
+    lite = PRESETS["deepseek-v2-lite"].experts
+    assert (lite.n_experts, lite.n_active, lite.n_shared, lite.dense_layers) == (64, 6, 2, (0,))
 
 
 def test_probabilities_by_hand():

@@ -43,7 +43,7 @@ def test_who_is_slowed_down():
     expected = 4.0 ** -(torch.arange(32, dtype=torch.float64) / 31)
     assert torch.allclose(ntk, expected)
     slow = plain <= SLOW
-    assert 0 < int((4 * ntk[slow] > 1.01).sum()) < int(slow.sum())  # beyond training: some
+    assert (4 * ntk[slow] > 1.01).tolist() == [True] * 15 + [False]  # beyond training: all but one
     assert yarn[0] == 1 and torch.allclose(yarn[plain < SLOW / 2], torch.tensor(0.25).double())
 
 

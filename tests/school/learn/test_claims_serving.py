@@ -8,6 +8,7 @@ import glassformer as gf
 from glassformer.functional.int8 import dequantize_rows, quantize_rows
 from glassformer.languages import Language
 from glassformer.layers.lora import LoRALinear
+from glassformer.models.description import describe
 from glassformer.school.lab.experiments.speculative import accept_probability, replacement
 from glassformer.school.learn.batching import LENGTHS, batch_continuously, batch_statically
 from glassformer.school.learn.pictures import draw
@@ -32,6 +33,11 @@ def test_expected_tokens_of_a_pass_when_acceptances_are_independent():
     accepted = (torch.rand(100_000, drafted) < alpha).cumprod(1).sum(1) + 1.0
     predicted = (1 - alpha ** (drafted + 1)) / (1 - alpha)
     assert accepted.mean().item() == pytest.approx(predicted, abs=0.03)
+
+
+def test_arithmetic_on_a_cache_of_8000_tokens_is_less_than_on_the_weights():
+    llama = describe("llama-3.1-8b")
+    assert 8000 * llama.attention_flops_per_key < llama.flops_per_token / 2
 
 
 def test_an_error_of_int8_is_at_most_half_a_step_and_an_outlier_widens_its_own_row_alone():
