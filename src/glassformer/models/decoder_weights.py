@@ -261,6 +261,8 @@ def _refuse_config(config: Config) -> str | None:
         return f"positions of kind {config.positions.kind!r} are a bias"
     if config.global_layers:
         return "some layers have no window"
+    if not config.norms.first:
+        return "the first block has no norm before attention"
     if config.softcap is not None:
         return "scores are soft-capped"
     if config.attention_scale is not None and config.attention_scale <= 0:
