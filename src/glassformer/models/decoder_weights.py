@@ -218,6 +218,8 @@ def refusal(model: nn.Module) -> str | None:
         return "its feed-forward networks are mixtures of experts"
     if model.config.latent is not None:
         return "its attention caches latents"
+    if not model.config.norms.first:
+        return "the first block has no norm before attention"
     modules = [*model.named_modules()]
     # The encoder may be called as it is, whatever listens to it: see `encoder_refusal`.
     decoder = (each for each in modules if not each[0].startswith("encoder"))
@@ -261,8 +263,6 @@ def _refuse_config(config: Config) -> str | None:
         return f"positions of kind {config.positions.kind!r} are a bias"
     if config.global_layers:
         return "some layers have no window"
-    if not config.norms.first:
-        return "the first block has no norm before attention"
     if config.softcap is not None:
         return "scores are soft-capped"
     if config.attention_scale is not None and config.attention_scale <= 0:
