@@ -75,7 +75,14 @@ def _read(c: Foreign, names: set[str]) -> Config:
 
 def _check_head(c: Foreign, norm_bias: bool, head_bias: bool) -> None:
     c.require("decoder_bias", True)
-    c.require("classifier_activation", c.get("hidden_activation", "gelu"))
+    activations = [
+        c.activation(name, "gelu") for name in ("hidden_activation", "classifier_activation")
+    ]
+    if activations[0] != activations[1]:
+        raise CheckpointError(
+            "hidden_activation and classifier_activation must be equal for glassformer; "
+            f"config.json has {activations[0]} and {activations[1]}."
+        )
     if norm_bias != head_bias:
         raise CheckpointError(
             "norm_bias and classifier_bias must be equal for glassformer; config.json has "
