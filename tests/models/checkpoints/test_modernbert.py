@@ -117,7 +117,8 @@ def test_older_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     again = foreign_class("modernbert").from_pretrained(tmp_path).eval()
     assert_equal_logits(load(tmp_path), again, [19, 7])
     path.write_text(json.dumps(values | {"local_rope_theta": None}))
-    assert load_config(tmp_path).positions.local_base == 300.0
+    positions = load_config(tmp_path).positions
+    assert (positions.base, positions.local_base) == (300.0, None)
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,10 @@ def _read_layers(c: Foreign, max_len: int) -> dict[str, Any]:
             f"config.json has {wide.scaling} in full_attention and {near.scaling} in "
             "sliding_attention."
         )
-    positions = Positions(kind="rotary", base=wide.base, local_base=near.base, scaling=wide.scaling)
+    local_base = None if near.base == wide.base else near.base
+    positions = Positions(
+        kind="rotary", base=wide.base, local_base=local_base, scaling=wide.scaling
+    )
     return {"positions": positions, "window": window, "global_layers": full}
 
 
