@@ -80,6 +80,14 @@ DEEPSEEK = {
     "first_k_dense_replace": 1,
     "routed_scaling_factor": 1.7,
 }
+MODERN = {
+    **ENCODER,
+    "num_hidden_layers": 4,
+    "local_attention": 6,
+    "global_attn_every_n_layers": 3,
+    "cls_token_id": 0,
+    "sep_token_id": 2,
+}
 LINEAR = {"rope_type": "linear", "factor": 2.0, "rope_theta": 500.0}
 
 # name: (config class, its fields, model class)
@@ -91,6 +99,31 @@ MODELS: dict[str, tuple[str, dict[str, Any], str]] = {
     "roberta-bare": ("RobertaConfig", ENCODER, "RobertaModel"),
     "roberta-classes": ("RobertaConfig", ENCODER, "RobertaForSequenceClassification"),
     "xlm-roberta": ("XLMRobertaConfig", ENCODER, "XLMRobertaForMaskedLM"),
+    "modernbert": ("ModernBertConfig", MODERN, "ModernBertForMaskedLM"),
+    "modernbert-bare": ("ModernBertConfig", {**MODERN, "local_attention": 3}, "ModernBertModel"),
+    "modernbert-biases": (
+        "ModernBertConfig",
+        {
+            **MODERN,
+            **dict.fromkeys(("norm_bias", "attention_bias", "mlp_bias", "classifier_bias"), True),
+            "layer_types": [*["sliding_attention"] * 2, "full_attention", "sliding_attention"],
+            "rope_parameters": {
+                "full_attention": LINEAR,
+                "sliding_attention": {**LINEAR, "rope_theta": 50.0},
+            },
+        },
+        "ModernBertForMaskedLM",
+    ),
+    "modernbert-local": (
+        "ModernBertConfig",
+        {**MODERN, "layer_types": ["sliding_attention"] * 4},
+        "ModernBertForMaskedLM",
+    ),
+    "modernbert-global": (
+        "ModernBertConfig",
+        {**MODERN, "layer_types": ["full_attention"] * 4},
+        "ModernBertForMaskedLM",
+    ),
     "gpt2": (
         "GPT2Config",
         {"n_embd": 12, "n_layer": 2, "n_head": 3, "n_positions": MAX_LEN, **SHARED},

@@ -108,8 +108,6 @@ def test_refusals_of_parts() -> None:
         Config.from_dict(plain | {"dim": "8"})
     with pytest.raises(ConfigError, match=r"output.classes.1 must be a string; got 3"):
         Config.from_dict(plain | {"output": {"classes": ["a", 3]}})
-    with pytest.raises(ConfigError, match=r"window is for decoders; got window=3"):
-        Config(**(SMALL | {"family": "encoder"}), window=3)
     with pytest.raises(ConfigError, match=r"n_layers must be at most 10,000; got 1000000000"):
         Config.from_dict(plain | {"n_layers": 10**9})
     with pytest.raises(ConfigError, match=r"has no setting hiden_dim. Did you mean hidden_dim"):

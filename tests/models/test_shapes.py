@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
+from torch import Tensor, nn
 
 from glassformer.errors import ConfigError, ShapeError
 from glassformer.models import PRESETS, Config, Norms, Output, Positions, build
@@ -31,7 +31,7 @@ def configs(draw) -> dict:
 
     family = one_of("encoder", "decoder", "encoder_decoder")
     n_kv_heads, group, head_dim = one_of(1, 2, 3), one_of(1, 2, 3), one_of(2, 4, 6)
-    is_usual = either()
+    is_usual, place = either(), one_of("pre", "post")
     return {
         "family": family,
         "vocab_size": one_of(5, 7, 11),
@@ -53,7 +53,8 @@ def configs(draw) -> dict:
         },
         "norms": {
             "kind": one_of("layer", "rms"),
-            "place": one_of("pre", "post"),
+            "place": place,
+            "first": place == "post" or either(),
             "bias": either(),
             "final": either(),
             "embedding": either(),
@@ -64,12 +65,13 @@ def configs(draw) -> dict:
             "bias": either(),
             "scale": one_of(1.0, 0.5),
             "masked_tokens": either(),
+            "head_bias": either(),
             "classes": one_of([], ["a", "b", "c"]),
         },
         "scaled_embedding": either(),
         "n_token_types": one_of(0, 2),
         "softcap": one_of(None, 5.0),
-        "window": None if family == "encoder" else one_of(None, 2),
+        "window": one_of(None, 3 if family == "encoder" else 2),
     }
 
 
@@ -84,7 +86,9 @@ class Heard:
         self.leaves = {
             path
             for path, module in self.model.named_modules()
-            if not list(module.children()) and not path.endswith(("core", "head"))
+            if not list(module.children())
+            and not path.endswith(("core", "head"))
+            and not isinstance(module, nn.Identity)
         }
         for path, module in self.model.named_modules():
             module.register_forward_hook(self.hook(path), with_kwargs=True)
@@ -181,7 +185,7 @@ def expected_block(heard: Heard, name: str, i: int):
             summed = heard.made(block)
         else:
             summed = heard.given(f"{block}.{following}_norm")
-        if is_pre:
+        if is_pre and not isinstance(heard.model.get_submodule(norm), nn.Identity):
             yield heard.leaf(site, "norm", norm)
         if part == "feed_forward":
             yield from expected_feed_forward(heard, site, path)

@@ -121,7 +121,8 @@ def read_block_row(model: nn.Module, trace: Trace, name: str, *, head: int, quer
     is_cross = name.endswith(".cross")
     layer = block.cross if is_cross else block.attention
     assert not isinstance(layer, LatentAttention)  # as `_find_block` makes sure
-    norm = _form(block.cross_norm if is_cross else block.attention_norm)
+    module = block.cross_norm if is_cross else block.attention_norm
+    norm = None if isinstance(module, nn.Identity) else _form(module)  # the first may have none
     is_pre = block.norm_place == "pre"
     states, part = _read_state(stream, lambda part: part.site == name)
     x = states[query]
@@ -134,7 +135,7 @@ def read_block_row(model: nn.Module, trace: Trace, name: str, *, head: int, quer
     else:
         inputs = states if before is None else before(states)
     q, k, v, whole = _slice_weights(layer, head, key_head)
-    rotation = None if is_cross else _find_rotation(stack, query)
+    rotation = None if is_cross else _find_rotation(stack, part.layer, query)
     q_norm, k_norm = (
         (_form(layer.q_norm), _form(layer.k_norm))
         if isinstance(layer, SelfAttention) and layer.has_head_norm
@@ -267,10 +268,11 @@ def _slice(n: int, width: int) -> slice:
     return slice(n * width, (n + 1) * width)
 
 
-def _find_rotation(stack: Stack, query: int) -> Rotation | None:
+def _find_rotation(stack: Stack, layer: int, query: int) -> Rotation | None:
     if stack.config.positions.kind != "rotary":
         return None
-    cos, sin = stack.config.rotary().tables(torch.tensor([query]))  # rounded as the model's are
+    rotary = stack.config.rotary(local=layer not in stack.config.global_layers)
+    cos, sin = rotary.tables(torch.tensor([query]))  # rounded as the model's are
     return Rotation(cos[0].double(), sin[0].double(), stack.config.positions.layout)
 
 

@@ -32,6 +32,7 @@ class Block(nn.Module):
         attention: SelfAttention | LatentAttention,
         feed_forward: FeedForward | MixtureOfExperts,
         make_norm: Callable[[], nn.Module],
+        attention_norm: nn.Module | None = None,
         cross: CrossAttention | None = None,
         norm_place: NormPlace = "pre",
         dropout: float = 0.0,
@@ -40,7 +41,8 @@ class Block(nn.Module):
         if norm_place not in ("pre", "post"):
             raise ConfigError(f"norm_place must be 'pre' or 'post'; got {norm_place!r}.")
         self.norm_place, self.dropout = norm_place, dropout
-        self.attention, self.attention_norm = attention, make_norm()
+        self.attention = attention
+        self.attention_norm = make_norm() if attention_norm is None else attention_norm
         if cross is not None:
             self.cross, self.cross_norm = cross, make_norm()
         self.has_cross = cross is not None

@@ -57,6 +57,7 @@ class Positions:
 
     kind: PositionKind = "none"
     base: Annotated[float, Bounds(above=1)] = 10000.0  # sinusoidal and rotary
+    local_base: Annotated[float, Bounds(above=1)] | None = None  # rotary, in layers with a window
     layout: Layout = "half"
     scaling: Annotated[Scaling | None, Tagged(SCALINGS)] = None
     n_buckets: Count = 32  # relative
@@ -67,6 +68,10 @@ class Positions:
         if self.scaling is not None and self.kind != "rotary":
             raise ConfigError(
                 f"Only rotary positions (RoPE) can be scaled; got kind={self.kind!r}."
+            )
+        if self.local_base is not None and self.kind != "rotary":
+            raise ConfigError(
+                f"Only rotary positions (RoPE) can have a local_base; got kind={self.kind!r}."
             )
         if self.kind == "relative" and (self.n_buckets < 4 or self.n_buckets % 4):
             raise ConfigError(f"n_buckets must be a multiple of 4; got n_buckets={self.n_buckets}.")
@@ -82,10 +87,16 @@ class Norms:
     bias: bool = True
     final: bool = True  # one after the last block
     embedding: bool = False  # one after the embeddings
+    first: bool = True  # one before the first attention, where norms are before sublayers
     heads: bool = False  # one for the queries and keys of each head (QK-norm)
 
     def __post_init__(self) -> None:
         check_bounds(self, "norms.")
+        if not self.first and self.place != "pre":
+            raise ConfigError(
+                "Only a pre-norm model can do without its first norm; got norms.first=False with "
+                f"place={self.place!r}."
+            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,6 +124,7 @@ class Output:
     bias: bool = False  # one number per token, added to the logits
     scale: float = 1.0  # of the hidden states, before the output matrix
     masked_tokens: bool = True  # an encoder predicts masked tokens
+    head_bias: bool = True  # in the dense layer and the norm with which it does
     classes: tuple[str, ...] = ()  # an encoder classifies texts into these
     pooling: Pooling = "mean"  # an encoder embeds a text: mean of all tokens, or the first
 
@@ -155,8 +167,10 @@ class Config:
     n_token_types: Whole = 0
     attention_scale: float | None = None
     softcap: Positive | None = None
-    window: Count | None = None  # how many tokens a decoder attends to, its own included
-    global_layers: tuple[Whole, ...] = ()  # decoder layers that attend to all, despite the window
+    # How many tokens one attends to, its own included: those before it in a decoder, as many
+    # before as after it in an encoder. The encoder of an encoder-decoder has none.
+    window: Count | None = None
+    global_layers: tuple[Whole, ...] = ()  # layers that attend to all, despite the window
     experts: Experts | None = None  # in the place of feed-forward networks
     latent: Latent | None = None  # latent attention in the place of self-attention
     patches: Patches | None = None  # of the images that a vision encoder reads
@@ -187,10 +201,7 @@ class Config:
             raise ConfigError(
                 f"n_decoder_layers is for family='encoder_decoder'; got family={self.family!r}."
             )
-        if self.window is not None and self.family in ("encoder", "vision"):
-            raise ConfigError(
-                f"window is for decoders; got window={self.window} for family={self.family!r}."
-            )
+        self._check_window()
         self._check_latent()
         if self.positions.kind == "rotary":
             self.rotary()
@@ -210,6 +221,25 @@ class Config:
             raise ConfigError(
                 f"A vision encoder has max_len={expected}, its patches and the class vector, and "
                 f"vocab_size=1; got max_len={self.max_len}, vocab_size={self.vocab_size}."
+            )
+
+    def _check_window(self) -> None:
+        if self.window is not None and self.family == "vision":
+            raise ConfigError(
+                f"window is for models of text; got window={self.window} for family='vision'."
+            )
+        if self.window is not None and self.family == "encoder" and self.window % 2 == 0:
+            raise ConfigError(
+                "An encoder's window must be odd: as many tokens before as after, and its own; got "
+                f"window={self.window}. Use {self.window - 1} or {self.window + 1}."
+            )
+        if self.positions.local_base is None:
+            return
+        if self.family == "encoder_decoder" or not self.global_layers:
+            raise ConfigError(
+                "positions.local_base is for encoders and decoders of which some layers have a "
+                f"window and some are global; got family={self.family!r}, window={self.window}, "
+                f"global_layers={self.global_layers}."
             )
 
     def _check_latent(self) -> None:
@@ -268,11 +298,12 @@ class Config:
     def decoder_layers(self) -> int:
         return self.n_layers if self.n_decoder_layers is None else self.n_decoder_layers
 
-    def rotary(self) -> Rotary:
-        """The rotation of queries and keys, where positions are rotary."""
+    def rotary(self, *, local: bool = False) -> Rotary:
+        """The rotation of queries and keys, where positions are rotary; `local` in a window."""
         p = self.positions
         width = self.head_dim if self.latent is None else self.latent.rotary_dim
-        return Rotary(width, base=p.base, layout=p.layout, scaling=p.scaling)
+        base = p.base if p.local_base is None or not local else p.local_base
+        return Rotary(width, base=base, layout=p.layout, scaling=p.scaling)
 
     def replace(self, **changes: Any) -> "Config":
         """A copy with these fields changed; sizes at their defaults are derived again.

@@ -218,6 +218,8 @@ def refusal(model: nn.Module) -> str | None:
         return "its feed-forward networks are mixtures of experts"
     if model.config.latent is not None:
         return "its attention caches latents"
+    if not model.config.norms.first:
+        return "the first block has no norm before attention"
     modules = [*model.named_modules()]
     # The encoder may be called as it is, whatever listens to it: see `encoder_refusal`.
     decoder = (each for each in modules if not each[0].startswith("encoder"))

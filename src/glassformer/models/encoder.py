@@ -6,7 +6,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from glassformer.errors import ConfigError
-from glassformer.functional import Mask, Padding
+from glassformer.functional import Mask, Padding, Window
 from glassformer.layers import TokenEmbedding
 from glassformer.models.config import Config
 from glassformer.models.output_heads import ClassificationHead, MaskedTokenHead
@@ -59,7 +59,7 @@ class Encoder(nn.Module):
         if self.config.n_token_types:
             types = torch.zeros_like(tokens) if token_types is None else token_types
             x = x + self.token_types(types)
-        return self.encoder(x, positions=positions, mask=mask)
+        return self.encoder(x, positions=positions, **reading_masks(self.config, mask))
 
     def fill(self, hidden: Float[Tensor, "B L C"]) -> Float[Tensor, "B L V"]:
         """A score for every token at every place, from the encoder's vectors."""
@@ -90,3 +90,14 @@ class Encoder(nn.Module):
             return F.normalize(hidden.mean(1), dim=-1)
         real = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
         return F.normalize((hidden * real[..., None]).sum(1), dim=-1)
+
+
+def reading_masks(config: Config, mask: Mask | None) -> dict[str, Mask | None]:
+    """What the layers of an encoder may see: `mask`, and `global_mask` of those without a window.
+
+    A window of 2n + 1 tokens reaches n to either side.
+    """
+    if config.window is None:
+        return {"mask": mask, "global_mask": mask}
+    near: Mask = Window(left=config.window // 2, right=config.window // 2)
+    return {"mask": near if mask is None else near & mask, "global_mask": mask}

@@ -64,7 +64,9 @@ class EncoderDecoder(nn.Module):
         """The context for the decoder; `mask` hides padding."""
         if positions is None:
             positions = token_positions(source, self.config, None)
-        return self.encoder(self.embedding(source), positions=positions, mask=mask)
+        return self.encoder(
+            self.embedding(source), positions=positions, mask=mask, global_mask=mask
+        )
 
     def decode(
         self,

@@ -59,8 +59,9 @@ class MaskedTokenHead(nn.Module):
     def __init__(self, config: Config) -> None:
         super().__init__()
         self.activation = config.activation
-        self.dense = nn.Linear(config.dim, config.dim)
-        self.norm = norm_maker(config.norms.kind, config.dim, eps=config.norms.eps)()
+        has_bias = config.output.head_bias
+        self.dense = nn.Linear(config.dim, config.dim, bias=has_bias)
+        self.norm = norm_maker(config.norms.kind, config.dim, eps=config.norms.eps, bias=has_bias)()
         self.bias = nn.Parameter(torch.zeros(config.vocab_size))
 
     def forward(

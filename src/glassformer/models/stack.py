@@ -22,6 +22,7 @@ from glassformer.layers import (
     SinusoidalPositions,
     norm_maker,
 )
+from glassformer.layers.attention import Tables
 from glassformer.models.cache import ModelCache
 from glassformer.models.config import Config
 
@@ -74,20 +75,30 @@ class Stack(nn.Module):
         if config.norms.embedding:
             x = self.embedding_norm(x)
         x = F.dropout(x, config.dropout.embedding, self.training)
-        tables = config.rotary().tables(positions) if config.positions.kind == "rotary" else None
+        tables, local_tables = self._tables(positions)
         bias = self._bias(x.device, None if cache is None else cache.length)
         for i, block in enumerate(self.blocks):
+            is_global = i in config.global_layers
             x = block(
                 x,
-                mask=global_mask if i in config.global_layers else mask,
+                mask=global_mask if is_global else mask,
                 bias=bias,
-                tables=tables,
+                tables=tables if is_global else local_tables,
                 cache=None if cache is None else cache.layers[i],
                 context=context,
                 context_mask=context_mask,
                 context_cache=None if cache is None else cache.cross[i],
             )
         return self.final_norm(x) if config.norms.final else x
+
+    def _tables(self, positions: Tensor) -> tuple[Tables | None, Tables | None]:
+        """Cosines and sines for the global layers, and for the others: the same but for a base."""
+        if self.config.positions.kind != "rotary":
+            return None, None
+        tables = self.config.rotary().tables(positions)
+        if self.config.positions.local_base is None:
+            return tables, tables
+        return tables, self.config.rotary(local=True).tables(positions)
 
     def _bias(self, device: torch.device, offset: int | Tensor | None) -> Bias | None:
         positions = self.config.positions
@@ -115,6 +126,7 @@ def _block(config: Config, layer: int, make_norm: Callable[[], nn.Module], *, cr
     }
     return Block(
         attention=_attention(config, shared),
+        attention_norm=make_norm() if layer or config.norms.first else nn.Identity(),
         cross=CrossAttention(config.dim, config.n_heads, **shared) if cross else None,
         feed_forward=_feed_forward(config, layer),
         make_norm=make_norm,

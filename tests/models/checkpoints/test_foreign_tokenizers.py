@@ -73,7 +73,7 @@ def test_an_encoder_decoder_translates_as_theirs_does(name: str, tmp_path: Path)
     assert gf.translate(load(tmp_path / "back"), "hello", beams=1, max_new_tokens=9) == expected
 
 
-@pytest.mark.parametrize("name", ["bert", "roberta"])
+@pytest.mark.parametrize("name", ["bert", "roberta", "modernbert"])
 def test_an_encoder_fills_gaps_as_theirs_does(name: str, tmp_path: Path) -> None:
     foreign, tokenizer = saved(name, tmp_path / "theirs"), letters(ends=True)
     tokenizer.save_pretrained(tmp_path / "theirs")

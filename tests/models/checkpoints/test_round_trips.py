@@ -18,6 +18,7 @@ pytest.importorskip("gguf")
 REFUSED = {
     **dict.fromkeys(["bert", "bert-bare", "bert-classes"], r"this model is an encoder\."),
     **dict.fromkeys(["roberta", "roberta-bare", "roberta-classes"], r"this model is an encoder\."),
+    **dict.fromkeys([n for n in MODELS if n.startswith("modernbert")], r"is an encoder\."),
     "xlm-roberta": r"this model is an encoder\.",
     **dict.fromkeys(["bart", "marian", "t5", "t5-gated"], r"this model is an encoder-decoder\."),
     "gpt2": r"positions.kind is 'learned', it would become 'rotary'|activation is 'gelu_tanh'",

@@ -41,7 +41,7 @@ def test_what_a_cosine_does_not_say(ranked):
 def test_words_the_reader_does_not_have():
     reader = gf.load("reader")
     assert len(reader.tokenizer.encode("computer", add_special=False)) > 1
-    assert reader.config.positions.kind == "rotary"
+    assert reader.config.positions.kind == "rotary" and reader.config.window is None
 
 
 def test_vectors_of_different_texts_share_a_direction():

@@ -120,9 +120,9 @@ def build_on_meta(config: Config | RecurrentConfig) -> Any:
 
 def _check_rotation(config: Config) -> None:
     try:
-        rotary = config.rotary()
-        cos, _ = rotary.tables(torch.tensor([0.0, 1.0, 1e6]))
-        fits = bool(torch.isfinite(cos).all())
+        places = torch.tensor([0.0, 1.0, 1e6])
+        tables = [config.rotary(local=local).tables(places)[0] for local in (False, True)]
+        fits = all(bool(torch.isfinite(cos).all()) for cos in tables)
     except (ArithmeticError, ValueError, TypeError):
         fits = False
     if not fits:

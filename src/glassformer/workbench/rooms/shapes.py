@@ -68,7 +68,8 @@ def _count_blocks(config: Config) -> dict[str, int]:
 
 def _shorten(config: Config) -> Config:
     """The same with few blocks: a run through all of them would show the same again."""
-    if config.global_layers or (config.experts is not None and config.experts.dense_layers):
+    has_dense = config.experts is not None and config.experts.dense_layers
+    if config.global_layers or has_dense or not config.norms.first:
         return config  # blocks differ
     depths = {stack: min(_TRACED, n) for stack, n in _count_blocks(config).items()}
     if config.family == "encoder_decoder":

@@ -11,6 +11,7 @@ from glassformer.models.checkpoints.architectures.deepseek import DEEPSEEK_V2, D
 from glassformer.models.checkpoints.architectures.gpt2 import GPT2
 from glassformer.models.checkpoints.architectures.llama import LLAMA, MISTRAL, QWEN2, QWEN3
 from glassformer.models.checkpoints.architectures.mixtral import MIXTRAL, QWEN3_MOE
+from glassformer.models.checkpoints.architectures.modernbert import MODERNBERT
 from glassformer.models.checkpoints.architectures.t5 import T5
 from glassformer.models.checkpoints.architectures.vit import VIT
 
@@ -20,6 +21,7 @@ ARCHITECTURES: dict[str, Architecture] = {
         BERT,
         ROBERTA,
         XLM_ROBERTA,
+        MODERNBERT,
         GPT2,
         LLAMA,
         MISTRAL,

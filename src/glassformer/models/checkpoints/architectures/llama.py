@@ -4,6 +4,7 @@ Mistral looks back through a window, Qwen2 adds biases to queries, keys and valu
 norms queries and keys.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from glassformer.errors import CheckpointError
@@ -25,7 +26,7 @@ from glassformer.models.config import Config, Dropout, Norms, Output, Positions
 from glassformer.settings import quote
 
 ANGLES = r".*\.rotary_emb\.inv_freq"  # computed here, stored by old files
-_LAYER_TYPES = {"full_attention", "sliding_attention"}
+LAYER_TYPES = ("full_attention", "sliding_attention")
 ROPE_TYPES = ("default", "linear", "dynamic", "yarn", "llama3")
 NAMES: Columns = (
     ("embedding.weight", "model.embed_tokens.weight"),
@@ -82,15 +83,31 @@ def _read_window(c: Foreign) -> dict[str, Any]:
     if c.kind == "qwen3_moe":
         return {"window": window}
     n_layers, first = c.whole("num_hidden_layers"), c.whole("max_window_layers", 28, least=0)
-    usual = ["full_attention"] * min(first, n_layers) + ["sliding_attention"] * (n_layers - first)
-    kinds = c.get("layer_types", usual)
-    if not isinstance(kinds, list) or len(kinds) != n_layers or not _LAYER_TYPES.issuperset(kinds):
+    full = read_global_layers(c, range(min(first, n_layers)))
+    return {} if len(full) == n_layers else {"window": window, "global_layers": full}
+
+
+def read_global_layers(c: Foreign, usual: Iterable[int]) -> tuple[int, ...]:
+    """The layers without a window, by layer_types; `usual` where these are left out."""
+    kinds, n_layers = c.get("layer_types"), c.whole("num_hidden_layers")
+    if kinds is None:
+        return tuple(usual)
+    if not isinstance(kinds, list) or len(kinds) != n_layers or not _is_known(kinds):
         raise CheckpointError(
             f"layer_types in config.json must name each of the {n_layers} layers as one of "
-            f"{', '.join(sorted(_LAYER_TYPES))}; it is {quote(kinds)}."
+            f"{', '.join(LAYER_TYPES)}; it is {quote(kinds)}."
         )
-    full = tuple(i for i, kind in enumerate(kinds) if kind == "full_attention")
-    return {} if len(full) == n_layers else {"window": window, "global_layers": full}
+    return tuple(i for i, kind in enumerate(kinds) if kind == "full_attention")
+
+
+def _is_known(kinds: list[Any]) -> bool:
+    return all(kind in LAYER_TYPES for kind in kinds)
+
+
+def write_layer_types(config: Config) -> list[str]:
+    """What kind of attention each layer has."""
+    is_full = [config.window is None or i in config.global_layers for i in range(config.n_layers)]
+    return [LAYER_TYPES[0 if full else 1] for full in is_full]
 
 
 def read_rotary(c: Foreign, max_len: int) -> Positions:
@@ -131,7 +148,8 @@ def _read_scaling(rope: Foreign, kind: str, max_len: int) -> Scaling | None:
     )
 
 
-def _write_rotary(positions: Positions) -> dict[str, Any]:
+def write_rotary(positions: Positions) -> dict[str, Any]:
+    """Rotary positions and their scaling, as rope_parameters."""
     scaling = positions.scaling
     written: dict[str, Any] = {"rope_type": "default", "rope_theta": positions.base}
     if scaling is None:
@@ -167,21 +185,26 @@ def write_decoder(config: Config, architecture: str) -> dict[str, Any]:
         "rms_norm_eps": config.norms.eps,
         "attention_dropout": config.dropout.weights,
         "tie_word_embeddings": config.output.tied,
-        "rope_parameters": _write_rotary(config.positions),
+        "rope_parameters": write_rotary(config.positions),
         "rope_theta": config.positions.base,
     }
 
 
-def _read_llama(c: Foreign, names: set[str]) -> Config:  # noqa: ARG001
+def read_biases(c: Foreign) -> Biases:
+    """Which linear layers have biases: none, those of attention, or all."""
     biases: Biases = "attention" if c.flag("attention_bias", False) else "none"
     if c.flag("mlp_bias", False):
         if biases == "none":
             raise CheckpointError(
-                "A llama model with mlp_bias needs attention_bias too for glassformer; config.json "
-                "has the first alone."
+                f"A {c.kind} model with mlp_bias needs attention_bias too for glassformer; "
+                "config.json has the first alone."
             )
         biases = "all"
-    return read_decoder(c, biases=biases)
+    return biases
+
+
+def _read_llama(c: Foreign, names: set[str]) -> Config:  # noqa: ARG001
+    return read_decoder(c, biases=read_biases(c))
 
 
 def _write_llama(config: Config) -> dict[str, Any]:
@@ -225,11 +248,8 @@ def write_qwen_window(config: Config) -> dict[str, Any]:
     """A window, as Qwen's configs describe it."""
     if config.window is None:
         return {"use_sliding_window": False}
-    kinds = ["sliding_attention"] * config.n_layers
-    for i in config.global_layers:
-        kinds[i] = "full_attention"
     written = {"use_sliding_window": True, "sliding_window": config.window}
-    return {**written, "max_window_layers": 0, "layer_types": kinds}
+    return {**written, "max_window_layers": 0, "layer_types": write_layer_types(config)}
 
 
 def _architecture(model_type: str, read: Any, write: Any) -> Architecture:
