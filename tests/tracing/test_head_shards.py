@@ -14,21 +14,22 @@ from glassformer.errors import TraceError
 from glassformer.functional import ALiBi, Causal, Window
 from glassformer.tracing import Run, Trace, head_shards, record
 from glassformer.tracing.head_shards import find_head_shard
+from glassformer.tracing.tensor_file import read_tensors
 from tracing import sharded_run
 
 SCRIPT = Path(sharded_run.__file__)
 
 
-def launch(folder: Path, *ways: str, n_ranks: int) -> None:
-    """Run the script on several processes of this machine."""
+def launch(folder: Path, *ways: str, n_ranks: int, script: Path = SCRIPT) -> None:
+    """Run a script on several processes of this machine."""
     words = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={n_ranks}"]
     environ = {**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
     found = subprocess.run(
-        [sys.executable, *words, str(SCRIPT), str(folder), *ways],
+        [sys.executable, *words, str(script), str(folder), *ways],
         env=environ,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
     assert found.returncode == 0, found.stderr[-3000:]
@@ -38,7 +39,9 @@ def launch(folder: Path, *ways: str, n_ranks: int) -> None:
 def test_two_ranks(tmp_path: Path) -> None:
     model = sharded_run.save_model(tmp_path / "model")
     launch(tmp_path, "tensor", "data", n_ranks=2)
-    check_heads(tmp_path, sharded_run.trace_model(model))
+    whole = sharded_run.trace_model(model)
+    check_heads(tmp_path, whole)
+    check_files(tmp_path / "run.trace", whole, n_ranks=2)
     found = Trace.load(tmp_path / "fsdp.trace")
     assert len(found.runs) == 2  # each rank read another text
     for rank in range(2):
@@ -52,6 +55,7 @@ def test_four_ranks(tmp_path: Path) -> None:
     whole = sharded_run.trace_model(sharded_run.save_model(tmp_path / "model"))
     launch(tmp_path, "tensor", n_ranks=4)
     check_heads(tmp_path, whole)
+    check_files(tmp_path / "run.trace", whole, n_ranks=4)
 
 
 def check_heads(folder: Path, whole: Trace) -> None:
@@ -69,6 +73,27 @@ def check_heads(folder: Path, whole: Trace) -> None:
     for name in whole.names:
         assert chosen[name].heads == (1, 6)
         assert_close(chosen[name].weights(head=6), whole[name].weights(head=6), 1e-5)
+
+
+def check_files(folder: Path, whole: Trace, n_ranks: int) -> None:
+    """No rank's file holds a head of another one: not under its number, nor in its numbers."""
+    own = sharded_run.SIZES["num_attention_heads"] // n_ranks
+    for rank in range(n_ranks):
+        header, tensors = read_tensors(folder / f"rank-{rank}-of-{n_ranks}.trace", "trace", "")
+        mine = slice(rank * own, (rank + 1) * own)
+        (run,) = header["runs"]
+        for site in run["sites"]:
+            assert site["heads"] == list(range(mine.start, mine.stop))
+            expected = whole[site["name"]]
+            for operand in ("q", "out"):
+                found = tensors[f"0/{site['name']}/{operand}"]
+                assert_close(found, getattr(expected, operand)[:, mine], 1e-5)
+            for operand in ("k", "v"):
+                found, all_ = tensors[f"0/{site['name']}/{operand}"], getattr(expected, operand)
+                assert_close(found, all_.chunk(n_ranks, dim=1)[rank], 1e-5)
+        prefixes = tuple(f"0/{name}/" for name in whole.names)
+        of_sites = {name for name in tensors if name.startswith(prefixes)}
+        assert of_sites == {f"{prefix}{n}" for prefix in prefixes for n in ("q", "k", "v", "out")}
 
 
 def part(rank: int, name: str = "decoder.0.self") -> Trace:

@@ -53,6 +53,7 @@ def watch(
     budget: int | str | None = None,
     folder: str | Path | None = None,
     requests: Literal["all", "asking"] = "all",
+    first_layer: int | None = None,
 ) -> Iterator[Trace]:
     """Record the operands of a model's attention while the context is open.
 
@@ -78,6 +79,10 @@ def watch(
     part. `device` moves all this, to "cpu" for instance; what exceeds the budget ("4 GiB") goes to
     disk, into `folder` or the system's temporary folder.
 
+    Under `torchrun` it may be a shard or a stage of a model, on every rank: `trace.save` then
+    writes a folder, which opens as one trace. `first_layer` is the number of the first layer of a
+    stage that counts its layers from 0, where they do not know their numbers themselves.
+
     What cannot be recorded never costs the model's output: the site is refused, and a
     `RecordingWarning` gives the reason when the context is left.
 
@@ -93,6 +98,8 @@ def watch(
     if isinstance(model, Engine) and not isinstance(model, nn.Module):
         if residual:
             raise TraceError("residual=True needs a model; an engine gives its attention alone.")
+        if first_layer is not None:
+            raise TraceError(f"first_layer={first_layer} needs a model; an engine has all layers.")
         # Imported here: an engine's side has files of its own, which only those with one need.
         from glassformer.tracing.engines.vllm.watching import watch_engine
 
@@ -110,6 +117,7 @@ def watch(
         store=OperandStore(device, budget, folder),
         outputs=outputs,
         residual=residual,
+        first_layer=first_layer,
     )
     with attach(recorder, tree) as trace:
         yield trace
@@ -173,12 +181,13 @@ def prepare(
     outputs: bool,
     residual: bool,
     editor: Editor | None = None,
+    first_layer: int | None = None,
 ) -> tuple[Recorder, ModuleTree]:
     """A recorder for this model, and its modules."""
     if not isinstance(model, nn.Module):
         raise TraceError(f"{verb} takes a model, a torch.nn.Module; got {type(model).__name__}.")
     tree = ModuleTree(model)
-    found, source = _choose_source(tree)
+    found, source = _choose_source(tree, first_layer)
     if (residual or editor is not None) and isinstance(source, TorchSource):
         needed = "gf.change" if editor is not None else "residual=True"
         raise TraceError(
@@ -192,9 +201,14 @@ def prepare(
     return recorder, tree
 
 
-def _choose_source(tree: ModuleTree) -> tuple[nn.Module, Source]:
+def _choose_source(tree: ModuleTree, first_layer: int | None) -> tuple[nn.Module, Source]:
     """The model, and the source that knows its kind."""
     model = find_model(tree)
+    if first_layer is not None and (model is None or isinstance(model, OURS)):
+        raise TraceError(
+            f"first_layer={first_layer} numbers the layers of a model of transformers; "
+            f"{type(tree.model).__name__} is none. Watch it without."
+        )
     if model is None:
         return tree.model, TorchSource(tree)
     if isinstance(model, OURS):
@@ -202,7 +216,7 @@ def _choose_source(tree: ModuleTree) -> tuple[nn.Module, Source]:
     # Importing transformers takes seconds: only those who have a model of theirs pay for it.
     from glassformer.tracing.sources.transformers import TransformersSource
 
-    return model, TransformersSource(tree.of(model))
+    return model, TransformersSource(tree.of(model), first_layer)
 
 
 @contextmanager

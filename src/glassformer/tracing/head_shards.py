@@ -7,7 +7,7 @@ rank keeps its own, under the numbers that they have in the model.
 from typing import Any, NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from glassformer.errors import TraceError
 
@@ -40,6 +40,23 @@ def find_head_shard(module: nn.Module, n_heads: int) -> HeadShard | None:
 def is_sharded(model: nn.Module) -> bool:
     """Whether its parameters lie on several processes."""
     return _world_size() > 1 and next(iter(_find_meshes(model)), None) is not None
+
+
+def as_plain(tensor: Tensor) -> Tensor:
+    """A tensor of this process alone: what a collective returns may still be on its way."""
+    if type(tensor) is Tensor or isinstance(tensor, nn.Parameter) or _world_size() < 2:
+        return tensor
+    from torch.distributed._functional_collectives import AsyncCollectiveTensor
+    from torch.distributed.tensor import DTensor
+
+    if isinstance(tensor, AsyncCollectiveTensor):
+        return tensor.trigger_wait()
+    if isinstance(tensor, DTensor):
+        raise TraceError(
+            "what a rank records must be its own tensors; this one is a DTensor. Use the plan's "
+            "use_local_output=True"
+        )
+    return tensor
 
 
 def find_rank() -> tuple[int, int] | None:

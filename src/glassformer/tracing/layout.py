@@ -42,6 +42,7 @@ class Layout:
     places: dict[nn.Module, Place] = field(default_factory=dict)
     writer: str = ""  # the stack whose text grows; empty: nothing is known of texts
     has_source: bool = False  # whether an encoder reads one text and a decoder writes another
+    first_layer: int = 0  # more than 0 in a later stage of a pipeline
 
     @property
     def site_names(self) -> list[str]:

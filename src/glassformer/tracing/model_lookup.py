@@ -81,10 +81,27 @@ def find_model(tree: ModuleTree) -> nn.Module | None:
         return _check_attention(outermost[0], inside, has_torch)
     if has_torch:
         return None
+    if _has_parts_of_transformers(tree):
+        return tree.model
     raise TraceError(
         f"watch takes a model of glassformer or transformers, or a module with "
         f"nn.MultiheadAttention; {given} is none of these. Use record for operands of your own."
     )
+
+
+def _has_parts_of_transformers(tree: ModuleTree) -> bool:
+    """Whether it is a stage of a pipeline: layers of transformers, or what is exported of them."""
+    from glassformer.tracing.site_names import class_name, sounds_like_attention
+
+    for module in tree.paths:
+        kind = type(module)
+        if kind.__module__ == "torch.export.unflatten" and sounds_like_attention(
+            class_name(module)
+        ):
+            return True
+        if kind.__module__.startswith("transformers.") and sounds_like_attention(kind.__name__):
+            return True
+    return False
 
 
 def _foreign_kinds(modules: Iterable[nn.Module]) -> tuple[type, ...]:
@@ -107,7 +124,7 @@ def _check_attention(
     kinds = {type(part) for part in parts}
     if any(map(uses_interface, kinds)):
         return model
-    if any(sounds_like_attention(k) and k is not nn.MultiheadAttention for k in kinds):
+    if any(sounds_like_attention(k.__name__) and k is not nn.MultiheadAttention for k in kinds):
         return model
     if has_torch:
         return None

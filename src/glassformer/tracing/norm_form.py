@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from glassformer.errors import TraceError
+from glassformer.tracing.offloading import read_weight
 
 _USUAL_EPS = [1e-5, 1e-6, 1e-12, 0.0]  # where a module does not say
 _EPS = ("eps", "variance_epsilon", "epsilon", "norm_eps", "layer_norm_eps")
@@ -95,5 +96,5 @@ class NormForm:
 
 
 def _find_vector(module: nn.Module, name: str) -> Tensor | None:
-    found = getattr(module, name, None)
-    return found.detach() if isinstance(found, Tensor) and found.ndim == 1 else None
+    found = read_weight(module, name)
+    return found if found is not None and found.ndim == 1 else None

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import TraceError
+from glassformer.tracing.head_shards import as_plain
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
@@ -43,6 +44,7 @@ class OperandStore:
 
     def keep(self, tensor: Tensor) -> Tensor:
         """The tensor itself, or a copy of it on the chosen device or on disk."""
+        tensor = as_plain(tensor)
         if self.budget is not None and self.in_memory + tensor.nbytes > self.budget:
             return self._write(tensor)
         kept = tensor if self.device is None else tensor.to(self.device)

@@ -132,7 +132,8 @@ class ReadoutGraph(TorchFunctionMode):
         operations, pooled = _drop_row_selections(operations, self.start)
         if logits.ndim == 2 and pooled is None:
             raise TraceError("its scores are not those of one position, but of several together")
-        readout = Readout(operations=operations, norm=self.norm, pooled=pooled)
+        where = self.start.device
+        readout = Readout(operations=operations, norm=self.norm, pooled=pooled, device=where)
         x, expected = self.start[:1, -1:], logits.detach()[:1, -1:]
         if pooled is not None:
             x = self.start[range(len(pooled)), list(pooled)][:, None]
@@ -177,6 +178,7 @@ class Readout:
     tokenizer: Any = None
     classes: ClassLabels | None = None  # what is scored, where it is not tokens
     pooled: tuple[int, ...] | None = None  # the position of each sequence that a classifier reads
+    device: torch.device | None = None  # where the stream ended; None: wherever it is
 
     @property
     def vocabulary(self) -> Any:
@@ -201,7 +203,7 @@ class Readout:
 
     def scores(self, x: Float[Tensor, "B L C"]) -> Float[Tensor, "B L V"]:
         """The same scores, to be differentiated by x."""
-        values = {0: x}
+        values = {0: x if self.device is None else x.to(self.device)}
         for each in self.operations:
             values[each.slot] = each.run(values)
         return values[self.operations[-1].slot]

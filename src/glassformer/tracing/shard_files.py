@@ -6,11 +6,12 @@
 
 Nothing is gathered: no rank ever holds what another recorded. Runs of one text are put together
 when they are read: heads beside each other, layers below each other. Ranks that read texts of
-their own, with all heads and layers, are runs after each other.
+their own, with all heads and layers, are runs after each other. The later stages of a pipeline see
+no text: theirs is that of the first.
 """
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from glassformer.functional import ALiBi, Bias, Explicit, ExplicitBias, Mask
 from glassformer.functional.cells import as_4d
 from glassformer.tracing.mask_codec import encode_mask
 from glassformer.tracing.site import Site
+from glassformer.tracing.stream import Stream
+from glassformer.tracing.text_labels import EMBEDDED
 from glassformer.tracing.trace import Run, Trace
 
 _FILE = re.compile(r"rank-(\d+)-of-(\d+)\.trace")
@@ -68,55 +71,128 @@ def find_shards(folder: Path) -> list[Path]:
     return [found[rank] for rank in sorted(found)]
 
 
+@dataclass(eq=False, kw_only=True)
+class _Piece:
+    """A run as one rank recorded it, or as several did together."""
+
+    run: Run
+    layers: frozenset[int]  # of a stage; empty where ranks have all layers
+
+    @property
+    def knows_text(self) -> bool:
+        return not self.layers or 0 in self.layers
+
+
 def join_traces(parts: list[Trace]) -> Trace:
-    """The trace that ranks recorded together, in the order of the ranks."""
+    """The trace that ranks recorded together: stage by stage, in the order of the ranks."""
+    stages = [_find_layers(part) for part in parts]
+    order = sorted(range(len(parts)), key=lambda rank: min(stages[rank], default=0))
     runs: list[Run] = []
     for i in range(max(len(part.runs) for part in parts)):
-        joined: list[Run] = []
-        for part in parts:
-            if i < len(part.runs):
-                _add_run(joined, part.runs[i])
-        runs += joined
+        joined: list[_Piece] = []
+        for rank in order:
+            if i < len(parts[rank].runs):
+                _add_piece(joined, _Piece(run=parts[rank].runs[i], layers=stages[rank]))
+        _check_stages(joined, stages, parts[0].model)
+        runs += [piece.run for piece in joined]
     for run in runs:
         for site in run.sites.values():
             if site.heads == tuple(range(site.n_heads)):
                 site.heads = None
-    return Trace(runs, parts[0].model)
+    return Trace(runs, {name: each for name, each in parts[0].model.items() if name != "stage"})
 
 
-def _add_run(joined: list[Run], run: Run) -> None:
+def _find_layers(part: Trace) -> frozenset[int]:
+    found = part.model.get("stage", [])
+    if not isinstance(found, list) or not all(type(n) is int and n >= 0 for n in found):
+        raise TraceError(f"a stage must name its layers by numbers; it has {found!r}")
+    return frozenset(found)
+
+
+def _check_stages(joined: list[_Piece], stages: list[frozenset[int]], model: Any) -> None:
+    """Every run must have all layers: stages that count from 0 each would lie above each other."""
+    if not any(stages):
+        return
+    config = model.get("config")
+    total = config.get("num_hidden_layers") if isinstance(config, dict) else None
+    n = max(max(found, default=-1) + 1 for found in stages)
+    n = max(n, total) if isinstance(total, int) else n
+    is_same = len({_is_unknown(piece.run) for piece in joined}) <= 1
+    if is_same and all(piece.layers == frozenset(range(n)) for piece in joined):
+        return
+    named = ", ".join(f"rank {i} has {_list_layers(found)}" for i, found in enumerate(stages))
+    raise TraceError(
+        f"The stages of each run must have all of its {n} layers between them; {named}. Watch "
+        "every stage for as many passes, with first_layer= where it counts its layers from 0."
+    )
+
+
+def _list_layers(layers: frozenset[int]) -> str:
+    return " ".join(map(str, sorted(layers))) or "none"
+
+
+def _is_unknown(run: Run) -> bool:
+    """Whether embeddings were read: what a stage is given that wrongly counts from 0."""
+    text = run.texts.get("tokens")
+    return text is not None and bool((text.tokens == EMBEDDED).all())
+
+
+def _add_piece(joined: list[_Piece], piece: _Piece) -> None:
     """Put a rank's run into the first that it is a part of, or behind them."""
     for i, other in enumerate(joined):
-        if _is_complement(other, run):
-            joined[i] = _join_runs(other, run)
+        if _is_complement(other, piece):
+            run = _join_runs(other, piece)
+            joined[i] = _Piece(run=run, layers=other.layers | piece.layers)
             return
-    joined.append(run)
+    joined.append(piece)
 
 
-def _is_complement(a: Run, b: Run) -> bool:
+def _is_complement(a: _Piece, b: _Piece) -> bool:
     """Whether two runs read one text, and have no head of a layer in common."""
-    for name in a.texts.keys() & b.texts.keys():
-        if not torch.equal(a.texts[name].tokens, b.texts[name].tokens):
-            return False
-    return all(
-        _is_disjoint(a.sites[name], b.sites[name]) for name in a.sites.keys() & b.sites.keys()
-    )
+    if a.knows_text and b.knows_text:
+        texts, others = a.run.texts, b.run.texts
+        for name in texts.keys() & others.keys():
+            if not torch.equal(texts[name].tokens, others[name].tokens):
+                return False
+    if _are_stages(a, b) and not all(
+        _is_continued(a.run.streams[name], b.run.streams[name])
+        for name in a.run.streams.keys() & b.run.streams.keys()
+    ):
+        return False
+    sites, others = a.run.sites, b.run.sites
+    return all(_is_disjoint(sites[name], others[name]) for name in sites.keys() & others.keys())
+
+
+def _are_stages(a: _Piece, b: _Piece) -> bool:
+    """Whether two runs have different layers of a model."""
+    return bool(a.layers) and bool(b.layers) and not a.layers & b.layers
+
+
+def _is_continued(a: Stream, b: Stream) -> bool:
+    """Whether a stage reads what the one before it returned."""
+    return torch.equal(a.end, b.start)
 
 
 def _is_disjoint(a: Site, b: Site) -> bool:
     return a.heads is not None and b.heads is not None and not set(a.heads) & set(b.heads)
 
 
-def _join_runs(a: Run, b: Run) -> Run:
+def _join_runs(first: _Piece, second: _Piece) -> Run:
+    a, b = first.run, second.run
     sites = dict(a.sites)
     for name, site in b.sites.items():
         sites[name] = _join_sites(sites[name], site) if name in sites else site
-    return Run(
-        sites,
-        {**b.texts, **a.texts},
-        {**b.refusals, **a.refusals},
-        {**b.streams, **a.streams},
-    )
+    refusals = {**b.refusals, **a.refusals}
+    streams = {**b.streams, **a.streams}
+    if _are_stages(first, second):
+        for name in list(streams):
+            if name in a.streams and name in b.streams:
+                steps = [*a.streams[name].steps, *b.streams[name].steps]
+                streams[name] = replace(a.streams[name], steps=steps, _last=("", None))
+            else:
+                del streams[name]
+                refusals.setdefault(f"{name}.stream", "not every stage has recorded it")
+    return Run(sites, {**b.texts, **a.texts}, refusals, streams)
 
 
 def _join_sites(a: Site, b: Site) -> Site:

@@ -32,8 +32,16 @@ def name_places(modules: list[tuple[str, nn.Module]], config: Any) -> dict[nn.Mo
     }
 
 
-def sounds_like_attention(kind: type) -> bool:
-    return "attention" in kind.__name__.lower()
+def sounds_like_attention(name: str) -> bool:
+    return "attention" in name.lower()
+
+
+def class_name(module: nn.Module) -> str:
+    """The name of its class; where torch.export has made a graph of it, of what it was."""
+    if type(module).__module__ == "torch.export.unflatten":
+        made_from = getattr(module, "_ty", None)
+        return str(made_from).rpartition(".")[2]
+    return type(module).__name__
 
 
 def find_custom_attention(tree: ModuleTree, using: Iterable[nn.Module]) -> dict[nn.Module, str]:
@@ -46,7 +54,7 @@ def find_custom_attention(tree: ModuleTree, using: Iterable[nn.Module]) -> dict[
     return {
         module: path
         for module, path in tree.paths.items()
-        if sounds_like_attention(type(module)) and module not in around
+        if sounds_like_attention(class_name(module)) and module not in around
     }
 
 

@@ -34,15 +34,20 @@ class Transform:
     factor: float | Tensor = 1.0
 
     def __call__(self, x: Tensor) -> Tensor:
-        return x * self.factor if self.norm is None else self.norm(x)
+        return x * self._factor(x) if self.norm is None else self.norm(x)
 
     def push(self, part: Tensor, x: Tensor) -> Tensor:
         """What a part of x becomes, when x is what passes."""
-        return part * self.factor if self.norm is None else self.norm.push(part, x)
+        return part * self._factor(part) if self.norm is None else self.norm.push(part, x)
 
     def pull(self, direction: Tensor, x: Tensor) -> Tensor:
         """The direction in which a part of x is seen, before it passes."""
-        return direction * self.factor if self.norm is None else self.norm.pull(direction, x)
+        if self.norm is None:
+            return direction * self._factor(direction)
+        return self.norm.pull(direction, x)
+
+    def _factor(self, x: Tensor) -> float | Tensor:
+        return self.factor.to(x.device) if isinstance(self.factor, Tensor) else self.factor
 
     def offset(self, x: Tensor) -> Tensor:
         return torch.zeros_like(x) if self.norm is None else self.norm.offset(x)

@@ -95,7 +95,9 @@ class StreamListener:
             self.recorder.refuse_stream(stack, str(error))
             return
         ends = {"is_first": block is self.first[stack], "is_last": block is self.last[stack]}
-        self.recorder.record_stream(stack, graph.start, steps, end, **ends)
+        layout = self.recorder.layout
+        layer = 0 if layout is None else layout.first_layer
+        self.recorder.record_stream(stack, graph.start, steps, end, **ends, layer=layer)
         self._end_block(stack, end, out)
 
     def _end_block(self, stack: str, end: Tensor, out: Any) -> None:

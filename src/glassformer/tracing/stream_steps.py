@@ -175,7 +175,12 @@ class StreamSteps:
         if any(each != names[-1] for each in names):
             raise TraceError("its passes went through different blocks")
 
+        kept = [part.value for part in first.steps if isinstance(part, Part)]
+        is_spread = len({x.device for x in (first.start, *kept)}) > 1
+
         def join(chunks: list[Tensor]) -> Tensor:
+            if is_spread:  # layers on several devices: what they add meets on the CPU
+                chunks = [chunk.cpu() for chunk in chunks]
             whole = store.concatenate(follow_beams(chunks, order), dim=1)
             return whole if batch is None else repeat_rows(whole, batch)
 

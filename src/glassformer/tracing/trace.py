@@ -280,7 +280,8 @@ class Trace:
         through = torch.eye(L, device=sites[0].q.device)
         for site in sites:
             mean = site.weights(sequence=sequence).float().mean(0)
-            through = (0.5 * mean + 0.5 * torch.eye(L, device=mean.device)) @ through
+            one = torch.eye(L, device=mean.device)
+            through = (0.5 * mean + 0.5 * one) @ through.to(mean.device)  # wherever its layer is
         return through
 
 

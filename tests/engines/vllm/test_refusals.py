@@ -72,6 +72,7 @@ def test_budget_sends_operands_to_disk(engine: Any, tmp_path: Path) -> None:
         ({"layers": [2]}, r"layers 0 … 1; got layers=\[2\]"),
         ({"heads": [4]}, "heads 0 … 3; got"),
         ({"residual": True}, "an engine gives its attention alone"),
+        ({"first_layer": 2}, "first_layer=2 needs a model; an engine has all layers"),
         ({"folder": "/nowhere"}, "folder must be there"),
     ],
 )

@@ -37,6 +37,7 @@ from glassformer.tracing.sources.transformers_interface import (
     parameters,
 )
 from glassformer.tracing.sources.transformers_layout import TransformersLayout, describe_model
+from glassformer.tracing.stages import skip_rehearsals
 from glassformer.tracing.text_labels import EMBEDDED
 
 
@@ -55,14 +56,16 @@ class TransformersSource:
 
     reorders: tuple[str, str] = ("reorder_cache", "beam_idx")
 
-    def __init__(self, tree: ModuleTree) -> None:
+    def __init__(self, tree: ModuleTree, first_layer: int | None = None) -> None:
         self.tree: ModuleTree = tree
-        self.model: Any = tree.model
+        self.first_layer = first_layer  # of a stage that counts its layers from 0
         self.calls = _Calls()
         self.depth = self.n_passes = 0
 
     def check(self, recorder: Recorder) -> None:
         del recorder
+        if self.first_layer is not None:
+            TransformersLayout.of(self.tree, self.first_layer)
         if others := find_implementations(self.tree) - {*KNOWN, "None"}:
             raise TraceError(
                 f"watch knows the arithmetic of {' and '.join(KNOWN)}; this model uses "
@@ -74,10 +77,15 @@ class TransformersSource:
         del stack
 
     def attach(self, recorder: Recorder, undo: list[Callable[[], None]]) -> None:
-        recorder.trace.model |= describe_model(self.model.config)
-        if is_sharded(self.tree.model):
+        layout = TransformersLayout.of(self.tree, self.first_layer)
+        recorder.trace.model |= describe_model(layout.config)
+        if layout.stage.is_part or is_sharded(self.tree.model):
             recorder.trace.part = find_rank()
-        layout = TransformersLayout.of(self.tree)
+        if layout.stage.is_part:
+            if recorder.editor is not None:
+                raise TraceError("it is a stage of a pipeline, and changes need the whole model")
+            recorder.trace.model["stage"] = list(layout.stage.layers)
+            skip_rehearsals(undo)
         self.recorder, self.layout, recorder.layout = recorder, layout, layout
         undo.append(self._check_seen)
         is_changing = recorder.editor is not None
@@ -107,12 +115,14 @@ class TransformersSource:
     def _check_seen(self) -> None:
         """Where passes showed no attention at all, say so."""
         recorder = self.recorder
-        if recorder.is_silent:
-            return
+        selection = recorder.selection
+        is_selected = selection.layers is not None or selection.heads is not None
+        if recorder.is_silent or (recorder.trace.part is not None and is_selected):
+            return  # what is selected may be on other ranks
         recorder.finish()
         runs = recorder.trace.recorded
         if self.n_passes and not any(run.sites or run.refusals for run in runs):
-            layers = recorder.selection.layers
+            layers = selection.layers
             selected = "" if layers is None else f" of layers {sorted(layers)}"
             raise TraceError(
                 f"it ran {self.n_passes} time(s), but no attention{selected} went through the "
@@ -140,7 +150,9 @@ class TransformersSource:
         if is_outermost and recorder.residual:
             run.note_call(module, args, options)
         text = layout.find_text(module, is_outermost=is_outermost)
-        if text is not None and (tokens := _find_tokens(given)) is not None:
+        is_model = module is not self.tree.model or hasattr(module, "get_input_embeddings")
+        tokens = _find_tokens(given) if is_model else _find_first_tokens(given)
+        if text is not None and tokens is not None:
             run.add_tokens(text, tokens)
 
     def _leave(self, _module: nn.Module, _args: tuple, _options: dict, out: Any) -> None:
@@ -266,6 +278,17 @@ def _find_tokens(given: dict[str, Any]) -> Int[Tensor, "B L"] | None:
     if isinstance(embedded, Tensor) and embedded.ndim == 3:
         return torch.full(embedded.shape[:2], EMBEDDED, device=embedded.device)
     return None
+
+
+def _find_first_tokens(given: dict[str, Any]) -> Int[Tensor, "B L"] | None:
+    """The same of a module that names its arguments as it likes."""
+    tensors = {name: value for name, value in given.items() if isinstance(value, Tensor)}
+    for name, value in tensors.items():
+        is_whole = value.dtype in (torch.int64, torch.int32)
+        if is_whole and value.ndim == 2 and not name.endswith(("mask", "position_ids")):
+            return value.detach()
+    states = (x for x in tensors.values() if x.ndim == 3 and x.is_floating_point())
+    return _find_tokens({"inputs_embeds": next(states, None)})
 
 
 def _cache_length(cache: Any) -> int:

@@ -123,10 +123,10 @@ def _wrap_get_compiled_call(original: Any) -> Any:
 
 def find_implementations(tree: ModuleTree) -> set[str]:
     """The implementations of attention that the model's configs name."""
-    return {str(config._attn_implementation_internal) for config in _find_configs(tree)}
+    return {str(config._attn_implementation_internal) for config in find_configs(tree)}
 
 
-def _find_configs(tree: ModuleTree) -> Iterator[Any]:
+def find_configs(tree: ModuleTree) -> Iterator[Any]:
     """The configs of a model, of its parts and inside of those, each once."""
     from transformers import PreTrainedConfig
 
