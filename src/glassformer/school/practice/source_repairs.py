@@ -6,9 +6,10 @@ learner's code until it is right. It finds mistakes in code that is written in a
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 from glassformer.school.practice.report import Finding
 from glassformer.school.practice.solution_edits import (
@@ -16,6 +17,7 @@ from glassformer.school.practice.solution_edits import (
     SolutionTree,
     apply_edits,
     call_name,
+    find_edit,
     receiver,
 )
 from glassformer.school.practice.statement_repairs import (
@@ -29,6 +31,7 @@ MOST_REPAIRS = 4000
 # The sentences about a change after which some cases still fail.
 PARTLY = {
     "practice.repair.change": "practice.repair.partly.change",
+    "practice.repair.everywhere": "practice.repair.partly.everywhere",
     "practice.repair.remove": "practice.repair.partly.remove",
     "practice.repair.order": "practice.repair.partly.order",
     "practice.repair.always": "practice.repair.partly.always",
@@ -63,6 +66,7 @@ _SYMBOLS: dict[type[ast.AST], str] = {
     ast.FloorDiv: "//",
     ast.MatMult: "@",
     ast.Pow: "**",
+    ast.Mod: "%",
 }
 # Functions that are mistaken for one another, whichever of them is right.
 _FAMILIES = (
@@ -122,6 +126,8 @@ _WRAPS = (
     "{}[:, None]",
     "{}.T",
 )
+_REDUCTIONS = ("sum", "mean", "amax", "max", "min", "amin", "norm", "var", "std", "logsumexp")
+_ALONG = ("split", "cumsum", "concatenate", "cat", "stack", "flip", "argmax", "argmin", "sort")
 _MODULES = {"torch", "F", "np", "nn", "math", "self"}
 _SMALL = (
     ast.Name,
@@ -174,10 +180,15 @@ def _derive_all(tree: SolutionTree) -> Iterator[Repair]:
         _derive_sums,
         _derive_parts,
         _derive_calls,
+        _derive_keywords,
         _derive_slices,
+        _derive_dimensions,
     ):
         for node in nodes:
             yield from derive(tree, node)
+    for derive in (_derive_keywords, _derive_numbers, _derive_grouping, _derive_functions):
+        yield from _derive_everywhere(tree, nodes, derive)
+    yield from _derive_everywhere(tree, nodes, _derive_dimensions)
     yield from _make_repairs(tree, derive_statement_repairs(tree))
     for derive in (_derive_wraps, _derive_additions):
         for node in nodes:
@@ -286,6 +297,10 @@ def _derive_order(tree: SolutionTree, node: ast.expr) -> Iterator[Repair]:
         case ast.Call(args=[first, one, other, *_]):
             yield from _exchange(tree, node, one, other)
             yield from _exchange(tree, node, first, other)
+    match node:
+        case ast.Call(func=function, args=[first, *others], keywords=[]) if len(others) > 1:
+            moved = ", ".join(tree.text(each) for each in (*others, first))
+            yield from _change(tree, node, f"{tree.text(function)}({moved})")
 
 
 def _exchange(
@@ -322,6 +337,9 @@ def _derive_numbers(tree: SolutionTree, node: ast.expr) -> Iterator[Repair]:
                     in_sum = isinstance(tree.parents.get(node), ast.BinOp | ast.UnaryOp)
                     yield from _change(tree, node, f"({text})" if in_sum and other < 0 else text)
         case ast.Constant(value=float(value)):
+            function = _function_of(tree, node)
+            for name in local_names(function) if function is not None else ():
+                yield from _change(tree, node, name)
             for other in dict.fromkeys((-value, 2 * value, value / 2, 0.0, 1.0, 0.5, 10 * value)):
                 if other != value:
                     yield from _change(tree, node, f"({other!r})" if other < 0 else repr(other))
@@ -417,6 +435,82 @@ def _derive_calls(tree: SolutionTree, node: ast.expr) -> Iterator[Repair]:
         yield from _change(tree, node, f"{tree.text(node.func)}({', '.join(others)})")
 
 
+def _derive_keywords(tree: SolutionTree, node: ast.expr) -> Iterator[Repair]:
+    """An argument that is missing: a dimension, the dimension that is kept, the mode of dropout."""
+    if not isinstance(node, ast.Call):
+        return
+    name, given = call_name(node), {each.arg for each in node.keywords}
+    text = tree.text(node)
+    if not text.endswith(")") or name not in (*_REDUCTIONS, *_ALONG, "dropout"):
+        return
+    comma = ", " if node.args or node.keywords else ""
+    words = ("axis", "keepdims") if text.startswith(("np.", "numpy.")) else ("dim", "keepdim")
+    more = []
+    if name == "dropout" and "training" not in given:
+        more.append("training=self.training")
+    if name in (*_REDUCTIONS, *_ALONG) and not given & {"dim", "axis"}:
+        more += [f"{words[0]}={axis}" for axis in (-1, -2, 1, 0)]
+    if name in _REDUCTIONS and words[1] not in given:
+        more += [f"{words[1]}=True", f"{words[0]}=-1, {words[1]}=True"]
+    for each in more:
+        yield from _change(tree, node, f"{text[:-1]}{comma}{each})")
+
+
+def _derive_dimensions(tree: SolutionTree, node: ast.expr) -> Iterator[Repair]:
+    """Along another dimension: several for one, and an index that is a dimension further on."""
+    match node:
+        case ast.Tuple(elts=[ast.Constant() | ast.UnaryOp(), *_]):
+            parent = tree.parents.get(node)
+            is_dim = isinstance(parent, ast.keyword) and parent.arg in ("dim", "axis")
+            for axis in ("-1", "-2", "0", "1") if is_dim or isinstance(parent, ast.Call) else ():
+                yield from _change(tree, node, axis)
+        case ast.Subscript(value=value, slice=index) if not isinstance(index, ast.Tuple):
+            place = tree.text(index)
+            for form in ("[:, {}]", "[..., {}]", "[{}, None]", "[:, :, {}]"):
+                yield from _change(tree, node, f"{_atom(tree, value)}{form.format(place)}")
+
+
+def _derive_everywhere(
+    tree: SolutionTree,
+    nodes: Sequence[ast.expr],
+    derive: Callable[[SolutionTree, ast.expr], Iterator[Repair]],
+) -> Iterator[Repair]:
+    """The same change in every place of a function that is like the first."""
+    groups: dict[tuple[Any, ...], list[list[Repair]]] = {}
+    for node in nodes:
+        repairs = list(derive(tree, node))
+        if repairs:
+            key = (_function_of(tree, node), *_sign(tree, node), len(repairs))
+            groups.setdefault(key, []).append(repairs)
+    for group in groups.values():
+        for alike in zip(*group, strict=True) if len(group) > 1 else ():
+            edits = [find_edit(tree.source, each.source) for each in alike]
+            changed = apply_edits(tree.source, edits)
+            if changed is not None:
+                first = alike[0]
+                finding = Finding("practice.repair.everywhere", first.finding.values)
+                yield Repair(finding, first.line, changed)
+
+
+def _sign(tree: SolutionTree, node: ast.expr) -> tuple[Any, ...]:
+    """What two places have in common that are changed together."""
+    match node:
+        case ast.Constant(value=value):
+            parent = tree.parents.get(node)
+            return ("number", value, parent.arg if isinstance(parent, ast.keyword) else "")
+        case ast.Call():
+            return ("call", call_name(node))
+        case ast.BinOp(op=op, left=left, right=right):
+            sides = [
+                type(each.op) if isinstance(each, ast.BinOp) else None for each in (left, right)
+            ]
+            return ("operator", type(op), *sides)
+        case ast.Subscript(slice=index):
+            return ("index", type(index))
+        case _:
+            return (type(node), tree.text(node))
+
+
 def _derive_grouping(tree: SolutionTree, node: ast.expr) -> Iterator[Repair]:
     """Brackets around other parts: a · b + c for a · (b + c), and the reverse."""
     match node:
@@ -504,7 +598,7 @@ def _derive_with_variable(
     function = _function_of(tree, node)
     if not (is_argument or is_value) or function is None or function.name == "__init__":
         return
-    if isinstance(node, ast.Constant | ast.Tuple | ast.List | ast.JoinedStr):
+    if isinstance(node, ast.Constant | ast.Tuple | ast.List | ast.JoinedStr | ast.Starred):
         return
     text = _atom(tree, node)
     for other in local_names(function):
