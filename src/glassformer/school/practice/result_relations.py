@@ -54,7 +54,7 @@ class Pair:
         if a.shape != b.shape or not a.size or not np.isfinite(b).any():
             return False
         with np.errstate(invalid="ignore"):
-            near = np.abs(a - b) <= self.tolerance * (1 + np.abs(a))
+            near = (np.abs(a - b) <= self.tolerance * (1 + np.abs(a))) & np.isfinite(a)
         return bool((near | (a == b) | (np.isnan(a) & np.isnan(b))).all())
 
 
