@@ -124,14 +124,12 @@ def _derive_moves(
             values = {"step": _show(tree, last)}
             yield Finding("practice.repair.afterloop", values), last.lineno, edits
     for one, other in pairwise(block):
-        is_loop = isinstance(one, ast.For | ast.While) and not one.orelse
-        if is_loop and "\n" not in tree.text(other) and not isinstance(other, ast.Return):
+        if not isinstance(one, ast.For | ast.While) or one.orelse:
+            continue
+        if "\n" not in tree.text(other) and not isinstance(other, ast.Return):
             indent = " " * one.body[-1].col_offset
             _, end = tree.span(one)
             moved = Edit(end, end, f"\n{indent}{tree.text(other)}")
             edits = (moved, tree.replace(other, "pass"))
-            yield (
-                Finding("practice.repair.inloop", {"step": _show(tree, other)}),
-                other.lineno,
-                edits,
-            )
+            finding = Finding("practice.repair.inloop", {"step": _show(tree, other)})
+            yield finding, other.lineno, edits
