@@ -72,6 +72,20 @@ class GELUFeedForward(nn.Module):
         z = {z}
         return self.down(z)
 """
+SWIGLU = """import torch.nn.functional as F
+from torch import nn
+
+class SwiGLU(nn.Module):
+    def __init__(self, dim, hidden_dim):
+        super().__init__()
+        self.gate = nn.Linear(dim, hidden_dim, bias=False)
+        self.up = nn.Linear(dim, hidden_dim, bias=False)
+        self.down = nn.Linear(hidden_dim, dim, bias=False)
+
+    def forward(self, x):
+        z = {z}
+        return self.down(z)
+"""
 FLASH = """import math
 import torch
 
@@ -112,6 +126,13 @@ WRONG = {
         GELU,
         {"z": "z * (1 + torch.erf(z / math.sqrt(2))) / 2"},
         {"z": "z * 1 + torch.erf(z / math.sqrt(2)) / 2"},
+        12,
+    ),
+    "reach": (
+        "swiglu",
+        SWIGLU,
+        {"z": "F.silu(self.gate(x)) * self.up(x)"},
+        {"z": "F.silu(self.gate(x) * self.up(x))"},
         12,
     ),
     "rounding": (

@@ -198,6 +198,23 @@ def derive_grouping(tree: SolutionTree, node: ast.expr) -> Iterator[Repair]:
         yield from change_node(tree, node, f"({form.format(*parts, atom(tree, c))})")
 
 
+def derive_reach(tree: SolutionTree, node: ast.expr) -> Iterator[Repair]:
+    """A function of one operand instead of both: f(a · b) for f(a) · b, and the reverse."""
+    match node:
+        case ast.Call(func=function, args=[ast.BinOp(left=one, op=op, right=other)], keywords=[]):
+            symbol, name = _SYMBOLS.get(type(op)), tree.text(function)
+            if symbol is not None:
+                first, second = tree.text(one), tree.text(other)
+                yield from change_node(
+                    tree, node, f"({name}({first}) {symbol} {atom(tree, other)})"
+                )
+                yield from change_node(tree, node, f"({atom(tree, one)} {symbol} {name}({second}))")
+        case ast.BinOp(left=ast.Call(func=function, args=[one], keywords=[]), op=op, right=other):
+            if type(op) in _SYMBOLS:
+                inside = f"{atom(tree, one)} {_SYMBOLS[type(op)]} {atom(tree, other)}"
+                yield from change_node(tree, node, f"{tree.text(function)}({inside})")
+
+
 def derive_parts(tree: SolutionTree, node: ast.expr) -> Iterator[Repair]:
     """An operand left out."""
     match node:
