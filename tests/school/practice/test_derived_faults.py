@@ -104,13 +104,29 @@ def test_a_known_and_a_derived_mistake_are_named_together(grader):
     assert [each.key for each in report.explained] == ["practice.derived.softmax.sigmoid"]
 
 
-def test_nan_alone_names_nothing_that_could_be_several_mistakes(grader):
+def test_nan_alone_is_named_by_what_repairs_it_and_not_by_what_looks_alike(grader):
     source = (
         "import torch\n"
         "def causal_bias(length):\n"
         "    return torch.full((length, length), -torch.inf).triu(1)\n"
         "def causal_weights(scores):\n"
         "    return (scores - causal_bias(scores.shape[-1]).to(scores)).softmax(-1)\n"
+    )
+    report = grader.grade_source(find_exercise("causal_bias"), source)
+    (found,) = report.explained
+    assert found.key == "practice.repair.change" and report.line == 5
+    assert "scores + causal_bias" in found.values["right"]
+
+
+def test_nan_alone_names_nothing_that_could_be_several_mistakes(grader):
+    """No small change repairs tan, and NaN looks like the result of many other mistakes."""
+    source = (
+        "import torch\n"
+        "def causal_bias(length):\n"
+        "    return torch.full((length, length), -torch.inf).triu(1)\n"
+        "def causal_weights(scores):\n"
+        "    bias = causal_bias(scores.shape[-1]).to(scores)\n"
+        "    return ((scores - bias).tan() * (bias - bias)).softmax(-1)\n"
     )
     report = grader.grade_source(find_exercise("causal_bias"), source)
     assert (report.kind, report.explained) == ("nan", ())

@@ -38,7 +38,7 @@ def test_what_our_own_code_sends_is_understood():
 def test_a_trail_is_understood():
     step = TrailStep("attention", 3, 5, 0, (VALUE,), VALUE)
     read = read_transcript(
-        lines({"ready": []}, {"begin": 0}, {"trail": [step.as_data()], "weights": None}), 1
+        lines({"ready": []}, {"trail": [step.as_data()], "weights": None, "repairs": [3, 1]}), 1
     )
     assert (read.trail[0].name, read.trail[0].line, read.got) == ("attention", 5, [])
 

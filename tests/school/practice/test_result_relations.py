@@ -69,6 +69,11 @@ def test_nan_and_unrelated_numbers_have_no_relation():
     assert relate(lambda x: x.cos(), lambda out, x: x.tan() - out) is None
 
 
+def test_what_becomes_infinite_is_like_no_number():
+    """log 0 = −∞ is infinitely far from any number, however large the tolerance."""
+    assert relate(lambda x: x * 0, lambda out, x: x.cos()) is None
+
+
 @pytest.mark.parametrize("value", [torch.zeros(0), torch.tensor(True), 3, "text", [], {"a": 1}])
 def test_results_of_any_kind_are_looked_at_without_harm(value):
     relate(lambda x: x.cos(), lambda out, x: value)

@@ -130,6 +130,14 @@ class _Battery:
         return self.call(subject, **last)
 
 
+def are_same_result(one: Case, other: Case) -> bool:
+    """Whether two cases ask the same function for the same result, with whatever inputs."""
+    ones, others = (
+        each.call.call if isinstance(each.call, _Battery) else each.call for each in (one, other)
+    )
+    return one.names == other.names and ones == others
+
+
 def blanks(*names: str, digits: int = 2) -> Iterator[Case]:
     """One case for each variable that a learner fills in, rounded to so many decimals.
 

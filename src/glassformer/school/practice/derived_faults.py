@@ -44,6 +44,7 @@ class NamedMistake:
     findings: tuple[Finding, ...]
     source: str | None  # None if it was read off the results
     look: str | None = None
+    line: int | None = None  # of the learner's file, if it is known
 
 
 class DerivedSearch:

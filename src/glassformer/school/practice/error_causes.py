@@ -35,6 +35,15 @@ _CAUSES: tuple[tuple[str, str], ...] = (
         "practice.cause.broadcast",
     ),
     (
+        r"The expanded size of the tensor \((?P<one>\d+)\) must match the existing size "
+        r"\((?P<other>\d+)\) at non-singleton dimension (?P<axis>\d+)",
+        "practice.cause.broadcast",
+    ),
+    (
+        r"Index tensor must have the same number of dimensions as (input|self) tensor",
+        "practice.cause.gather",
+    ),
+    (
         r"operands could not be broadcast together with shapes (?P<one>\(.*?\)) (?P<other>\(.*?\))",
         "practice.cause.shapes",
     ),
@@ -79,7 +88,7 @@ _CAUSES: tuple[tuple[str, str], ...] = (
     ),
     (
         r"(must have the same dtype|expected scalar type|expected m1 and m2 to have the same dtype"
-        r"|expected .* to have the same dtype)",
+        r"|expected .* to have (the )?same dtype)",
         "practice.cause.dtype",
     ),
     (

@@ -33,6 +33,7 @@ from glassformer.school.practice.outcome import Outcome, values_agree
 from glassformer.school.practice.plain_values import Leaf, find_blanks, flatten_numbers, to_plain
 from glassformer.school.practice.report import CheckResult, Finding, GradingReport
 from glassformer.school.practice.runner import load_cases, load_source, run_case
+from glassformer.school.practice.source_repairs import PARTLY, find_repair
 from glassformer.school.practice.stops import report_stop
 from glassformer.school.practice.weights_probe import (
     TELLING_WEIGHTS,
@@ -40,6 +41,8 @@ from glassformer.school.practice.weights_probe import (
     make_probe,
 )
 
+# Given the first case that failed and what is expected; what it returns waits for the result.
+StartRepair = Callable[[int, Sequence[Outcome]], Callable[[], Transcript]]
 _MOST_PLACES = 4
 _SOLUTION = "solution.py"
 
@@ -66,10 +69,12 @@ class Judge:
         got: Sequence[Outcome],
         stop: dict[str, Any] | None,
         retrace: Callable[[int], Transcript] | None = None,
+        repair: StartRepair | None = None,
     ) -> GradingReport:
         """The result of the learner's file: all outcomes, or those before it stopped.
 
-        `retrace` runs a case of the learner's once more and returns its steps.
+        `retrace` runs a case of the learner's once more and returns its steps; `repair` looks for
+        a small change of the file after which every case holds, while a name is looked for here.
         """
         held = [self._compare(i, outcome) is None for i, outcome in enumerate(got)]
         names = [case.name for case in self.cases]
@@ -83,7 +88,7 @@ class Judge:
             case = names[reached] if stop is not None and stop.get("begun") else None
             return report_stop(self.exercise, stop or {"stop": "died"}, checked, case)
         first = held.index(False)
-        return self._report_wrong(got, first, checked, retrace)
+        return self._report_wrong(got, first, checked, retrace, repair)
 
     def _report_wrong(
         self,
@@ -91,13 +96,15 @@ class Judge:
         first: int,
         checked: tuple[CheckResult, ...],
         retrace: Callable[[int], Transcript] | None,
+        repair: StartRepair | None,
     ) -> GradingReport:
         outcome, case = got[first], self.cases[first]
         kind, finding, tables = self._describe_failure(first, outcome)
         named = None
         if kind not in ("empty", "nothing", "changed", "choice"):
             about = (self.cases, self.expected, got, self._load)
-            named = name_mistake(self.exercise, *about)
+            start = partial(self._start_repair, repair, first)
+            named = name_mistake(self.exercise, *about, start)
         faults = named.faults if named is not None else ()
         names_faults = all(fault.name != self.exercise.planted for fault in faults)
         seen = None
@@ -112,7 +119,7 @@ class Judge:
         # Where an input was changed is anywhere in the function, not where it returned.
         doubt = step and find_first_doubt(step, trail, partial(values_agree, case))
         doubt = step.defined if step is not None and outcome.failure == "changed" else doubt
-        line = outcome.line
+        line = outcome.line if named is None or named.line is None else named.line
         if named is not None and named.source is not None and names_faults:
             look = Fault(name="", source=named.source, text={}, look=named.look)
             lines = None if step is None else find_function_lines(self.source, step.defined)
@@ -136,6 +143,29 @@ class Judge:
             tables=None if self.exercise.hides_numbers else tables,
             measured=self._measure(got),
         )
+
+    def _start_repair(
+        self, repair: StartRepair | None, first: int
+    ) -> Callable[[], NamedMistake | None]:
+        """Let the learner's own process look for a change that repairs; the result waits for it."""
+        if repair is None or self.exercise.kit is not None:
+            return lambda: None
+        wait = repair(first, self.expected)
+
+        def find() -> NamedMistake | None:
+            match wait().repairs:
+                case (number, n_held):
+                    found = find_repair(self.source, number)
+                case _:
+                    return None
+            if found is None:
+                return None
+            finding = found.finding
+            if n_held < len(self.cases):
+                finding = Finding(PARTLY[finding.key], finding.values)
+            return NamedMistake((), (finding,), None, line=found.line)
+
+        return cache(find)
 
     def _load(self, source: str) -> Callable[[int], Outcome]:
         """A faulty source as a function from the number of a case to its outcome."""

@@ -6,7 +6,7 @@ parsing but a finding: the program interfered with grading. A forged line that d
 nothing, since the judge compares values with a solution that the sender has never seen.
 
     ready, then for each case: begin n, case n; at the end: done, or at any point: stop
-    for a case to be followed step by step: begin n, trail with weights, then nothing
+    for a case to be followed step by step: ready, then trail with weights and repairs
 """
 
 import json
@@ -28,6 +28,7 @@ from glassformer.school.practice.plain_values import (
     from_data,
     replace_unprintable,
 )
+from glassformer.school.practice.source_repairs import MOST_REPAIRS
 
 MOST_SENT = 1 << 26  # bytes of all messages together
 MOST_LINE = 2 * MOST_BYTES  # of one of them: base64 takes a third more, names a little
@@ -63,6 +64,7 @@ class Transcript:
     got: list[Outcome] = field(default_factory=list)
     trail: tuple[TrailStep, ...] = ()
     weights: Outcome | None = None  # what came out with v = identity
+    repairs: tuple[int, ...] = ()  # the number of a change, and how many cases hold after it
     stop: dict[str, Any] | None = None
     done: bool = False
     _ready: bool = False
@@ -81,11 +83,12 @@ class Transcript:
                 self._begun += 1
             case ["case", "outcome"] if self._begun == len(self.got) + 1:
                 _check_next(message["case"], len(self.got), n_cases)
-                self.got.append(_read_outcome(message["outcome"]))
-            case ["trail", "weights"] if self._begun == len(self.got) + 1:
+                self.got.append(read_outcome(message["outcome"]))
+            case ["trail", "weights", "repairs"] if self._ready and self._begun == 0:
                 self.trail, self.done = _read_steps(message["trail"]), True
+                self.repairs = _read_repairs(message["repairs"])
                 if message["weights"] is not None:
-                    self.weights = _read_outcome(message["weights"])
+                    self.weights = read_outcome(message["weights"])
             case ["done"] if len(self.got) == self._begun == n_cases:
                 self.done = True
             case ["stop", *_]:
@@ -136,7 +139,8 @@ def _read_layers(names: Any) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _read_outcome(data: Any) -> Outcome:
+def read_outcome(data: Any) -> Outcome:
+    """An outcome as data, checked."""
     _check_fields(data, ("value", "failure", "error", "message", "line"))
     failure = data["failure"]
     if failure not in FAILURES or (data["value"] is None) != bool(failure):
@@ -161,6 +165,14 @@ def _read_steps(data: Any) -> tuple[TrailStep, ...]:
     if not isinstance(data, list) or len(data) > MOST_STEPS:
         _refuse("too many steps")
     return tuple(map(_read_step, data))
+
+
+def _read_repairs(data: Any) -> tuple[int, ...]:
+    if not isinstance(data, list) or len(data) not in (0, 2):
+        _refuse("not a repair")
+    if any(type(each) is not int or not 0 <= each < MOST_REPAIRS for each in data):
+        _refuse("no number of a repair")
+    return tuple(data)
 
 
 def _read_step(data: Any) -> TrailStep:

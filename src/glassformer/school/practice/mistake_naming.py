@@ -1,13 +1,14 @@
 """What is the mistake? Known faults first, then what can be worked out, the surest first."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from glassformer.school.practice.cases import Case
+from glassformer.school.practice.cases import Case, are_same_result
 from glassformer.school.practice.derived_faults import DerivedSearch, Load, NamedMistake
 from glassformer.school.practice.error_causes import explain_error
 from glassformer.school.practice.exercise import Exercise
 from glassformer.school.practice.fault_naming import find_faults
 from glassformer.school.practice.outcome import Outcome, outcomes_agree
+from glassformer.school.practice.parameter_relations import find_other_parameters
 from glassformer.school.practice.report import Finding
 from glassformer.school.practice.result_relations import find_relation
 
@@ -42,8 +43,13 @@ def name_mistake(
     expected: Sequence[Outcome],
     got: Sequence[Outcome],
     load: Load,
+    start_repair: Callable[[], Callable[[], NamedMistake | None]],
 ) -> NamedMistake | None:
-    """The mistake that explains every case, if one can be named."""
+    """The mistake that explains every case, if one can be named.
+
+    `start_repair` begins to look for a small change of the learner's file after which every case
+    holds, and returns what waits for it.
+    """
     solution, known = exercise.solution, exercise.faults()
     if faults := find_faults(cases, expected, got, known, load, solution):
         return NamedMistake(faults, (), faults[0].source, faults[0].look)
@@ -51,11 +57,18 @@ def name_mistake(
     if exercise.hides_numbers:  # few rounded numbers are alike by chance
         found = find_relation(cases, expected, got, wrong[:1])
         return _tell(found) if found is not None and found.key in _OPEN else None
-    first = got[wrong[0]]
+    first, repair = got[wrong[0]], start_repair()
     if first.failure == "raised":
         cause = explain_error(first.error, first.message, cases[wrong[0]].inputs)
-        return None if cause is None else _tell(cause)
+        return repair() or (None if cause is None else _tell(cause))
+    if (missing := find_other_parameters(cases[wrong[0]], expected[wrong[0]], first)) is not None:
+        return _tell(missing)
     relation = find_relation(cases, expected, got, wrong)
+    if relation is None:
+        # Of one result among several: the others are wrong because of it, or as well.
+        same = [i for i in wrong if are_same_result(cases[i], cases[wrong[0]])]
+        same = same if len(same) > 1 else []
+        relation = find_relation(cases, expected, got, same) if len(same) < len(wrong) else None
     if relation is not None and relation.key in _FORMS:
         return _tell(relation)
     if exercise.kit is not None:  # a whole model decides, not the solution of one part
@@ -65,6 +78,8 @@ def name_mistake(
         return one
     if relation is not None and relation.key not in _PLACES:
         return _tell(relation)
+    if (repaired := repair()) is not None:
+        return repaired
     if (two := search.find_two()) is not None:
         return two
     return None if relation is None else _tell(relation)

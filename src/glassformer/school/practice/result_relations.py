@@ -54,7 +54,7 @@ class Pair:
         if a.shape != b.shape or not a.size or not np.isfinite(b).any():
             return False
         with np.errstate(invalid="ignore"):
-            near = np.abs(a - b) <= self.tolerance * (1 + np.abs(a))
+            near = (np.abs(a - b) <= self.tolerance * (1 + np.abs(a))) & np.isfinite(a)
         return bool((near | (a == b) | (np.isnan(a) & np.isnan(b))).all())
 
 
@@ -349,7 +349,7 @@ def _relate_places(pair: Pair, right: np.ndarray, wrong: np.ndarray) -> Iterator
     if right.ndim > 1 and bad.any():
         rows = bad.any(axis=-1)
         empty = (right == 0).all(axis=-1)
-        if empty.any() and not (rows & ~empty).any():
+        if empty.any() and not empty.all() and not (rows & ~empty).any():
             yield Finding("practice.relation.emptyrows", values)
     if right.ndim > 1 and min(right.shape[-2:]) > 1 and bad.any():
         where = np.argwhere(bad)

@@ -16,8 +16,8 @@ import sys
 import traceback
 import types
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,7 @@ from glassformer.school.practice.originals import Originals
 from glassformer.school.practice.outcome import Outcome
 from glassformer.school.practice.plain_values import TooLarge, to_plain
 from glassformer.school.practice.random_inputs import Draw
+from glassformer.school.practice.repair_search import REPAIR_SECONDS, find_repairs
 from glassformer.school.practice.weights_probe import make_probe
 
 
@@ -116,10 +117,12 @@ def run_learner(
     send: Callable[[dict[str, Any]], None],
     *,
     traced: int = -1,
+    expected: Sequence[Outcome] = (),
 ) -> None:
     """Run a learner's file in this process, which is ended afterwards.
 
-    With the number of a case, only up to that one, and its steps are sent.
+    With the number of a case, only up to that one, and its steps are sent; and the small change
+    of the file after which it does what is expected, if that is given and there is one.
     """
     file = str(path)
     if stop := _find_refusal(exercise, file, source):
@@ -145,10 +148,14 @@ def run_learner(
     sys.meta_path.insert(0, _Finder(packages))
     assert cases.gi_frame is not None  # it has not begun yet
     originals = Originals([*ours, cases.gi_frame.f_globals])
-    apply_limits(exercise.seconds, space)
+    extra = REPAIR_SECONDS if expected else 0.0
+    apply_limits(exercise.seconds + extra, space)
     send({"ready": list(layers)})  # up to here nothing of the learner's has run
     try:
-        _run_cases(exercise, source, file, cases, watch, originals, send, traced)
+        if traced < 0:
+            _run_cases(exercise, source, file, cases, watch, originals, send)
+        else:
+            _run_traced(exercise, source, file, list(cases), watch, send, traced, expected)
     except TimeUp as error:
         send({"stop": "time", "line": find_line(file, error)})
     except Forbidden as error:
@@ -202,16 +209,8 @@ def _run_cases(
     watch: AuditGuard,
     originals: Originals,
     send: Callable[[dict[str, Any]], None],
-    traced: int,
 ) -> None:
-    watch.is_on = True  # and so it stays: what learner's code leaves behind runs at any time
-    seed_everything()
-    with CallGuard(exercise.forbid) as stop:
-        module = load_source(source, file, "learner")
-    if stop.seen:
-        raise Forbidden(stop.seen[0])
-    if watch.tried:
-        raise Blocked(watch.tried[0])
+    module = _load_learner(exercise, source, file, watch)
     for name in exercise.entry:
         if not hasattr(module, name):
             names = [one_line(n) for n in vars(module) if not n.startswith("_")]
@@ -219,16 +218,6 @@ def _run_cases(
             return
     for number, case in enumerate(cases):
         send({"begin": number})
-        if number == traced:
-            trail = Trail(file)
-            _run_learner_case(case, module, exercise.forbid, file, trail)
-            probe = make_probe(case)
-            weights = (
-                None if probe is None else _run_learner_case(probe, module, exercise.forbid, file)
-            )
-            steps = [step.as_data() for step in trail.steps]
-            send({"trail": steps, "weights": None if weights is None else weights.as_data()})
-            return
         outcome = _run_learner_case(case, module, exercise.forbid, file)
         if watch.tried:
             send({"stop": "blocked", "message": watch.tried[0], "line": outcome.line})
@@ -239,6 +228,47 @@ def _run_cases(
         send({"case": number, "outcome": outcome.as_data()})
     stop_clock()
     send({"done": True})
+
+
+def _load_learner(exercise: Exercise, source: str, file: str, watch: AuditGuard) -> Any:
+    watch.is_on = True  # and so it stays: what learner's code leaves behind runs at any time
+    seed_everything()
+    with CallGuard(exercise.forbid) as stop:
+        module = load_source(source, file, "learner")
+    if stop.seen:
+        raise Forbidden(stop.seen[0])
+    if watch.tried:
+        raise Blocked(watch.tried[0])
+    return module
+
+
+def _run_traced(
+    exercise: Exercise,
+    source: str,
+    file: str,
+    cases: Sequence[Case],
+    watch: AuditGuard,
+    send: Callable[[dict[str, Any]], None],
+    traced: int,
+    expected: Sequence[Outcome],
+) -> None:
+    """One case once more, step by step, and what repairs it; sent at the end in one message."""
+    module = _load_learner(exercise, source, file, watch)
+    for case in cases[:traced]:
+        _run_learner_case(case, module, exercise.forbid, file)
+    case, trail = cases[traced], Trail(file)
+    _run_learner_case(case, module, exercise.forbid, file, trail)
+    probe = make_probe(case)
+    weights = None if probe is None else _run_learner_case(probe, module, exercise.forbid, file)
+    repairs: list[int] = []
+    if expected:
+        about = (source, file, cases, expected, traced)
+        with suppress(TimeUp):
+            repairs = find_repairs(*about, exercise.forbid, run_case)
+    stop_clock()
+    steps = [step.as_data() for step in trail.steps]
+    shown = None if weights is None else weights.as_data()
+    send({"trail": steps, "weights": shown, "repairs": repairs})
 
 
 def _run_learner_case(

@@ -112,8 +112,12 @@ class SolutionTree:
     def expressions(self) -> Iterator[ast.expr]:
         """Everything that is computed: no annotations, defaults, docstrings and error texts."""
         for function in self.functions:
-            for statement in function.body:
-                yield from self._walk(statement)
+            yield from self.expressions_of(function)
+
+    def expressions_of(self, function: ast.FunctionDef) -> Iterator[ast.expr]:
+        """The same for one function."""
+        for statement in function.body:
+            yield from self._walk(statement)
 
     def _walk(self, node: ast.AST) -> Iterator[ast.expr]:
         if isinstance(node, ast.Raise | ast.FunctionDef | ast.JoinedStr):

@@ -1,6 +1,7 @@
 """One grading: a process for the learner's code, and beside it the judge who waits for it."""
 
 import contextlib
+import json
 import os
 import selectors
 import signal
@@ -8,6 +9,7 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -20,8 +22,10 @@ from glassformer.school.practice.messages import (
     MOST_SENT,
     Interference,
     Transcript,
+    read_outcome,
     read_transcript,
 )
+from glassformer.school.practice.outcome import Outcome
 from glassformer.school.practice.report import GradingReport
 from glassformer.school.practice.runner import make_sender, run_learner
 from glassformer.school.practice.stops import report_stop
@@ -46,9 +50,12 @@ def grade_here(exercise: Exercise, path: Path, source: str, seed: int) -> Gradin
         LearnerProcess(exercise, path, source, seed, folder) as learner,
         # Waits, and runs only if a line must be found: now neither knows a solution yet.
         LearnerProcess(exercise, path, source, seed, folder) as second,
+        # As well, if no known mistake explains the results: it looks for one change that repairs.
+        LearnerProcess(exercise, path, source, seed, folder) as third,
     ):
         # Who ends the judge ends these too, which are in groups of their own.
-        signal.signal(signal.SIGTERM, lambda *_: (learner.kill(), second.kill(), os._exit(1)))
+        processes = (learner, second, third)
+        signal.signal(signal.SIGTERM, lambda *_: ([each.kill() for each in processes], os._exit(1)))
         learner.start()
         judge = Judge(exercise, source, seed)
         sent = learner.transcript(len(judge.cases))
@@ -61,7 +68,11 @@ def grade_here(exercise: Exercise, path: Path, source: str, seed: int) -> Gradin
             second.start(number)
             return second.transcript(len(judge.cases))
 
-        report = judge.report(got, stop, retrace)
+        def repair(number: int, expected: Sequence[Outcome]) -> Callable[[], Transcript]:
+            third.start(number, expected)  # works while the judge looks for a name
+            return lambda: third.transcript(len(judge.cases))
+
+        report = judge.report(got, stop, retrace, repair)
     text = learner.printed
     return replace(
         report,
@@ -89,10 +100,17 @@ class LearnerProcess:
         for end in (start_end, send_end, output_end):
             os.close(end)
 
-    def start(self, traced: int | None = None) -> None:
+    def start(self, traced: int | None = None, expected: Sequence[Outcome] = ()) -> None:
         """Run the file; with a number, only up to that case, which is followed step by step."""
         self._deadline = time.perf_counter() + _PREPARING
-        os.write(self._start_end, str(_UNTRACED if traced is None else traced).encode())
+        order = {
+            "traced": _UNTRACED if traced is None else traced,
+            "expected": [outcome.as_data() for outcome in expected],
+        }
+        data = json.dumps(order).encode()
+        with contextlib.suppress(BrokenPipeError):  # if it is gone already, it sends nothing
+            while data:
+                data = data[os.write(self._start_end, data) :]
         os.close(self._start_end)
         self._start_end = -1
 
@@ -205,9 +223,13 @@ def _run_learner_process(
         sys.stdin = os.fdopen(0, "r", closefd=False)
         sys.stdout = os.fdopen(1, "w", encoding="utf-8", errors="replace", closefd=False)
         sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="replace", closefd=False)
-        if order := os.read(start_end, 16):  # else it is not needed any more
+        if sent := _read_all(start_end):  # else it is not needed any more
             os.close(start_end)
-            run_learner(exercise, path, source, seed, make_sender(send_end), traced=int(order))
+            order = json.loads(sent)
+            expected = [read_outcome(each) for each in order["expected"]]
+            send = make_sender(send_end)
+            traced = order["traced"]
+            run_learner(exercise, path, source, seed, send, traced=traced, expected=expected)
         code = 0
     except BaseException:
         traceback.print_exc()  # nobody reads it but the judge
@@ -216,6 +238,14 @@ def _run_learner_process(
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(code)
+
+
+def _read_all(descriptor: int) -> bytes:
+    """All that is written to a pipe until it is closed."""
+    parts = bytearray()
+    while data := os.read(descriptor, 1 << 16):
+        parts += data
+    return bytes(parts)
 
 
 def _explain_death(status: int, cut: str, printed: str) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def _find_computed(tree: SolutionTree) -> Iterator[tuple[str, ast.expr]]:
     for name, value in tree.values():
         if isinstance(value, ast.Constant | ast.Name | ast.Tuple | ast.List | ast.ListComp):
             continue
-        function = _function_of(tree, value)
+        function = function_of(tree, value)
         is_result = isinstance(tree.parents.get(value), ast.Return) and function is not None
         yield f"{function.name}(…)" if is_result and function is not None else name, value
 
@@ -109,13 +109,14 @@ def _derive_wraps(tree: SolutionTree, name: str, value: ast.expr) -> Iterator[De
 def derive_additions(tree: SolutionTree) -> Iterator[DerivedFault]:
     """An argument or a variable added where none belongs: most often a residual."""
     for name, value in _find_computed(tree):
-        function = _function_of(tree, value)
+        function = function_of(tree, value)
         for other in local_names(function) if function is not None else ():
             edit = tree.replace(value, f"(({tree.text(value)}) + {other})")
             yield make_fault("practice.derived.part.added", edit, name=name, part=other)
 
 
-def _function_of(tree: SolutionTree, node: ast.AST) -> ast.FunctionDef | None:
+def function_of(tree: SolutionTree, node: ast.AST) -> ast.FunctionDef | None:
+    """The function that a node is in."""
     while node in tree.parents:
         node = tree.parents[node]
         if isinstance(node, ast.FunctionDef):
