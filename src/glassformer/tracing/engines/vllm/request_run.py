@@ -118,45 +118,54 @@ def assemble_run(recorder: "EngineRecorder", log: RequestLog) -> Run:
     run = RecordedRun(recorder.layout, recorder.guard, recorder.store, recorder.tokenizer)
     run.add_tokens("tokens", log.tokens()[None])
     run.order.append(torch.arange(1))
-    joined: dict[LayerGroup, JoinedOperands] = {}
+    groups = set(recorder.groups.values())
+    faults = dict(recorder.model.obstacles)
+    for group in groups:
+        faults |= _find_faults(log, group)
+    joined = {
+        group: JoinedOperands.of(log, group, recorder.store)
+        for group in groups
+        if not faults.keys() >= group.places.keys()
+    }
     for name, layer in recorder.model.select_layers(recorder.selection).items():
         place, group = recorder.model.place(layer), recorder.groups.get(name)
         if group is not None and group.heads == ():  # those selected are with other workers
             continue
         run.open_site(place)
-        if group is None:
-            run.refuse(place.name, recorder.model.obstacles[name])
-        elif (reason := _find_fault(log, group, name)) is not None:
-            run.refuse(place.name, reason)
+        if group is None or name in faults:
+            run.refuse(place.name, faults[name])
         else:
-            if group not in joined:
-                joined[group] = JoinedOperands.of(log, group, recorder.store)
             run.add(place, joined[group].build_step(recorder, layer), None)
     run.finish()
     run.run.refusals |= log.notes
     return run.run
 
 
-def _find_fault(log: RequestLog, group: LayerGroup, name: str) -> str | None:
+def _find_faults(log: RequestLog, group: LayerGroup) -> dict[str, str]:
+    """Why layers of a group cannot be shown, by their names."""
+    faults: dict[str, str] = {}
+
+    def note(stack: OperandStack | None, reason: str) -> None:
+        there = set() if stack is None else stack.layers
+        for name in group.places.keys() - there:
+            faults.setdefault(name, reason)
+
     for piece in log.pieces:
-        if name in piece.batch.faults:
-            return piece.batch.faults[name]
-        if not _has_layer(piece.batch.stacks, group, name):
-            return f"its attention of the tokens from {piece.start} on was computed unseen"
-    if log.n_past and not _has_layer(log.past, group, name):
-        return "its keys and values before the first step that was seen are missing"
-    return None
-
-
-def _has_layer(stacks: dict[LayerGroup, OperandStack], group: LayerGroup, name: str) -> bool:
-    return group in stacks and name in stacks[group].layers
+        for name in group.places.keys() & piece.batch.faults.keys():
+            faults.setdefault(name, piece.batch.faults[name])
+        reason = f"its attention of the tokens from {piece.start} on was computed unseen"
+        note(piece.batch.stacks.get(group), reason)
+    if log.n_past:
+        reason = "its keys and values before the first step that was seen are missing"
+        note(log.past.get(group), reason)
+    return faults
 
 
 class JoinedOperands(NamedTuple):
     """All queries of a request, and all of its keys, at each layer of a group."""
 
     group: LayerGroup
-    positions: Int[np.ndarray, " R"]  # of the queries
+    rows: Int[Tensor, " R"] | None  # positions of the queries; None: as many as there are keys
     q: Sequence[Float[Tensor, "R H D"]]
     k: Sequence[Float[Tensor, "S K D"]]
     v: Sequence[Float[Tensor, "S K E"]]
@@ -180,10 +189,13 @@ class JoinedOperands(NamedTuple):
             return join([*before, *(t[:, cut] for t, cut in zip(operands, keys, strict=True))])
 
         outs = [each.out for each in stacks if each.out is not None]
+        q = join_rows([each.q for each in stacks])
+        positions = np.concatenate([rows for _, rows in found])
+        is_whole = len(positions) == log.pieces[-1].stop
         return cls(
             group,
-            positions=np.concatenate([rows for _, rows in found]),
-            q=join_rows([each.q for each in stacks]),
+            rows=None if is_whole else torch.from_numpy(positions).to(q[0].device),
+            q=q,
             k=join_keys([each.k for each in stacks], None if past is None else past.k),
             v=join_keys([each.v for each in stacks], None if past is None else past.v),
             out=join_rows(outs) if len(outs) == len(stacks) else None,
@@ -195,7 +207,6 @@ class JoinedOperands(NamedTuple):
         S, device = len(self.k[i]), self.q[i].device
         window, cap = layer.sliding_window, getattr(layer.impl, "logits_soft_cap", None)
         left = None if window is None else window - 1
-        rows = None if len(self.positions) == S else torch.from_numpy(self.positions).to(device)
         return Step(
             q=_as_4d(self.q[i]),
             k=_as_4d(self.k[i]),
@@ -206,7 +217,7 @@ class JoinedOperands(NamedTuple):
             out=None if self.out is None else _as_4d(self.out[i]),
             stop=S,
             heads=self.group.heads,
-            rows=rows,
+            rows=self.rows,
             n_heads=layer.num_heads,
             shard=recorder.model.shard(layer),
         )
