@@ -90,7 +90,8 @@ def copy_part(
     rows: Int[Tensor, " R"] | None = None,
 ) -> None:
     """Copy some rows and heads of an operand: the engine uses its buffers again."""
-    operand = operand[span]  # without other requests, and what fills a graph of a fixed size
+    if span.stop - span.start < operand.shape[0]:
+        operand = operand[span]  # without other requests, and what fills a graph of a fixed size
     if rows is not None:
         operand = operand.index_select(0, rows)
     into.copy_(operand if heads is None else operand[:, list(heads)])

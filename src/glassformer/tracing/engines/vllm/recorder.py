@@ -14,7 +14,7 @@ from glassformer.errors import TraceError
 from glassformer.tracing.engines.vllm.layer_groups import copy_part, group_layers
 from glassformer.tracing.engines.vllm.packed_batch import PackedBatch, as_index
 from glassformer.tracing.engines.vllm.paged_cache import PagedCache
-from glassformer.tracing.engines.vllm.request_run import RequestLog, assemble_run
+from glassformer.tracing.engines.vllm.request_run import Piece, RequestLog, assemble_run
 from glassformer.tracing.engines.vllm.watched_model import WatchedModel
 from glassformer.tracing.guard import Guard
 from glassformer.tracing.layout import Layout
@@ -88,18 +88,21 @@ class EngineRecorder:
         """One layer has computed its attention."""
         if self.fault is not None or self.is_closed:
             return
-        with self.guard.catch(self.layout.name, self._spoil), torch.no_grad():
-            context = self.forward_context()
-            if context is not self.context:
-                self.context, self.batch = context, None
-                with torch.inference_mode(False):
-                    self.batch = self._begin_batch(context)
-            batch, name = self.batch, layer.layer_name
-            if batch is None:
-                return
-            with self.guard.catch(self.layout.places[layer].name, partial(batch.note_fault, name)):
-                self._keep(batch, layer, operands, out)
+        context = self.forward_context()
+        if context is not self.context:
+            self.context, self.batch = context, None
+            with self.guard.catch(self.layout.name, self._spoil), torch.inference_mode(False):
+                self.batch = self._begin_batch(context)
+        batch = self.batch
+        if batch is None:
+            return
+        try:
+            self._keep(batch, layer, operands, out)
+            if batch.joined:
                 self._keep_past(batch, layer, operands, kv_cache, metadata)
+        except Exception as error:
+            refuse = partial(batch.note_fault, layer.layer_name)
+            self.guard.note(self.model.place(layer).name, error, refuse)
 
     def _begin_batch(self, context: Any) -> PackedBatch | None:
         """A step begins: which requests are in it. None where the limit is reached."""
@@ -118,8 +121,9 @@ class EngineRecorder:
         if self.limit is not None and self.store.in_memory + self._measure(batch) > self.limit:
             self.close(f"the budget of {self.limit} bytes was reached")
             return None
+        edges, starts = batch.offsets.tolist(), batch.starts.tolist()
         for i, request in enumerate(batch.requests):
-            self.logs[request].add(batch, i)
+            self.logs[request].add(Piece(batch, edges[i], starts[i], edges[i + 1] - edges[i]))
         return batch
 
     def _measure(self, batch: PackedBatch) -> int:
@@ -174,8 +178,8 @@ class EngineRecorder:
                 with torch.inference_mode(False):
                     past[group] = group.reserve(self.store, k, 0, start, outputs=False)
             place = group.places[name]
-            copy_part(past[group].k[place], read_k, slice(start), group.read)
-            copy_part(past[group].v[place], read_v, slice(start), group.read)
+            copy_part(past[group].k[place], read_k, slice(0, start), group.read)
+            copy_part(past[group].v[place], read_v, slice(0, start), group.read)
             past[group].layers.add(name)
 
     def _spoil(self, reason: str) -> None:

@@ -62,10 +62,8 @@ class RequestLog:
     def __post_init__(self) -> None:
         self.n_past = len(self.past_tokens)
 
-    def add(self, batch: PackedBatch, i: int) -> None:
+    def add(self, piece: Piece) -> None:
         """One more step; what is computed again, after a preemption, replaces what was there."""
-        first, last = map(int, batch.offsets[i : i + 2])
-        piece = Piece(batch, first, int(batch.starts[i]), last - first)
         self._cut(piece.start)
         self.pieces.append(piece)
         self.n_past = min(self.n_past, piece.start)
