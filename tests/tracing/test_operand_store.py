@@ -60,7 +60,7 @@ def test_reserved_room_counts_and_can_be_filled(tmp_path: Path) -> None:
         assert room.dtype == torch.float16
         room[1].copy_(torch.full((100,), i + 2.0))
         assert_same(room[1], torch.full((100,), i + 2.0, dtype=torch.float16))
-    del rooms, room
+    rooms = room = None
     assert store.in_memory == 0
 
 
