@@ -1,5 +1,6 @@
 """Requests are taken out of packed batches and joined: however it was cut, each is one text."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,8 +28,10 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> ToyEngine:
     return made
 
 
-def listen(engine: ToyEngine, **options: Any) -> EngineRecorder:
-    recorder = EngineRecorder(WatchedModel(engine.runner), Selection(**options), OperandStore())
+def listen(engine: ToyEngine, store: OperandStore | None = None, **options: Any) -> EngineRecorder:
+    recorder = EngineRecorder(
+        WatchedModel(engine.runner), Selection(**options), store or OperandStore()
+    )
     recorder.check()
     recorder.attach()
     return recorder
@@ -99,6 +102,23 @@ def test_preempted_request_may_lose_its_cached_prefix(engine: ToyEngine) -> None
     del engine.pages["a2"]
     engine.step(a2=(0, 11, 11))
     check_run(engine, recorder.finish(), 0, "a2", 11)
+
+
+@pytest.mark.parametrize("budget", [0, 2_000, 20_000])
+def test_a_budget_changes_where_and_nothing_else(
+    engine: ToyEngine, budget: int, tmp_path: Path
+) -> None:
+    engine.step(a1=(0, 12, 12))
+    store = OperandStore(budget=budget, folder=tmp_path)
+    recorder = listen(engine, store)
+    engine.pages["a2"] = engine.pages["a1"][:2]
+    engine.step(a2=(8, 11, 11), b=(0, 2, 9))
+    engine.step(a2=(11, 12, 11), b=(2, 9, 9))
+    assert store.in_memory <= budget
+    trace = recorder.finish()
+    assert store.in_memory <= budget and (store.on_disk > 0) == (budget < 20_000)
+    check_run(engine, trace, 0, "a2", 12)
+    check_run(engine, trace, 1, "b", 9)
 
 
 def test_parts_can_be_selected(engine: ToyEngine) -> None:

@@ -177,7 +177,10 @@ class JoinedOperands(NamedTuple):
         past = log.past[group] if log.n_past else None
 
         def join(parts: list[Tensor]) -> Sequence[Tensor]:
-            return store.concatenate(parts, dim=1).unbind(0)
+            if store.budget is None:
+                return store.concatenate(parts, dim=1).unbind(0)
+            # One may lie in memory and the next on disk: they must not share what they lie in.
+            return [store.concatenate(layer, dim=0) for layer in zip(*parts, strict=True)]
 
         def join_rows(operands: list[Tensor]) -> Sequence[Float[Tensor, "R _H _D"]]:
             return join([each[:, cut] for each, (cut, _) in zip(operands, found, strict=True)])
