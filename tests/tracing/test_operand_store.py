@@ -52,6 +52,18 @@ def test_memory_that_is_free_again_is_used_again() -> None:
     assert float(second.sum() + third.sum()) == 0
 
 
+def test_reserved_room_counts_and_can_be_filled(tmp_path: Path) -> None:
+    store, like = OperandStore(budget=1000, folder=tmp_path), torch.zeros(1, dtype=torch.float16)
+    rooms = [store.reserve((3, 100), like) for _ in range(2)]
+    assert (store.in_memory, store.on_disk) == (600, 600)
+    for i, room in enumerate(rooms):
+        assert room.dtype == torch.float16
+        room[1].copy_(torch.full((100,), i + 2.0))
+        assert_same(room[1], torch.full((100,), i + 2.0, dtype=torch.float16))
+    rooms = room = None
+    assert store.in_memory == 0
+
+
 @pytest.mark.plain
 def test_budgets_as_people_write_them() -> None:
     assert parse_bytes("4 GiB") == 4 << 30

@@ -41,11 +41,17 @@ class Guard:
         except raising:
             raise
         except Exception as error:
-            reason = describe(error)
-            self.faults.setdefault(name, reason)
-            if refuse is not None:
-                with suppress(Exception):
-                    refuse(reason)
+            self.note(name, error, refuse)
+
+    def note(
+        self, name: str, error: Exception, refuse: Callable[[str], None] | None = None
+    ) -> None:
+        """Keep what has failed; for calls so many that a context around each would be felt."""
+        reason = describe(error)
+        self.faults.setdefault(name, reason)
+        if refuse is not None:
+            with suppress(Exception):
+                refuse(reason)
 
     def warn(self, *, is_failing: bool, stacklevel: int = 6) -> None:
         """One warning for all faults; it must not hide the error of a failing body."""

@@ -50,6 +50,14 @@ class OperandStore:
         kept = tensor if self.device is None else tensor.to(self.device)
         return self._count(kept)
 
+    def reserve(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
+        """Room for what will be kept, with the dtype and the device of a tensor; not filled yet."""
+        n_bytes = torch.Size(shape).numel() * like.dtype.itemsize
+        if self.budget is not None and self.in_memory + n_bytes > self.budget:
+            return self._map_file(shape, like.dtype, None)
+        device = like.device if self.device is None else self.device
+        return self._count(torch.empty(shape, dtype=like.dtype, device=device))
+
     def concatenate(self, parts: Sequence[Tensor], dim: int) -> Tensor:
         """Tensors concatenated into one, which is kept like all the others."""
         if len(parts) == 1:

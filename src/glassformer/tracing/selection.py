@@ -138,8 +138,9 @@ def select_rows(part: Any, rows: Int[Tensor, " R"] | None, extent: Extent) -> An
     """A mask or a bias for some of the rows: a formula where rows are adjacent, else cells."""
     if part is None or rows is None or not len(rows):
         return part
-    first, n = int(rows[0]), len(rows)
-    is_one_piece = bool((rows == torch.arange(first, first + n, device=rows.device)).all())
+    numbers = rows.tolist()
+    first, n = numbers[0], len(numbers)
+    is_one_piece = numbers == list(range(first, first + n))
     if is_one_piece and _is_relative(part):
         return _shift(part, first, extent, n)
     tile = Tile(extent, rows, slice(0, extent.S), rows.device)

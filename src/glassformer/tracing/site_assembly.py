@@ -91,16 +91,22 @@ def build_site(
 
 def name_selected_rows(run: Run) -> None:
     """Give sites of selected rows a text of those rows."""
+    named: dict[str, tuple[int, ...]] = {}  # the rows of each text; mostly the same at all sites
     for site in run.sites.values():
         words = run.texts.get(site.queries)
         if site.rows is None or words is None:
             continue
-        name, rows = f"{site.queries}{CHOSEN_ROWS}", list(site.rows)
-        labels = [[row[i] for i in rows] for row in words.labels]
-        if not labels:
-            labels = [[str(i) for i in row] for row in words.tokens[:, rows].tolist()]
-        run.texts[name] = TracedText(words.tokens[:, rows], labels)
+        name = f"{site.queries}{CHOSEN_ROWS}"
+        if named.get(name) != site.rows:
+            named[name] = site.rows
+            run.texts[name] = _select_text(words, list(site.rows))
         site.queries = name
+
+
+def _select_text(words: TracedText, rows: list[int]) -> TracedText:
+    tokens = words.tokens[:, rows]
+    labels = [[row[i] for i in rows] for row in words.labels]
+    return TracedText(tokens, labels or [[str(i) for i in row] for row in tokens.tolist()])
 
 
 def drop_empty_sites(run: Run) -> None:

@@ -7,13 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from closeness import assert_same
-from glassformer.tracing.engines.vllm.packed_batch import (
-    PackedBatch,
-    as_index,
-    copy_part,
-    select_rows,
-)
+from glassformer.tracing.engines.vllm.packed_batch import PackedBatch, select_rows
 from glassformer.tracing.selection import Selection
 
 PROMPT, LENGTH = 5, 11
@@ -74,14 +68,3 @@ def test_batch_is_a_copy_of_the_runner() -> None:
     assert batch.starts.tolist() == [0, 6]
     assert batch.tokens.tolist() == [10, 11, 12, 13]
     assert batch.rows is not None and batch.rows.tolist() == [2, 3]
-
-
-def test_copies_share_no_memory_and_leave_padding_out() -> None:
-    operand = torch.arange(5 * 3 * 2).view(5, 3, 2).float()
-    rows = as_index(np.array([0, 3]), operand.device)
-    for heads, index in ((None, None), ((0, 2), None), (None, rows), ((2,), rows)):
-        copied = copy_part(operand, slice(4), heads, index)
-        expected = operand[:4][index if index is not None else slice(None)]
-        expected = expected if heads is None else expected[:, list(heads)]
-        assert_same(copied, expected)
-        assert copied.untyped_storage().data_ptr() != operand.untyped_storage().data_ptr()

@@ -8,24 +8,16 @@ What is kept of a request does not depend on how the engine cut it into steps: o
 """
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from numpy import ndarray
 from torch import Tensor
 
+from glassformer.tracing.engines.vllm.layer_groups import LayerGroup, OperandStack
 from glassformer.tracing.selection import Selection
-
-
-class PackedOperands(NamedTuple):
-    """What one layer was given in one step; q and out only of the rows that are kept."""
-
-    q: Float[Tensor, "R H D"]
-    k: Float[Tensor, "T K D"]
-    v: Float[Tensor, "T K E"]
-    out: Float[Tensor, "R H E"] | None
 
 
 @dataclass(eq=False)
@@ -40,7 +32,7 @@ class PackedBatch:
     tokens: Int[Tensor, " T"]
     rows: ndarray | None  # those of q that are kept; None: all
     joined: list[int] = field(default_factory=list)  # requests that begin with cached keys
-    operands: dict[str, PackedOperands] = field(default_factory=dict)  # by layer
+    stacks: dict[LayerGroup, OperandStack] = field(default_factory=dict)
     faults: dict[str, str] = field(default_factory=dict)  # layers that could not be kept, and why
 
     @classmethod
@@ -67,6 +59,11 @@ class PackedBatch:
 
     def __len__(self) -> int:
         return int(self.offsets[-1])
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows of q are kept."""
+        return len(self) if self.rows is None else len(self.rows)
 
     def note_fault(self, layer: str, reason: str) -> None:
         self.faults.setdefault(layer, reason)
@@ -102,21 +99,6 @@ def select_rows(
     elif rows is not None:
         kept &= np.isin(positions, list(rows))
     return None if kept.all() else np.flatnonzero(kept)
-
-
-def copy_part(
-    operand: Float[Tensor, "T H D"],
-    span: slice,
-    heads: tuple[int, ...] | None,
-    rows: Int[Tensor, " R"] | None = None,
-) -> Float[Tensor, "R _H D"]:
-    """Some rows and heads, in memory of their own: the engine uses its buffers again."""
-    operand = operand[span]  # without other requests, and what fills a graph of a fixed size
-    if rows is None and heads is None:
-        return operand.clone()
-    if rows is not None:
-        operand = operand.index_select(0, rows)
-    return operand if heads is None else operand[:, list(heads)]
 
 
 def as_index(rows: ndarray | None, device: torch.device) -> Int[Tensor, " R"] | None:

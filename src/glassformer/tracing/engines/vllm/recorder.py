@@ -11,14 +11,10 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import TraceError
-from glassformer.tracing.engines.vllm.packed_batch import (
-    PackedBatch,
-    PackedOperands,
-    as_index,
-    copy_part,
-)
+from glassformer.tracing.engines.vllm.layer_groups import copy_part, group_layers
+from glassformer.tracing.engines.vllm.packed_batch import PackedBatch, as_index
 from glassformer.tracing.engines.vllm.paged_cache import PagedCache
-from glassformer.tracing.engines.vllm.request_run import RequestLog, assemble_run
+from glassformer.tracing.engines.vllm.request_run import Piece, RequestLog, assemble_run
 from glassformer.tracing.engines.vllm.watched_model import WatchedModel
 from glassformer.tracing.guard import Guard
 from glassformer.tracing.layout import Layout
@@ -47,6 +43,7 @@ class EngineRecorder:
         self.model, self.selection, self.store = model, selection, store
         self.tokenizer, self.outputs = tokenizer, outputs
         self.request, self.limit = request, limit
+        self.groups = group_layers(model, selection)  # by the name of a layer
         self.guard = Guard("gf.watch")
         self.trace = Trace(model=dict(model.description), assemble=self.assemble)
         self.trace.part = model.part
@@ -91,21 +88,21 @@ class EngineRecorder:
         """One layer has computed its attention."""
         if self.fault is not None or self.is_closed:
             return
-        with (
-            self.guard.catch(self.layout.name, self._spoil),
-            torch.inference_mode(False),
-            torch.no_grad(),
-        ):
-            context = self.forward_context()
-            if context is not self.context:
-                self.context, self.batch = context, None
+        context = self.forward_context()
+        if context is not self.context:
+            self.context, self.batch = context, None
+            with self.guard.catch(self.layout.name, self._spoil), torch.inference_mode(False):
                 self.batch = self._begin_batch(context)
-            batch, name = self.batch, layer.layer_name
-            if batch is None:
-                return
-            with self.guard.catch(self.layout.places[layer].name, partial(batch.note_fault, name)):
-                self._keep(batch, layer, operands, out)
+        batch = self.batch
+        if batch is None:
+            return
+        try:
+            self._keep(batch, layer, operands, out)
+            if batch.joined:
                 self._keep_past(batch, layer, operands, kv_cache, metadata)
+        except Exception as error:
+            refuse = partial(batch.note_fault, layer.layer_name)
+            self.guard.note(self.model.place(layer).name, error, refuse)
 
     def _begin_batch(self, context: Any) -> PackedBatch | None:
         """A step begins: which requests are in it. None where the limit is reached."""
@@ -124,40 +121,37 @@ class EngineRecorder:
         if self.limit is not None and self.store.in_memory + self._measure(batch) > self.limit:
             self.close(f"the budget of {self.limit} bytes was reached")
             return None
+        edges, starts = batch.offsets.tolist(), batch.starts.tolist()
         for i, request in enumerate(batch.requests):
-            self.logs[request].add(batch, i)
+            self.logs[request].add(Piece(batch, edges[i], starts[i], edges[i + 1] - edges[i]))
         return batch
 
     def _measure(self, batch: PackedBatch) -> int:
         """How many bytes will be kept of a step."""
-        n_rows = len(batch) if batch.rows is None else len(batch.rows)
         n_keys = len(batch) + sum(int(batch.starts[i]) for i in batch.joined)
-        total = 0
-        for layer in self.model.select_layers(self.selection).values():
-            heads = self.model.select_heads(self.selection, layer)
-            H, K = (
-                (layer.num_heads, layer.num_kv_heads) if heads is None else (len(heads), len(heads))
-            )
-            each = H * n_rows * (1 + self.outputs) + 2 * K * n_keys
-            total += each * layer.head_size * layer.dtype.itemsize
-        return total
+        return sum(
+            group.count_bytes(batch.n_rows, n_keys, outputs=self.outputs)
+            for group in set(self.groups.values())
+        )
 
     def _keep(
         self, batch: PackedBatch, layer: Any, operands: tuple[Tensor, Tensor, Tensor], out: Tensor
     ) -> None:
-        span, (q, k, v) = batch.span, operands
-        H, K = q.shape[1], k.shape[1]
-        heads = self.model.select_heads(self.selection, layer)
-        read = None if heads is None else tuple(h * K // H for h in heads)
-        keep = self.store.keep
-        batch.operands[layer.layer_name] = PackedOperands(
-            q=keep(copy_part(q, span, heads, self.index)),
-            k=keep(copy_part(k, span, read)),
-            v=keep(copy_part(v, span, read)),
-            out=keep(copy_part(out.view(len(out), H, -1), span, heads, self.index))
-            if self.outputs
-            else None,
-        )
+        name, span, (q, k, v) = layer.layer_name, batch.span, operands
+        group = self.groups[name]
+        stack = batch.stacks.get(group)
+        if stack is None:
+            with torch.inference_mode(False):
+                stack = group.reserve(self.store, q, batch.n_rows, len(batch), outputs=self.outputs)
+            batch.stacks[group] = stack
+        place = group.places[name]
+        copy_part(stack.q[place], q, span, group.heads, self.index)
+        copy_part(stack.k[place], k, span, group.read)
+        copy_part(stack.v[place], v, span, group.read)
+        if stack.out is not None:
+            out = out.view(len(out), q.shape[1], -1)
+            copy_part(stack.out[place], out, span, group.heads, self.index)
+        stack.layers.add(name)
 
     def _keep_past(
         self,
@@ -168,7 +162,8 @@ class EngineRecorder:
         metadata: Any,
     ) -> None:
         """Keys and values that were in the cache before a request was first seen."""
-        name, (q, k, _) = layer.layer_name, operands
+        name, (_, k, _) = layer.layer_name, operands
+        group = self.groups[name]
         for i in batch.joined:
             if name not in self.caches:
                 self.caches[name] = PagedCache(layer, kv_cache, k)
@@ -178,11 +173,14 @@ class EngineRecorder:
             )
             if not torch.equal(read_k[start:], k[batch.span][first:stop]):
                 raise TraceError("The cache holds other keys than those that attention was given.")
-            heads = self.model.select_heads(self.selection, layer)
-            read = None if heads is None else [h * k.shape[1] // q.shape[1] for h in heads]
-            past = (t[:start] if read is None else t[:start, read] for t in (read_k, read_v))
-            past_k, past_v = (self.store.keep(t.clone()) for t in past)
-            self.logs[batch.requests[i]].past[name] = past_k, past_v
+            past = self.logs[batch.requests[i]].past
+            if group not in past:
+                with torch.inference_mode(False):
+                    past[group] = group.reserve(self.store, k, 0, start, outputs=False)
+            place = group.places[name]
+            copy_part(past[group].k[place], read_k, slice(0, start), group.read)
+            copy_part(past[group].v[place], read_v, slice(0, start), group.read)
+            past[group].layers.add(name)
 
     def _spoil(self, reason: str) -> None:
         self.fault = reason

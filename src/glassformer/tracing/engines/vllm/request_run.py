@@ -1,5 +1,6 @@
 """From the steps of an engine to the run of one request: taken out of every batch, and joined."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -9,8 +10,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from glassformer.errors import TraceError
-from glassformer.tracing.engines.vllm.packed_batch import PackedBatch, PackedOperands
+from glassformer.tracing.engines.vllm.layer_groups import LayerGroup, OperandStack
+from glassformer.tracing.engines.vllm.packed_batch import PackedBatch
 from glassformer.tracing.mask_rules import MaskRule
+from glassformer.tracing.operand_store import OperandStore
 from glassformer.tracing.recorded_run import RecordedRun
 from glassformer.tracing.site_steps import Step
 from glassformer.tracing.trace import Run
@@ -50,7 +53,7 @@ class RequestLog:
     name: str
     past_tokens: Int[Tensor, " P"]
     pieces: list[Piece] = field(default_factory=list)
-    past: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict)  # k and v, by layer
+    past: dict[LayerGroup, OperandStack] = field(default_factory=dict)  # k and v of those
     run: Run = field(default_factory=Run)
     notes: dict[str, str] = field(default_factory=dict)  # what is missing, and why
     state: Any = None  # vLLM's, of an engine that speculates: which tokens were accepted
@@ -59,10 +62,8 @@ class RequestLog:
     def __post_init__(self) -> None:
         self.n_past = len(self.past_tokens)
 
-    def add(self, batch: PackedBatch, i: int) -> None:
+    def add(self, piece: Piece) -> None:
         """One more step; what is computed again, after a preemption, replaces what was there."""
-        first, last = map(int, batch.offsets[i : i + 2])
-        piece = Piece(batch, first, int(batch.starts[i]), last - first)
         self._cut(piece.start)
         self.pieces.append(piece)
         self.n_past = min(self.n_past, piece.start)
@@ -115,78 +116,112 @@ def assemble_run(recorder: "EngineRecorder", log: RequestLog) -> Run:
     run = RecordedRun(recorder.layout, recorder.guard, recorder.store, recorder.tokenizer)
     run.add_tokens("tokens", log.tokens()[None])
     run.order.append(torch.arange(1))
+    groups = set(recorder.groups.values())
+    faults = dict(recorder.model.obstacles)
+    for group in groups:
+        faults |= _find_faults(log, group)
+    joined = {
+        group: JoinedOperands.of(log, group, recorder.store)
+        for group in groups
+        if not faults.keys() >= group.places.keys()
+    }
     for name, layer in recorder.model.select_layers(recorder.selection).items():
-        place, heads = recorder.model.place(layer), None
-        if name not in recorder.model.obstacles:
-            heads = recorder.model.select_heads(recorder.selection, layer)
-        if heads == ():  # those that were selected are with other workers
+        place, group = recorder.model.place(layer), recorder.groups.get(name)
+        if group is not None and group.heads == ():  # those selected are with other workers
             continue
         run.open_site(place)
-        reason = recorder.model.obstacles.get(name) or _find_fault(log, name)
-        if reason is not None:
-            run.refuse(place.name, reason)
+        if group is None or name in faults:
+            run.refuse(place.name, faults[name])
         else:
-            run.add(place, _join_step(recorder, log, layer, heads), None)
+            run.add(place, joined[group].build_step(recorder, layer), None)
     run.finish()
     run.run.refusals |= log.notes
     return run.run
 
 
-def _find_fault(log: RequestLog, name: str) -> str | None:
+def _find_faults(log: RequestLog, group: LayerGroup) -> dict[str, str]:
+    """Why layers of a group cannot be shown, by their names."""
+    faults: dict[str, str] = {}
+
+    def note(stack: OperandStack | None, reason: str) -> None:
+        there = set() if stack is None else stack.layers
+        for name in group.places.keys() - there:
+            faults.setdefault(name, reason)
+
     for piece in log.pieces:
-        if name in piece.batch.faults:
-            return piece.batch.faults[name]
-        if name not in piece.batch.operands:
-            return f"its attention of the tokens from {piece.start} on was computed unseen"
-    if log.n_past and name not in log.past:
-        return "its keys and values before the first step that was seen are missing"
-    return None
+        for name in group.places.keys() & piece.batch.faults.keys():
+            faults.setdefault(name, piece.batch.faults[name])
+        reason = f"its attention of the tokens from {piece.start} on was computed unseen"
+        note(piece.batch.stacks.get(group), reason)
+    if log.n_past:
+        reason = "its keys and values before the first step that was seen are missing"
+        note(log.past.get(group), reason)
+    return faults
 
 
-def _join_step(
-    recorder: "EngineRecorder", log: RequestLog, layer: Any, heads: tuple[int, ...] | None
-) -> Step:
-    """All queries of a request at one layer, and all of its keys, as one call of attention."""
-    name, store = layer.layer_name, recorder.store
-    parts = [piece.batch.operands[name] for piece in log.pieces]
-    past = log.past.get(name)
-    S = log.pieces[-1].stop
-    found = [piece.find_rows() for piece in log.pieces]
-    positions = np.concatenate([rows for _, rows in found])
+class JoinedOperands(NamedTuple):
+    """All queries of a request, and all of its keys, at each layer of a group."""
 
-    def join(which: str) -> Float[Tensor, "1 H R D"]:
-        taken = [getattr(each, which)[cut] for each, (cut, _) in zip(parts, found, strict=True)]
-        return _as_4d(store.concatenate(taken, dim=0))
+    group: LayerGroup
+    rows: Int[Tensor, " R"] | None  # positions of the queries; None: as many as there are keys
+    q: Sequence[Float[Tensor, "R H D"]]
+    k: Sequence[Float[Tensor, "S K D"]]
+    v: Sequence[Float[Tensor, "S K E"]]
+    out: Sequence[Float[Tensor, "R H E"]] | None
 
-    def join_past(which: int) -> Float[Tensor, "1 K S D"]:
-        taken = [past[which][: log.n_past]] if log.n_past and past is not None else []
-        for piece, each in zip(log.pieces, parts, strict=True):
-            operand = each.k if which == 0 else each.v
-            taken.append(operand[piece.first : piece.first + piece.length])
-        return _as_4d(store.concatenate(taken, dim=0))
+    @classmethod
+    def of(cls, log: RequestLog, group: LayerGroup, store: OperandStore) -> "JoinedOperands":
+        stacks = [piece.batch.stacks[group] for piece in log.pieces]
+        found = [piece.find_rows() for piece in log.pieces]
+        keys = [slice(piece.first, piece.first + piece.length) for piece in log.pieces]
+        past = log.past[group] if log.n_past else None
 
-    window, cap = layer.sliding_window, getattr(layer.impl, "logits_soft_cap", None)
-    q = join("q")
-    return Step(
-        q=q,
-        k=join_past(0),
-        v=join_past(1),
-        rule=MaskRule(
-            L=S, S=S, left=None if window is None else window - 1, right=0, device=q.device
-        ),
-        scale=float(layer.impl.scale),
-        softcap=float(cap) if cap else None,
-        out=join("out") if _have_outputs(parts) else None,
-        stop=S,
-        heads=heads,
-        rows=None if len(positions) == S else torch.from_numpy(positions).to(q.device),
-        n_heads=layer.num_heads,
-        shard=recorder.model.shard(layer),
-    )
+        def join(parts: list[Tensor]) -> Sequence[Tensor]:
+            if store.budget is None:
+                return store.concatenate(parts, dim=1).unbind(0)
+            # One may lie in memory and the next on disk: they must not share what they lie in.
+            return [store.concatenate(layer, dim=0) for layer in zip(*parts, strict=True)]
 
+        def join_rows(operands: list[Tensor]) -> Sequence[Float[Tensor, "R _H _D"]]:
+            return join([each[:, cut] for each, (cut, _) in zip(operands, found, strict=True)])
 
-def _have_outputs(parts: list[PackedOperands]) -> bool:
-    return all(each.out is not None for each in parts)
+        def join_keys(operands: list[Tensor], past: Tensor | None) -> Sequence[Tensor]:
+            before = [] if past is None else [past[:, : log.n_past]]
+            return join([*before, *(t[:, cut] for t, cut in zip(operands, keys, strict=True))])
+
+        outs = [each.out for each in stacks if each.out is not None]
+        q = join_rows([each.q for each in stacks])
+        positions = np.concatenate([rows for _, rows in found])
+        is_whole = len(positions) == log.pieces[-1].stop
+        return cls(
+            group,
+            rows=None if is_whole else torch.from_numpy(positions).to(q[0].device),
+            q=q,
+            k=join_keys([each.k for each in stacks], None if past is None else past.k),
+            v=join_keys([each.v for each in stacks], None if past is None else past.v),
+            out=join_rows(outs) if len(outs) == len(stacks) else None,
+        )
+
+    def build_step(self, recorder: "EngineRecorder", layer: Any) -> Step:
+        """The queries and keys of one layer, as one call of attention."""
+        i = self.group.places[layer.layer_name]
+        S, device = len(self.k[i]), self.q[i].device
+        window, cap = layer.sliding_window, getattr(layer.impl, "logits_soft_cap", None)
+        left = None if window is None else window - 1
+        return Step(
+            q=_as_4d(self.q[i]),
+            k=_as_4d(self.k[i]),
+            v=_as_4d(self.v[i]),
+            rule=MaskRule(L=S, S=S, left=left, right=0, device=device),
+            scale=float(layer.impl.scale),
+            softcap=float(cap) if cap else None,
+            out=None if self.out is None else _as_4d(self.out[i]),
+            stop=S,
+            heads=self.group.heads,
+            rows=self.rows,
+            n_heads=layer.num_heads,
+            shard=recorder.model.shard(layer),
+        )
 
 
 def _as_4d(operand: Float[Tensor, "T H D"]) -> Float[Tensor, "1 H T D"]:
