@@ -16,9 +16,7 @@ from glassformer.school.learn import chapter_names, read_chapter
 from glassformer.school.learn.blocks import plain_text
 from glassformer.school.learn.merges import format_piece
 from glassformer.school.learn.pictures import draw
-from glassformer.school.plans import read_plan
 from glassformer.school.practice import find_exercise
-from glassformer.school.practice.capstone.parts import TRACKS
 from workbench.browsing import listen
 from workbench.served import TOKEN, Server, serving
 
@@ -296,102 +294,6 @@ def test_questions_are_answered_by_keys_and_scheduled(page: Any, code: str) -> N
     page.wait_for_selector(".ask", timeout=LONG)
     at = Language(code).say("bench.learn.questions.at", n=1, total=3)
     assert at in page.inner_text(".round")
-
-
-def test_a_plan_is_chosen_by_keys_and_kept(page: Any, code: str) -> None:
-    go(page, "plan")
-    page.wait_for_selector(".plan fieldset", timeout=LONG)
-    assert page.locator(".plan li").count() == 0 and page.is_checked("input[value='']")
-    page.focus("input[value='']")
-    page.keyboard.press("ArrowUp")  # the last plan
-    page.wait_for_selector(".plan details[open] li", timeout=LONG)
-    assert page.is_checked("input[value=interview]")
-    page.check("input[value=weekend]")
-    plan = read_plan("weekend")
-    page.wait_for_function(
-        "n => document.querySelectorAll('.plan li').length === n", arg=len(plan.steps)
-    )
-    shown = page.locator(".plan li .minutes").all_text_contents()
-    said = Language(code).say
-    assert shown == [said("bench.learn.minutes", n=step.minutes) for step in plan.steps]
-    [done] = page.locator(".plan li.isDone .title").all_text_contents()
-    assert SCORES.brief(code).title in done
-    page.reload()
-    page.wait_for_selector(".plan details[open] li", timeout=LONG)
-    assert page.is_checked("input[value=weekend]")
-    page.evaluate("location.hash = location.hash.replace('learn.plan=weekend', '')")
-    page.reload()  # another day, by the address of the room alone
-    page.wait_for_selector(".plan details[open] li", timeout=LONG)
-    assert page.is_checked("input[value=weekend]")
-
-
-STEPS = {
-    "chapter": "article h1",
-    "lab": ".experiment form",
-    "practice": "#code",
-    "quiz": ".ask",
-    "capstone": ".capstone form",
-}
-
-
-@pytest.mark.parametrize("kind", STEPS)
-def test_a_step_of_a_plan_opens_with_one_click(page: Any, code: str, kind: str) -> None:
-    go(page, "plan")
-    page.wait_for_selector(".plan details[open] li", timeout=LONG)
-    assert page.locator("nav .following").count() == 0
-    page.evaluate("document.querySelectorAll('.plan details').forEach((d) => (d.open = true))")
-    plan = read_plan("weekend")
-    at = next(n for n, step in enumerate(plan.steps) if step.kind == kind)
-    step, entry = plan.steps[at], page.locator(".plan li .title .entry").nth(at)
-    assert step.title(Language(code)) in entry.inner_text()
-    entry.press("Enter")
-    page.wait_for_selector(STEPS[kind], timeout=LONG)
-    first = plan.steps[0]  # not read to its end
-    if step == first:
-        assert page.locator("nav .following").count() == 0
-    else:
-        said = Language(code).say("bench.learn.plan.next", title=first.title(Language(code)))
-        assert said in page.inner_text("nav .following")
-
-
-def test_a_capstone_says_whose_each_part_is_and_which_is_wrong(
-    page: Any, code: str, learner: tuple[Server, Path]
-) -> None:
-    folder = learner[1] / "glassformer-practice"
-    own = [find_exercise(name) for name in TRACKS["translator"].parts[:3]]
-    for exercise in own:
-        source = exercise.solution
-        if exercise.name == "merge_heads":
-            source = "def merge_heads(x):\n    return x.flatten(1)\n"
-        (folder / exercise.file_name).write_text(source, "utf-8")
-    go(page, "capstone:translator")
-    page.reload()
-    page.wait_for_selector(".capstone form", timeout=LONG)
-    assert page.locator(".capstone li.tried").count() == len(own)
-    assert page.locator(".capstone li.lent").count() == len(TRACKS["translator"].parts) - len(own)
-    page.click(".capstone form .main")
-    page.wait_for_selector(".capstone .result", timeout=2 * LONG)
-    expected = {"en": "Où est la gare ?", "zh": "车站在哪里?"}[code]
-    assert page.inner_text(".result .written").replace("？", "?") == expected
-    assert page.locator(".capstone li.yours").count() == 2
-    wrong = page.inner_text(".capstone li.wrong")
-    assert "(1, 7, 256)" in wrong and "20_merge_heads.py" in page.inner_text(".mistake b")
-    page.click("nav[aria-label] >> text=GPT")
-    page.wait_for_selector(".capstone li:nth-child(9):last-child", timeout=LONG)
-    assert page.locator(".result").count() == page.locator(".capstone select").count() == 0
-
-
-def test_a_capstone_can_be_cancelled(page: Any, learner: tuple[Server, Path]) -> None:
-    server, home = learner
-    file = home / "glassformer-practice" / find_exercise("merge_heads").file_name
-    file.write_text("def merge_heads(x):\n    while True:\n        pass\n", "utf-8")
-    page.click(".capstone form .main")
-    page.wait_for_selector(".capstone form progress")
-    page.click(".capstone form .plain")
-    page.wait_for_selector(".capstone form progress", state="detached")
-    while server.pool.waiting:
-        page.wait_for_timeout(100)
-    assert page.locator(".result, .fault").count() == 0 and server.pool.replaced == 0
 
 
 def test_a_place_of_a_chapter_opens_another_room(page: Any) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from glassformer.errors import ConfigError, GlassformerError
 from glassformer.languages import CODES, Language
 from glassformer.models import Decoder, EncoderDecoder
+from glassformer.models.checkpoints import load
 from glassformer.school.practice.capstone.assembly import is_lent, run_capstone
 from glassformer.school.practice.capstone.capstone_report import CapstoneReport, PartResult
 from glassformer.school.practice.capstone.capstone_texts import (
@@ -21,6 +22,7 @@ from glassformer.school.practice.capstone.capstone_texts import (
 )
 from glassformer.school.practice.capstone.parts import TRACKS, TRANSLATOR
 from glassformer.school.practice.exercise import find_exercise
+from glassformer.school.practice.grading import Grader
 from glassformer.school.practice.workspace import Workspace
 from glassformer.school.progress import ProgressStore, Unsaved
 from glassformer.workbench.jobs import Progress
@@ -51,15 +53,13 @@ def describe_parts(asked: CapstoneRequest, _memory: Memory, _progress: Progress)
     }
 
 
-def join_parts(asked: CapstoneRunRequest, memory: Memory, progress: Progress) -> dict[str, Any]:
+def join_parts(asked: CapstoneRunRequest, _memory: Memory, progress: Progress) -> dict[str, Any]:
     """Grade each part, join them, and let the model write; the report is in every language."""
     language, track = Language(asked.lang), TRACKS[asked.path]
     if asked.to is not None and track.name != TRANSLATOR:
         raise ConfigError(language.say("practice.capstone.error.to"))
     if not asked.text.strip():
         raise ConfigError(language.say("practice.capstone.error.empty"))
-    model = memory.model(track.model)
-    assert isinstance(model, EncoderDecoder | Decoder)
     to = asked.to or (_LANGUAGES[0] if track.name == TRANSLATOR else None)
     workspace = open_workspace(language)
     n_done = 0
@@ -68,10 +68,14 @@ def join_parts(asked: CapstoneRunRequest, memory: Memory, progress: Progress) ->
         nonlocal n_done
         n_done = n
 
+    def run(grader: Grader) -> CapstoneReport:
+        # A model of its own: a run that was given up may still use it when the next job begins.
+        model = load(track.model)
+        assert isinstance(model, EncoderDecoder | Decoder)
+        return run_capstone(model, track.name, asked.text, workspace, grader, to=to, progress=count)
+
     report = run_with_grader(
-        lambda grader: run_capstone(
-            model, track.name, asked.text, workspace, grader, to=to, progress=count
-        ),
+        run,
         lambda: progress(n_done / (len(track.parts) + 1)),  # the last is the joined model
     )
     return {

@@ -39,7 +39,6 @@ def run_with_grader(run: Callable[[Grader], Result], look: Callable[[], None]) -
     except BaseException:
         graders.clear()
         grader.close()
-        thread.join()  # it may be using a model that the next job uses too
         raise
     if failed:
         raise failed[0]
