@@ -91,9 +91,10 @@ def test_a_plan_is_chosen_by_keys_and_kept(page: Any, code: str) -> None:
     page.reload()
     page.wait_for_selector(".plan details[open] li", timeout=LONG)
     assert page.is_checked("input[value=weekend]")
-    page.evaluate("location.hash = location.hash.replace('learn.plan=weekend', '')")
-    page.reload()  # another day, by the address of the room alone
-    page.wait_for_selector(".plan details[open] li", timeout=LONG)
+    go(page, "plan", **{"learn.plan": "interview"})  # a link
+    page.wait_for_selector("input[value=interview]:checked", timeout=LONG)
+    page.check("input[value=weekend]")
+    page.wait_for_function("!location.hash.includes('learn.plan')")
     assert page.is_checked("input[value=weekend]")
 
 

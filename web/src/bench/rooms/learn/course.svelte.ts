@@ -44,7 +44,7 @@ export class Course {
     this.bench.set({ 'learn.open': kind === 'map' ? null : writePart({ kind, name }) });
   }
 
-  /** The plan that was chosen: in the address, or in this browser before. */
+  /** The plan that a link names, or else the one that was chosen in this browser. */
   get planName(): PlanName | null {
     return readPlan(this.bench.option('learn.plan', '')) ?? this.kept;
   }
@@ -52,7 +52,7 @@ export class Course {
   follow(name: PlanName | null): void {
     keepPlan(name);
     this.kept = name;
-    this.bench.set({ 'learn.plan': name });
+    this.bench.set({ 'learn.plan': null }); // whatever a link has named
   }
 
   ask<T>(job: string, asked: object = {}, asking: Asking = {}): Promise<T> {

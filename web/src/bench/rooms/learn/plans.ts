@@ -1,4 +1,4 @@
-// The plan that a learner follows: in the address, and kept in the browser for the days between.
+// The plan that a learner follows: kept in the browser for the days between; a link may name one.
 
 import type { Part } from './course.svelte';
 import type { PlanName, PlanStepEntry } from './wire';
@@ -17,7 +17,7 @@ export function keepPlan(name: PlanName | null): void {
     if (name === null) localStorage.removeItem(KEY);
     else localStorage.setItem(KEY, name);
   } catch {
-    // No room: the address has it.
+    // No room: it is followed until the page is closed.
   }
 }
 
