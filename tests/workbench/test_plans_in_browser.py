@@ -94,7 +94,7 @@ def test_a_plan_is_chosen_by_keys_and_kept(page: Any, code: str) -> None:
     go(page, "plan", **{"learn.plan": "interview"})  # a link
     page.wait_for_selector("input[value=interview]:checked", timeout=LONG)
     page.check("input[value=weekend]")
-    page.wait_for_function("!location.hash.includes('learn.plan')")
+    page.wait_for_function("() => !location.hash.includes('learn.plan')")
     assert page.is_checked("input[value=weekend]")
 
 
