@@ -21,6 +21,8 @@ VIEWS = {
     "chapter": ("room=learn&learn.open=chapter:weights", "figure input[type=number]"),
     "experiment": ("room=learn&learn.open=lab:masks", ".experiment form"),
     "exercise": ("room=learn&learn.open=exercise:dot_product_scores", "#code"),
+    "plan": ("room=learn&learn.open=plan&learn.plan=weekend", ".plan details[open] li"),
+    "capstone": ("room=learn&learn.open=capstone", ".capstone form"),
     "questions": ("room=learn&learn.open=questions:why", ".ask"),
 }
 DESK, PHONE = (1280, 720), (390, 844)
@@ -79,6 +81,13 @@ def test_an_experiment_that_has_run(page: Any) -> None:
     enter(page, *VIEWS["experiment"])
     page.click(".experiment form .main")
     page.locator(".verdict").wait_for()
+    assert judge(page) == []
+
+
+def test_a_capstone_that_has_run(page: Any) -> None:
+    enter(page, *VIEWS["capstone"])
+    page.click(".capstone form .main")
+    page.locator(".result .written").wait_for(timeout=120_000)
     assert judge(page) == []
 
 

@@ -14,6 +14,7 @@ import {
   seen,
   tickStep,
   tilesIn,
+  writeSpan,
   writeView,
   zoomAt,
   type TileName,
@@ -29,6 +30,10 @@ describe('the view', () => {
     expect(view.size).toBeCloseTo(410 / 16_384);
     expect(pixelOf(view, BOX, { query: 0, key: 0 })).toEqual([0, 0]);
     expect(fitView({ queries: 6, keys: 6 }, BOX).size).toBe(MOST_SIZE);
+  });
+
+  test('the places of a block are written from its first to its last', () => {
+    expect([writeSpan(5, 0, 9), writeSpan(5, 2, 9), writeSpan(8, 2, 9)]).toEqual(['5', '4–7', '8']);
   });
 
   test('zooming keeps what lies under the pointer', () => {

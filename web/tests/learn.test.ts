@@ -5,6 +5,7 @@ import { tabulatePanel } from '../src/bench/rooms/learn/export';
 import { written } from '../src/bench/rooms/learn/spread';
 import { sampleChances } from '../src/bench/rooms/learn/choices';
 import { learnMerges, writePiece } from '../src/bench/rooms/learn/merges';
+import { countSteps, partOf, readPlan } from '../src/bench/rooms/learn/plans';
 import { attendRow, writeNumbers, writeWeights } from '../src/bench/rooms/learn/numbers';
 import { breakLine, colourPython, indent, type Edit } from '../src/bench/rooms/learn/typing';
 
@@ -151,4 +152,24 @@ it('a mean of several runs is written with their range', () => {
     [64, 1, 1, 1],
     [128, null, null, null],
   ]);
+});
+
+describe('plans', () => {
+  const step = (minutes: number, done: boolean) => ({ minutes, done });
+  it('are those that there are', () => {
+    expect(['weekend', 'weeks', 'interview'].map(readPlan)).toEqual(['weekend', 'weeks', 'interview']);
+    expect([readPlan(null), readPlan(''), readPlan('<b>')]).toEqual([null, null, null]);
+  });
+  it('lead to the parts of the room', () => {
+    const about = { title: '', minutes: 1, done: false, command: '' };
+    const at = (kind: 'practice' | 'quiz' | 'capstone', name: string) =>
+      writePart(partOf({ ...about, kind, name }));
+    expect(at('practice', 'rotary')).toBe('exercise:rotary');
+    expect(at('quiz', 'masks')).toBe('questions:masks');
+    expect(readPart(at('capstone', 'decoder'))).toEqual({ kind: 'capstone', name: 'decoder' });
+  });
+  it('count what is done and the minutes that are left', () => {
+    expect(countSteps([step(5, true), step(7, false), step(11, false)])).toEqual({ done: 1, left: 18 });
+    expect(countSteps([])).toEqual({ done: 0, left: 0 });
+  });
 });

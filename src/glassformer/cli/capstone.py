@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from glassformer.school.progress import ProgressStore
 
 _PATHS = ("translator", "decoder")
-TEXTS = {"translator": "Where is the station?", "decoder": "The old man"}
-MODELS = {"translator": "translator", "decoder": "writer"}
 _FAILED = 1
 
 
@@ -58,12 +56,12 @@ def add(practice: typer.Typer, language: Language, folder_option: Any, json_opti
             raise ConfigError(say("practice.capstone.error.checkpoint"))
         if to is not None and path != "translator":
             raise ConfigError(say("practice.capstone.error.to"))
-        _run(path, text or TEXTS[path], to, checkpoint, folder, plain, language)
+        _run(path, text, to, checkpoint, folder, plain, language)
 
 
 def _run(
     path: str,
-    text: str,
+    text: str | None,
     to: str | None,
     checkpoint: Path | None,
     folder: Path,
@@ -82,16 +80,18 @@ def _run(
     if notice:
         typer.echo(notice, err=True)
     workspace = Workspace(folder, language)
-    total = len(TRACKS[path].parts)
+    track = TRACKS[path]
     with Grader() as grader:  # begins to load while the model is loaded here
         source = None if checkpoint is None else str(checkpoint)
         model: Any = model_options.load_model(
-            source, "cpu", "float32", language, default=MODELS[path]
+            source, "cpu", "float32", language, default=track.model
         )
         to = to or choose_target(path, language)
         label = language.say("practice.capstone.running")
-        with progress_bar(label, total=total, is_counted=True) as show:
-            report = run_capstone(model, path, text, workspace, grader, to=to, progress=show)
+        with progress_bar(label, total=len(track.parts), is_counted=True) as show:
+            report = run_capstone(
+                model, path, text or track.example, workspace, grader, to=to, progress=show
+            )
     _remember(report, progress, folder, language)
     if plain:
         result = as_json(report, workspace, language)
@@ -117,7 +117,7 @@ def _remember(
 
     if not folder.exists():  # nothing here is the learner's yet
         return
-    progress.capstone[report.track.name] = report.select("yours") if report.is_equal else []
+    progress.capstone[report.track.name] = report.own_parts
     try:
         progress.save(create_folder=False)
     except Unsaved as error:

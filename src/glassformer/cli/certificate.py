@@ -88,8 +88,9 @@ def _run_capstone(
     track: str, workspace: "Workspace", grader: "Grader", language: Language
 ) -> "CapstoneReport":
     from glassformer.school.practice.capstone.assembly import run_capstone
+    from glassformer.school.practice.capstone.parts import TRACKS
 
-    default = capstone.MODELS[track]
-    model: Any = model_options.load_model(None, "cpu", "float32", language, default=default)
+    about = TRACKS[track]
+    model: Any = model_options.load_model(None, "cpu", "float32", language, default=about.model)
     to = capstone.choose_target(track, language)
-    return run_capstone(model, track, capstone.TEXTS[track], workspace, grader, to=to)
+    return run_capstone(model, track, about.example, workspace, grader, to=to)

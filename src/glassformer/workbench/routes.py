@@ -24,11 +24,11 @@ def choose_route(name: str, arguments: dict[str, Any], library: Library) -> Rout
     """The route of a job; where the models are that it names is added to its arguments.
 
     What belongs together goes to one worker, which remembers the run; a large model is held by one
-    worker alone. One worker keeps the learner's record, since two would overwrite each other; the
-    experiments wait for each other at another one.
+    worker alone. One worker keeps the learner's record, since two would overwrite each other;
+    experiments and capstones wait for each other at another one.
     """
     sources = locate_sources(arguments, library)
-    if name == "learn/measure":
+    if name in ("learn/measure", "learn/join"):
         return Route("learn", is_apart=True)
     if name.startswith("learn/"):
         return Route("learn", is_bound=True)

@@ -197,6 +197,172 @@ export interface components {
             /** Children */
             children: components["schemas"]["BoxAnswer"][];
         };
+        /**
+         * CapstoneAnswer
+         * @description Which parts are the learner's own, and what the model can be run on.
+         */
+        CapstoneAnswer: {
+            /**
+             * Path
+             * @enum {string}
+             */
+            path: "translator" | "decoder";
+            /** Model */
+            model: string;
+            /** Parts */
+            parts: components["schemas"]["CapstonePart"][];
+            /** Example */
+            example: string;
+            /** Languages */
+            languages: string[];
+            /** Folder */
+            folder: string;
+        };
+        /**
+         * CapstonePart
+         * @description A part before the model runs.
+         */
+        CapstonePart: {
+            /** Name */
+            name: string;
+            /** Number */
+            number: number;
+            /** Title */
+            title: string;
+            /** File */
+            file: string;
+            /** Is Written */
+            is_written: boolean;
+            /** Is Passed */
+            is_passed: boolean;
+        };
+        /**
+         * CapstonePartResult
+         * @description Whose a part was in this run.
+         */
+        CapstonePartResult: {
+            /** Name */
+            name: string;
+            /** Number */
+            number: number;
+            /** File */
+            file: string;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "yours" | "lent" | "wrong";
+            /** Line */
+            line: number | null;
+        };
+        /**
+         * CapstonePartSaid
+         * @description A part in one language; sentences where it is wrong.
+         */
+        CapstonePartSaid: {
+            /** Title */
+            title: string;
+            /** State */
+            state: string;
+            /** Sentences */
+            sentences: components["schemas"]["Passage"][][];
+            /** Where */
+            where: string;
+        };
+        /**
+         * CapstoneRequest
+         * @description The parts of a model that is joined from the learner's exercises; nothing is run.
+         */
+        CapstoneRequest: {
+            /**
+             * Lang
+             * @default en
+             * @enum {string}
+             */
+            lang: "en" | "zh";
+            /**
+             * Path
+             * @enum {string}
+             */
+            path: "translator" | "decoder";
+        };
+        /**
+         * CapstoneRunAnswer
+         * @description What the joined model wrote, in every language: another language must not run it again.
+         */
+        CapstoneRunAnswer: {
+            /**
+             * Path
+             * @enum {string}
+             */
+            path: "translator" | "decoder";
+            /** Text */
+            text: string;
+            /** To */
+            to: string | null;
+            /** Parts */
+            parts: components["schemas"]["CapstonePartResult"][];
+            /** Written */
+            written: string | null;
+            /** Is Equal */
+            is_equal: boolean;
+            /** Is Complete */
+            is_complete: boolean;
+            /** Said */
+            said: {
+                [key: string]: components["schemas"]["CapstoneSaid"];
+            };
+            /** Seconds */
+            seconds: number;
+            /** Isolation */
+            isolation: string[];
+            /** Notice */
+            notice: string;
+        };
+        /**
+         * CapstoneRunRequest
+         * @description Join the parts in the learner's practice folder and run the model on a text.
+         *
+         *     Each part is graded in a process of its own on what the library's model computes, then they run
+         *     together. Progress is reported after each part; a client that leaves ends the run.
+         */
+        CapstoneRunRequest: {
+            /**
+             * Lang
+             * @default en
+             * @enum {string}
+             */
+            lang: "en" | "zh";
+            /**
+             * Path
+             * @enum {string}
+             */
+            path: "translator" | "decoder";
+            /**
+             * Text
+             * @example Where is the station?
+             */
+            text: string;
+            /**
+             * To
+             * @example fr
+             */
+            to?: ("fr" | "zh") | null;
+        };
+        /**
+         * CapstoneSaid
+         * @description A run in one language.
+         */
+        CapstoneSaid: {
+            /** Title */
+            title: string;
+            /** Counts */
+            counts: string;
+            /** Parts */
+            parts: components["schemas"]["CapstonePartSaid"][];
+            /** Outcome */
+            outcome: string[];
+        };
         /** Causal */
         Causal: {
             /**
@@ -1845,6 +2011,119 @@ export interface components {
             /** Labels */
             labels: string[];
         };
+        /**
+         * PlanAnswer
+         * @description A plan with what the learner has done of it.
+         */
+        PlanAnswer: {
+            /**
+             * Name
+             * @enum {string}
+             */
+            name: "weekend" | "weeks" | "interview";
+            /** Title */
+            title: string;
+            /** Goal */
+            goal: string;
+            /** Minutes */
+            minutes: number;
+            /** Parts */
+            parts: components["schemas"]["PlanPartEntry"][];
+            next: components["schemas"]["PlanStepEntry"] | null;
+        };
+        /**
+         * PlanEntry
+         * @description A plan to choose: how long it may take, and how much of it is done.
+         */
+        PlanEntry: {
+            /**
+             * Name
+             * @enum {string}
+             */
+            name: "weekend" | "weeks" | "interview";
+            /** Title */
+            title: string;
+            /** Goal */
+            goal: string;
+            /** Minutes */
+            minutes: number;
+            /** Steps */
+            steps: number;
+            /** Done */
+            done: number;
+        };
+        /**
+         * PlanPartEntry
+         * @description A day or a week of a plan.
+         */
+        PlanPartEntry: {
+            /** Title */
+            title: string;
+            /** Minutes */
+            minutes: number;
+            /** Steps */
+            steps: components["schemas"]["PlanStepEntry"][];
+        };
+        /**
+         * PlanRequest
+         * @description One plan, step by step.
+         */
+        PlanRequest: {
+            /**
+             * Lang
+             * @default en
+             * @enum {string}
+             */
+            lang: "en" | "zh";
+            /**
+             * Name
+             * @enum {string}
+             */
+            name: "weekend" | "weeks" | "interview";
+        };
+        /**
+         * PlanStepEntry
+         * @description One thing to do: read a chapter, run an experiment, write an exercise, answer questions.
+         */
+        PlanStepEntry: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "chapter" | "lab" | "practice" | "quiz" | "capstone";
+            /** Name */
+            name: string;
+            /** Title */
+            title: string;
+            /** Minutes */
+            minutes: number;
+            /** Done */
+            done: boolean;
+            /** Command */
+            command: string;
+        };
+        /**
+         * PlansAnswer
+         * @description The plans, and what their times rest on.
+         */
+        PlansAnswer: {
+            /** Plans */
+            plans: components["schemas"]["PlanEntry"][];
+            /** Basis */
+            basis: string;
+        };
+        /**
+         * PlansRequest
+         * @description The course plans that one can choose from.
+         */
+        PlansRequest: {
+            /**
+             * Lang
+             * @default en
+             * @enum {string}
+             */
+            lang: "en" | "zh";
+        };
         /** Prefix */
         Prefix: {
             /**
@@ -3146,6 +3425,14 @@ export type Border = components['schemas']['Border'];
 export type BorderLens = components['schemas']['BorderLens'];
 export type BothMasks = components['schemas']['BothMasks'];
 export type BoxAnswer = components['schemas']['BoxAnswer'];
+export type CapstoneAnswer = components['schemas']['CapstoneAnswer'];
+export type CapstonePart = components['schemas']['CapstonePart'];
+export type CapstonePartResult = components['schemas']['CapstonePartResult'];
+export type CapstonePartSaid = components['schemas']['CapstonePartSaid'];
+export type CapstoneRequest = components['schemas']['CapstoneRequest'];
+export type CapstoneRunAnswer = components['schemas']['CapstoneRunAnswer'];
+export type CapstoneRunRequest = components['schemas']['CapstoneRunRequest'];
+export type CapstoneSaid = components['schemas']['CapstoneSaid'];
 export type Causal = components['schemas']['Causal'];
 export type CellAnswer = components['schemas']['CellAnswer'];
 export type CellRequest = components['schemas']['CellRequest'];
@@ -3241,6 +3528,13 @@ export type PartRequest = components['schemas']['PartRequest'];
 export type Passage = components['schemas']['Passage'];
 export type PlaceEntry = components['schemas']['PlaceEntry'];
 export type PlaceText = components['schemas']['PlaceText'];
+export type PlanAnswer = components['schemas']['PlanAnswer'];
+export type PlanEntry = components['schemas']['PlanEntry'];
+export type PlanPartEntry = components['schemas']['PlanPartEntry'];
+export type PlanRequest = components['schemas']['PlanRequest'];
+export type PlanStepEntry = components['schemas']['PlanStepEntry'];
+export type PlansAnswer = components['schemas']['PlansAnswer'];
+export type PlansRequest = components['schemas']['PlansRequest'];
 export type Prefix = components['schemas']['Prefix'];
 export type ProductAnswer = components['schemas']['ProductAnswer'];
 export type Proof = components['schemas']['Proof'];

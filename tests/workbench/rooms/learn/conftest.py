@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from glassformer.workbench.rooms.learn.exercises import _graders
+from glassformer.workbench.rooms.learn.grading_thread import graders
 
 
 @pytest.fixture(autouse=True)
@@ -19,6 +19,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def last() -> Iterator[None]:
     """The process that grades ends with the tests."""
     yield
-    for grader in _graders:
+    for grader in graders:
         grader.close()
-    _graders.clear()
+    graders.clear()

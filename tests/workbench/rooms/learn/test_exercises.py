@@ -12,7 +12,7 @@ from glassformer.school.practice import find_exercise
 from glassformer.school.practice.isolation import LAYERS
 from glassformer.school.practice.report_texts import describe_report
 from glassformer.workbench.jobs import Cancelled
-from glassformer.workbench.rooms.learn import exercises as room
+from glassformer.workbench.rooms.learn.grading_thread import graders
 from workbench.rooms.learn.asking import ask
 
 SCORES = find_exercise("dot_product_scores")
@@ -67,7 +67,7 @@ def test_a_solution_passes_here_and_in_the_terminal(capsys):
 def test_numbers_and_sentences_are_those_of_the_grader():
     source = "def scores(q, k):\n    print('seen')\n    return 2 * (q @ k.transpose(-2, -1))\n"
     found = check(source)
-    report = room._graders[0].grade_source(SCORES, source)
+    report = graders[0].grade_source(SCORES, source)
     said = describe_report(report, SCORES, Language("en"))
     assert len(found["said"]["en"]["sentences"]) == len(said.sentences)
     assert "seen" in found["printed"] and found["line"] == report.line
@@ -144,5 +144,5 @@ def test_a_check_that_nobody_waits_for_ends_with_its_processes():
 
     with pytest.raises(Cancelled):
         ask("check", name=SCORES.name, source=HOSTILE["time"], progress=leave)
-    assert room._graders == []
+    assert graders == []
     assert check(SCORES.solution)["is_passed"]

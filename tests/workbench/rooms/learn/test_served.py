@@ -85,6 +85,25 @@ def test_learner_code_does_not_see_the_token(server: Server) -> None:
     assert not found["is_passed"] and found["printed"] and TOKEN not in found["printed"]
 
 
+def test_a_capstone_reports_progress_and_holds_nothing_up(server: Server) -> None:
+    line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    headers = {
+        "X-Glassformer-Token": TOKEN,
+        "Accept": "application/x-ndjson",
+        "Content-Type": "application/json",
+    }
+    asked = json.dumps({"path": "translator", "text": "Stop!", "to": "fr"})
+    line.request("POST", "/api/learn/join", asked, headers)
+    said = line.getresponse()
+    assert json.loads(said.readline())["progress"] == 0
+    assert server.ask("/api/learn/plan", {"name": "weekend"})[1]["next"]["name"] == "why"
+    assert server.pool.waiting == 1, "the capstone must still be running"
+    last = [json.loads(each) for each in said]
+    shares = [each["progress"] for each in last if "progress" in each]
+    assert shares == sorted(shares) and last[-1]["result"]["is_equal"]
+    line.close()
+
+
 def test_running_code_needs_the_token(server: Server) -> None:
     asked = {"name": SCORES.name, "source": SCORES.solution}
     status, _ = server.ask("/api/learn/check", asked, **{"X-Glassformer-Token": "guess"})
@@ -102,6 +121,12 @@ def test_running_code_needs_the_token(server: Server) -> None:
         ("save", {"name": SCORES.name, "source": "\ud800"}),
         ("grade", {"name": "scale-why", "grade": "perfect"}),
         ("course", {"lang": "../en"}),
+        ("plan", {"name": "../plans"}),
+        ("capstone", {"path": "/etc"}),
+        ("join", {"path": "translator", "text": "a", "folder": "/etc"}),
+        ("join", {"path": "decoder", "text": "a", "checkpoint": "hf://org/name"}),
+        ("join", {"path": "decoder", "text": "a" * 501}),
+        ("join", {"path": "translator", "text": "\ud800"}),
     ],
 )
 def test_what_cannot_be_asked_is_refused_with_a_sentence(

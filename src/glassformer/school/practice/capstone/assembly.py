@@ -82,6 +82,13 @@ def run_capstone(
     )
 
 
+def is_lent(exercise: Exercise, workspace: Workspace) -> bool:
+    """Whether a part is the library's: the learner has no file for it, or has not changed it."""
+    is_text = workspace.read(exercise) is not None
+    is_there = os.path.lexists(workspace.file(exercise))
+    return not is_there or (is_text and not workspace.has_try(exercise))
+
+
 def _write_kits(
     model: EncoderDecoder | Decoder, track: Track, text: str, to: str | None, folder: Path
 ) -> Writing:
@@ -95,8 +102,7 @@ def _write_kits(
 def _grade_part(part: str, workspace: Workspace, grader: Grader, folder: Path) -> PartResult:
     exercise = find_exercise(part)
     file = workspace.file(exercise)
-    is_text = workspace.read(exercise) is not None
-    if not os.path.lexists(file) or (is_text and not workspace.has_try(exercise)):
+    if is_lent(exercise, workspace):
         return PartResult(part=part, state=LENT)
     seconds = _SECONDS.get(part, exercise.seconds)
     on_kit = replace(exercise, kit=kit_file(folder, part), seconds=seconds)

@@ -49,6 +49,11 @@ class CapstoneReport:
         return [each.part for each in self.parts if each.state == state]
 
     @property
+    def own_parts(self) -> list[str]:
+        """The learner's own parts of a model that runs; none, where it does not."""
+        return self.select(YOURS) if self.is_equal else []
+
+    @property
     def is_equal(self) -> bool:
         """Whether the joined model wrote what the library's model wrote, token by token."""
         return self.joined is not None and self.joined.tokens == self.library.tokens

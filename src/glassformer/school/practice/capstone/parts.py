@@ -11,6 +11,8 @@ class Track:
 
     name: str
     parts: tuple[str, ...]
+    model: str  # the included one whose weights it runs
+    example: str  # a text to translate or to continue
 
     @property
     def joint(self) -> str:
@@ -34,6 +36,8 @@ TRACKS = {
             "gelu_feed_forward",
             "capstone_translator",
         ),
+        model="translator",
+        example="Where is the station?",
     ),
     DECODER: Track(
         DECODER,
@@ -48,5 +52,7 @@ TRACKS = {
             "swiglu",
             "capstone_writer",
         ),
+        model="writer",
+        example="The old man",
     ),
 }

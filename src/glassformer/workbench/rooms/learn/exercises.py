@@ -1,12 +1,6 @@
-"""Exercises: the learner's text, a check by the same grader as in the terminal, hints, solutions.
-
-Learner's code runs where the grader shuts it in: a process of its own, without files, network and
-other processes, with so much time and memory. The thread that waits for it can be given up at any
-moment, and then the grader ends with everything that it has started.
-"""
+"""Exercises: the learner's text, a check by the terminal's grader, hints, solutions."""
 
 from contextlib import suppress
-from threading import Thread
 from typing import Any
 
 from glassformer.errors import ConfigError
@@ -14,7 +8,6 @@ from glassformer.languages import CODES, Language
 from glassformer.school.learn.plain_blocks import plain_code
 from glassformer.school.practice import Exercise, GradingReport
 from glassformer.school.practice.exercise import UnknownExercise, find_exercise
-from glassformer.school.practice.grading import Grader
 from glassformer.school.practice.report_texts import describe_unknown
 from glassformer.school.practice.session import (
     Event,
@@ -28,6 +21,7 @@ from glassformer.school.progress import ProgressStore
 from glassformer.workbench.jobs import Progress
 from glassformer.workbench.memory import Memory
 from glassformer.workbench.rooms.learn.course_map import describe_exercise as describe_entry
+from glassformer.workbench.rooms.learn.grading_thread import run_with_grader
 from glassformer.workbench.rooms.learn.records import open_practice, open_workspace, save_progress
 from glassformer.workbench.rooms.learn.reports import (
     plain_measurements,
@@ -36,9 +30,6 @@ from glassformer.workbench.rooms.learn.reports import (
     tell_report,
 )
 from glassformer.workbench.wire.learn import ExerciseSaveRequest, PartRequest
-
-_BLINK = 0.1  # seconds between two looks at whether anybody still waits
-_graders: list[Grader] = []  # none or one: it has torch loaded, and is kept for the next check
 
 
 def describe_exercise(asked: PartRequest, _memory: Memory, _progress: Progress) -> dict[str, Any]:
@@ -83,7 +74,10 @@ def check_exercise(
         kept = _save(exercise, workspace, asked)
     except OSError as error:
         notice = _say_unwritten(exercise, language, error)
-    report = _grade(exercise, asked.source, workspace, progress)
+    file = workspace.file(exercise)
+    report = run_with_grader(
+        lambda grader: grader.grade_source(exercise, asked.source, file), lambda: progress(0.0)
+    )
     session = _record(exercise, language, Graded(report))
     return {
         "is_passed": report.passed,
@@ -137,36 +131,6 @@ def _record(exercise: Exercise, language: Language, event: Event) -> PracticeSes
     )
     session.handle(event)
     return session
-
-
-def _grade(
-    exercise: Exercise, source: str, workspace: Workspace, progress: Progress
-) -> GradingReport:
-    """Grade in a thread, so that this one can notice a cancellation."""
-    if not _graders:
-        _graders.append(Grader())
-    grader = _graders[0]
-    found: list[GradingReport | BaseException] = []
-
-    def run() -> None:
-        try:
-            found.append(grader.grade_source(exercise, source, workspace.file(exercise)))
-        except BaseException as error:  # re-raised in the waiting thread
-            found.append(error)
-
-    thread = Thread(target=run, daemon=True)
-    thread.start()
-    try:
-        while thread.is_alive():
-            progress(0.0)
-            thread.join(_BLINK)
-    except BaseException:
-        _graders.clear()
-        grader.close()
-        raise
-    if isinstance(found[0], BaseException):
-        raise found[0]
-    return found[0]
 
 
 def _find(name: str, language: Language) -> Exercise:

@@ -113,3 +113,10 @@ export function tickStep(size: number, room: number): number {
   const power = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
   return [1, 2, 5, 10].map((n) => n * power).find((step) => step >= least) ?? 10 * power;
 }
+
+/** The places of a block along one axis, as they are written: 4, or 4–7. */
+export function writeSpan(start: number, level: number, most: number): string {
+  const from = (start >> level) << level;
+  const to = Math.min(from + 2 ** level, most) - 1;
+  return from === to ? String(from) : `${from}–${to}`;
+}

@@ -3,16 +3,25 @@
 import { getContext, setContext } from 'svelte';
 import type { Bench } from '../../bench.svelte';
 import type { Asking } from '../../server';
-import type { ChapterEntry, CourseAnswer, ExerciseEntry, ExperimentEntry } from './wire';
+import { keepPlan, keptPlan, readPlan } from './plans';
+import type {
+  ChapterEntry,
+  CourseAnswer,
+  ExerciseEntry,
+  ExperimentEntry,
+  PlanAnswer,
+  PlanName,
+} from './wire';
 
-export const KINDS = ['chapter', 'lab', 'exercise', 'questions'] as const;
+export const KINDS = ['chapter', 'lab', 'exercise', 'questions', 'plan', 'capstone'] as const;
+const NAMELESS: readonly string[] = ['questions', 'plan', 'capstone'];
 export type Part = { kind: (typeof KINDS)[number] | 'map'; name: string };
 
 /** A part by its text in the address: chapter:masks. */
 export function readPart(text: string): Part {
   const [kind, name = ''] = text.split(':', 2);
   const found = KINDS.find((each) => each === kind);
-  return found === undefined || (name === '' && found !== 'questions')
+  return found === undefined || (name === '' && !NAMELESS.includes(found))
     ? { kind: 'map', name: '' }
     : { kind: found, name };
 }
@@ -22,6 +31,8 @@ export const writePart = ({ kind, name }: Part): string => (name === '' ? kind :
 export class Course {
   answer = $state.raw<CourseAnswer | null>(null);
   fault = $state<string | null>(null);
+  plan = $state.raw<PlanAnswer | null>(null); // that the learner follows
+  private kept = $state(keptPlan());
 
   constructor(readonly bench: Bench) {}
 
@@ -31,6 +42,17 @@ export class Course {
 
   go(kind: Part['kind'], name = ''): void {
     this.bench.set({ 'learn.open': kind === 'map' ? null : writePart({ kind, name }) });
+  }
+
+  /** The plan that a link names, or else the one that was chosen in this browser. */
+  get planName(): PlanName | null {
+    return readPlan(this.bench.option('learn.plan', '')) ?? this.kept;
+  }
+
+  follow(name: PlanName | null): void {
+    keepPlan(name);
+    this.kept = name;
+    this.bench.set({ 'learn.plan': null }); // whatever a link has named
   }
 
   ask<T>(job: string, asked: object = {}, asking: Asking = {}): Promise<T> {
@@ -47,6 +69,22 @@ export class Course {
     try {
       this.answer = await this.tell<CourseAnswer>('course');
       this.fault = null;
+    } catch (error) {
+      this.fault = (error as Error).message;
+    }
+    await this.loadPlan();
+  }
+
+  /** The plan anew; one that was chosen in the meantime is not overwritten. */
+  async loadPlan(): Promise<void> {
+    const [name, code] = [this.planName, this.bench.speech.code];
+    if (name === null) {
+      this.plan = null;
+      return;
+    }
+    try {
+      const found = await this.tell<PlanAnswer>('plan', { name });
+      if (this.planName === name && this.bench.speech.code === code) this.plan = found;
     } catch (error) {
       this.fault = (error as Error).message;
     }

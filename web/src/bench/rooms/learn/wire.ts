@@ -1,6 +1,10 @@
 // What the jobs of Learn answer: workbench/wire/learn.py, name for name.
 
 import type { BarsParts, CellsParts, SeriesParts } from '../../../chart/wire';
+import type { CapstoneRunAnswer, PlanEntry } from '../../wire';
+
+export type { CapstoneAnswer, PlanAnswer, PlansAnswer, PlanStepEntry } from '../../wire';
+export type PlanName = PlanEntry['name'];
 
 export type Piece = { kind: string; text?: string; mathml?: string; chapter?: string; address?: string };
 export type Line = Piece[];
@@ -229,4 +233,16 @@ export type Explanation = {
   full: Line;
   code: Coloured;
   proofs: { kind: 'lab' | 'practice' | 'chapter' | 'code'; name: string }[];
+};
+
+export type JoinAnswer = Omit<CapstoneRunAnswer, 'said'> & {
+  said: Record<
+    string,
+    {
+      title: string;
+      counts: string;
+      parts: { title: string; state: string; sentences: Passage[][]; where: string }[];
+      outcome: string[];
+    }
+  >;
 };
