@@ -49,11 +49,12 @@ def test_only_a_case_with_values_can_be_asked():
 @pytest.mark.parametrize(
     ("weights", "key"),
     [
-        ("scores.softmax(-1) ** 2.5", "sum"),
-        ("(scores + scores.cos()).softmax(-1)", "cell"),
+        ("(scores.softmax(-1) ** 2.5 * 0.7)", "sum"),
+        ("(scores * scores.cos() - scores.abs() ** 3).softmax(-1)", "cell"),
     ],
 )
 def test_weights_that_the_code_keeps_to_itself_are_read(grader, weights, key):
+    """Two changes would be needed to repair each: none of them alone is the mistake."""
     source = (
         "def attention(q, k, v):\n"
         "    scores = q @ k.mT / q.shape[-1] ** 0.5\n"
