@@ -103,7 +103,7 @@ def test_it_learns_and_is_adapted() -> None:
         ({"max_len": 6}, r"has max_len=5, .* got max_len=6, vocab_size=1"),
         ({"vocab_size": 7}, r"vocab_size=1; got max_len=5, vocab_size=7"),
         ({"patches": None}, r"patches belong to family='vision'.*patches=None"),
-        ({"window": 3}, r"window is for decoders; got window=3 for family='vision'"),
+        ({"window": 3}, r"window is for models of text; got window=3 for family='vision'"),
     ],
 )
 def test_configs_that_cannot_be(changes: dict, sentence: str) -> None:

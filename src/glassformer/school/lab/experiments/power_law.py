@@ -35,7 +35,7 @@ class Law(NamedTuple):
         return self.floor + self.scale / size**self.exponent
 
 
-_SIZES = {"quick": _Size(200), "full": _Size(800)}
+_SIZES = {"quick": _Size(400), "full": _Size(800)}
 WIDTHS = (4, 8, 16, 32, 64, 128)  # of the hidden layer; the last is predicted
 _CONTEXT, _EMBEDDING, _LETTERS, _BATCH = 4, 8, 27, 512
 _HELD, _TESTS = 0.2, 6000
