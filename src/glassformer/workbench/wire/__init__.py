@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from glassformer.workbench.wire import (
     atlas,
+    capstone,
+    course_plans,
     exports,
     flow,
     heads,
@@ -66,10 +68,10 @@ JOBS: dict[str, JobForm] = {
     "training": JobForm(training.TrainingRequest, training.TrainingAnswer),
     "film": JobForm(training.FilmRequest, training.FilmAnswer),
     "learn/course": JobForm(learn.CourseRequest, learn.CourseAnswer),
-    "learn/plans": JobForm(learn.PlansRequest, learn.PlansAnswer),
-    "learn/plan": JobForm(learn.PlanRequest, learn.PlanAnswer),
-    "learn/capstone": JobForm(learn.CapstoneRequest, learn.CapstoneAnswer),
-    "learn/join": JobForm(learn.CapstoneRunRequest, learn.CapstoneRunAnswer),
+    "learn/plans": JobForm(course_plans.PlansRequest, course_plans.PlansAnswer),
+    "learn/plan": JobForm(course_plans.PlanRequest, course_plans.PlanAnswer),
+    "learn/capstone": JobForm(capstone.CapstoneRequest, capstone.CapstoneAnswer),
+    "learn/join": JobForm(capstone.CapstoneRunRequest, capstone.CapstoneRunAnswer),
     "learn/chapter": JobForm(learn.PartRequest, learn.ChapterAnswer),
     "learn/read": JobForm(learn.PartRequest, learn.ReadAnswer),
     "learn/experiment": JobForm(learn.PartRequest, learn.ExperimentAnswer),

@@ -34,7 +34,7 @@ from glassformer.workbench.rooms.learn.records import (
     practice_folder,
 )
 from glassformer.workbench.rooms.learn.reports import plain_passages
-from glassformer.workbench.wire.learn import CapstoneRequest, CapstoneRunRequest
+from glassformer.workbench.wire.capstone import CapstoneRequest, CapstoneRunRequest
 
 _LANGUAGES = ["fr", "zh"]  # of the included translator
 

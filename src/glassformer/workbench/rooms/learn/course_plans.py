@@ -16,7 +16,7 @@ from glassformer.school.progress import ProgressStore
 from glassformer.workbench.jobs import Progress
 from glassformer.workbench.memory import Memory
 from glassformer.workbench.rooms.learn.records import open_learning, open_practice
-from glassformer.workbench.wire.learn import PlanRequest, PlansRequest
+from glassformer.workbench.wire.course_plans import PlanRequest, PlansRequest
 
 
 def list_plans(asked: PlansRequest, _memory: Memory, _progress: Progress) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-// What the jobs of Learn answer: workbench/wire/learn.py, name for name.
+// What the jobs of Learn answer: workbench/wire/learn.py, course_plans.py and capstone.py, name for name.
 
 import type { BarsParts, CellsParts, SeriesParts } from '../../../chart/wire';
 import type { CapstoneRunAnswer, PlanEntry } from '../../wire';
