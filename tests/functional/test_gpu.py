@@ -7,6 +7,7 @@ import glassformer as gf
 from closeness import assert_close, assert_zero
 from glassformer.errors import BackendError
 from glassformer.functional import reference
+from glassformer.functional.masks import PackedRow
 
 pytestmark = [pytest.mark.gpu, pytest.mark.plain, pytest.mark.filterwarnings("ignore")]
 
@@ -234,3 +235,43 @@ def test_forward_mode_and_dynamic_graphs(mask: gf.Mask | None) -> None:
     for n in (163, 41):
         cut = [t[:, :, :n] for t in (q, k, v)]
         assert_close(compiled(*cut), gf.attention(*cut, mask=mask), 1e-4)
+
+
+@pytest.mark.parametrize("kind", ["own", "causal", "cross", "grouped", "odd width"])
+def test_packed_texts(kind: str) -> None:
+    """In half precision packed texts have a kernel of their own; widths it lacks are padded."""
+    own, D = [3, 70, 1, 129], 44 if kind == "odd width" else 64
+    asking = [9, 2, 80, 1] if kind == "cross" else own
+    rows = [PackedRow.of(n) for n in ([own, asking] if kind == "cross" else [own])]
+    masks: list[gf.Mask] = [
+        gf.Sequences.between(*(PackedRow(*(x.to(device) for x in row)) for row in rows))
+        for device in ("cuda", "cpu")
+    ]
+    if kind == "causal":
+        masks = [gf.Causal() & mask for mask in masks]
+    shapes = [(1, 6, sum(asking), D), *[(1, 3 if kind == "grouped" else 6, sum(own), D)] * 2]
+    exact = [torch.randn(s, dtype=torch.float64, requires_grad=True) for s in shapes]
+    half = [x.detach().to("cuda", torch.bfloat16).requires_grad_() for x in exact]
+    out = gf.attention(*half, mask=masks[0])
+    expected = reference.attention(*exact, mask=masks[1])
+    towards = torch.randn_like(expected)
+    found = [out, *torch.autograd.grad(out, half, towards.to(out))]
+    for a, b in zip(found, [expected, *torch.autograd.grad(expected, exact, towards)], strict=True):
+        assert float((a.cpu().double() - b).norm() / b.norm()) < 2e-2
+
+
+def test_packed_texts_compiled() -> None:
+    """One compiled program for batches of other lengths."""
+
+    def attend(q: torch.Tensor, row: PackedRow) -> torch.Tensor:
+        return gf.attention(q, q, q, mask=gf.Causal() & gf.Sequences.between(row))
+
+    compiled = torch.compile(attend, dynamic=True)
+    for own in ([3, 70, 1], [30, 2, 90, 16]):
+        row = PackedRow(*(x.cuda() for x in PackedRow.of(own)))
+        q = torch.randn(1, 6, sum(own), 64, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+        out, expected = compiled(q, row), attend(q, row)
+        assert_close(out, expected, atol=1e-2)
+        towards = torch.randn_like(out)
+        pair = (torch.autograd.grad(x, q, towards)[0] for x in (out, expected))
+        assert_close(*pair, atol=2e-2)

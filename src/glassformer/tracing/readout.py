@@ -247,7 +247,7 @@ class Readout:
         bias = given[1] if len(given) > 1 else None
         with torch.no_grad():
             raw = op.run(values).double()
-        scores = self(x).double()
+        scores = self(x).double().to(raw.device)  # layers on several devices return to the first
         after = float((scores * raw).sum() / raw.square().sum().clamp(min=1e-300))
         bound = 64 * torch.finfo(x.dtype).eps * float(scores.abs().amax())
         self.is_capped = bool((scores - after * raw).abs().amax() > bound)

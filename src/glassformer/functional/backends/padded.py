@@ -4,6 +4,7 @@
 
 The matrix of all tokens by all tokens never exists. Padding comes last in each text: in causal
 attention no token sees it, otherwise its keys are masked. What padding asks is thrown away.
+On a GPU in half precision the flash kernel reads packed texts as they are, and nothing is padded.
 """
 
 from typing import Any
@@ -18,7 +19,7 @@ from glassformer.functional.biases import ALiBi, RelativeBuckets
 from glassformer.functional.cells import Extent
 from glassformer.functional.checks import Scoring
 from glassformer.functional.masks import And, Causal, Mask, Padding
-from glassformer.functional.masks.packed_rows import Sequences
+from glassformer.functional.masks.packed_rows import PackedRow, Sequences
 
 
 def refusal(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -> str | None:
@@ -60,22 +61,69 @@ def attend(
     found = find_sequences(scoring.mask)
     assert found is not None, "refused otherwise"
     texts, is_causal = found
-    cells, places = texts.cells, texts.places
-    asking, asked = (
-        (cells, places) if texts.query_cells is None else (texts.query_cells, texts.query_places)
-    )
-    assert asked is not None, "cells and places are given together"
-    q = _pad(q, asking, asked)  # (1, H, N, D) → (B, H, L, D)
-    k, v = _pad(k, cells, places), _pad(v, cells, places)
+    if _has_kernel(q, v, scoring):
+        return _attend_packed(q, k, v, texts, scoring.scale, dropout, is_causal=is_causal)
+    keys, queries = texts.keys, texts.queries
+    q = _pad(q, queries)  # (1, H, N, D) → (B, H, L, D)
+    k, v = _pad(k, keys), _pad(v, keys)
     extent = Extent(q.shape[0], q.shape[1], q.shape[2], k.shape[2])
-    mask = Causal() if is_causal else Padding(texts.lengths)
+    mask = Causal() if is_causal else Padding(keys.lengths)
     out = sdpa.attend(q, k, v, scoring._replace(extent=extent, mask=mask), dropout)
-    rows = _Pack.apply(out.transpose(1, 2).flatten(0, 1), asking)  # (B, H, L, E) → (N, H, E)
+    rows = _Pack.apply(out.transpose(1, 2).flatten(0, 1), queries.cells)  # → (N, H, E)
     return rows.transpose(0, 1)[None]
 
 
-def _pad(x: Tensor, cells: Tensor, places: Tensor) -> Tensor:
-    rows = _Pad.apply(x[0].transpose(0, 1), cells, places)  # (1, H, N, D) → (B, longest, H, D)
+def _has_kernel(q: Tensor, v: Tensor, scoring: Scoring) -> bool:
+    """Whether the flash kernel for packed texts computes this call."""
+    D, E = q.shape[-1], v.shape[-1]
+    return (
+        q.is_cuda
+        and q.dtype in (torch.bfloat16, torch.float16)
+        and scoring.bias is None
+        and D == E <= 256
+        and D % 8 == 0
+        and (torch.compiler.is_compiling() or not torch._C._are_functorch_transforms_active())
+        and _has_flash(q.device.index)
+    )
+
+
+@torch.compiler.assume_constant_result  # the compiler would end its graph at these questions
+def _has_flash(index: int | None) -> bool:
+    return (
+        torch.backends.cuda.is_flash_attention_available()
+        and torch.backends.cuda.flash_sdp_enabled()
+        and torch.cuda.get_device_capability(index) >= (8, 0)
+    )
+
+
+def _attend_packed(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    texts: Sequences,
+    scale: float,
+    dropout: float,
+    *,
+    is_causal: bool,
+) -> Tensor:
+    q, scale = sdpa.with_positive_scale(q, scale)
+    queries, keys = texts.queries, texts.keys
+    out = torch.ops.aten._flash_attention_forward(
+        *(x[0].transpose(0, 1) for x in (q, k, v)),  # (1, H, N, D) → (N, H, D)
+        queries.starts,
+        keys.starts,
+        queries.places.shape[1],
+        keys.places.shape[1],
+        dropout,
+        is_causal,
+        False,
+        scale=scale,
+    )
+    return out[0].transpose(0, 1)[None]
+
+
+def _pad(x: Tensor, row: PackedRow) -> Tensor:
+    rows = _Pad.apply(x[0].transpose(0, 1), row.cells, row.places)  # → (B, longest, H, D)
     return rows.transpose(1, 2)
 
 

@@ -83,7 +83,7 @@ def attend(
         return attend(q.float(), k.float(), v.float(), scoring, dropout).to(v.dtype)
     mask = _remaining_mask(scoring)
     how = _form(q, scoring, mask)
-    q, scale = _with_positive_scale(q, scoring.scale)
+    q, scale = with_positive_scale(q, scoring.scale)
     D, E = q.shape[-1], v.shape[-1]
     if D != E:  # fused kernels need one width; zero padding changes no result
         q, k, v = (F.pad(x, (0, max(D, E) - x.shape[-1])) for x in (q, k, v))
@@ -118,7 +118,8 @@ def attend(
     return out if D == E else out[..., :E]
 
 
-def _with_positive_scale(q: Tensor, scale: float) -> tuple[Tensor, float]:
+def with_positive_scale(q: Tensor, scale: float) -> tuple[Tensor, float]:
+    """Queries and a positive scale that give the same scores."""
     # The kernels multiply by the scale after writing −∞ for the causal flag, and flash kernels
     # take the maximum before scaling: both are wrong unless the scale is positive.
     if scale > 0:

@@ -1,6 +1,6 @@
 """Texts laid end to end in one row, whose padded form is known: attention can run side by side.
 
-row      a b c A B              N tokens of B texts, no padding
+row      a b c A B              N tokens of B texts, no padding: they start at 0 and 3, and end at 5
 padded   a b c                  (B, longest): `places` says which token of the row a cell holds,
          A B ·                  `cells` which cell a token has, counted row by row
 """
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Int
 from torch import Tensor
 
@@ -27,7 +28,7 @@ class PackedRow(NamedTuple):
     ([0, 0, 0, 1, 1], [0, 1, 2, 0, 1])
     """
 
-    lengths: Int[Tensor, " B"]
+    starts: Int[Tensor, " B_and_1"]  # the last of them is N
     cells: Int[Tensor, " N"]
     places: Int[Tensor, "B longest"]  # in padding, that of the text's last token
 
@@ -46,8 +47,14 @@ class PackedRow(NamedTuple):
             )
         steps = torch.arange(longest or int(own.max()), device=own.device)
         inside = steps < own[:, None]
-        places = (own.cumsum(0) - own)[:, None] + torch.minimum(steps, own[:, None] - 1)
-        return cls(own, inside.flatten().nonzero()[:, 0], places)
+        starts = F.pad(own.cumsum(0), (1, 0))
+        places = starts[:-1, None] + torch.minimum(steps, own[:, None] - 1)
+        return cls(starts.int(), inside.flatten().nonzero()[:, 0], places)
+
+    @property
+    def lengths(self) -> Int[Tensor, " B"]:
+        """The number of tokens of each text."""
+        return self.starts.diff()
 
     @property
     def documents(self) -> Int[Tensor, " N"]:
@@ -64,9 +71,9 @@ class PackedRow(NamedTuple):
 class Sequences(Mask):
     """Packed texts of known lengths: a query sees only the keys of its own text.
 
-    The same as `Documents`, and faster: attention pads the texts, computes them side by side and
-    removes the padding again, while the rest of a model computes tokens alone. In cross-attention
-    the queries have lengths of their own.
+    The same as `Documents`, and faster: attention computes the texts side by side, with padding
+    where a kernel needs it, while the rest of a model computes tokens alone. In cross-attention the
+    queries have lengths of their own.
 
     >>> print(Sequences.of([2, 1]).dense(3)[0, 0].int())
     tensor([[1, 1, 0],
@@ -74,9 +81,10 @@ class Sequences(Mask):
             [0, 0, 1]], dtype=torch.int32)
     """
 
-    lengths: Int[Tensor, " B"]
+    starts: Int[Tensor, " B_and_1"]
     cells: Int[Tensor, " S"]
     places: Int[Tensor, "B longest"]
+    query_starts: Int[Tensor, " B_and_1"] | None = None
     query_cells: Int[Tensor, " L"] | None = None
     query_places: Int[Tensor, "B longest_query"] | None = None
 
@@ -100,7 +108,19 @@ class Sequences(Mask):
                 "Queries and keys must be packed from as many texts; got "
                 f"{len(queries.places)} and {len(keys.places)}."
             )
-        return cls(*keys, query_cells=queries.cells, query_places=queries.places)
+        return cls(*keys, *queries)
+
+    @property
+    def keys(self) -> PackedRow:
+        """The texts whose keys are seen."""
+        return PackedRow(self.starts, self.cells, self.places)
+
+    @property
+    def queries(self) -> PackedRow:
+        """The texts that ask: those of the keys, or others."""
+        if self.query_starts is None or self.query_cells is None or self.query_places is None:
+            return self.keys
+        return PackedRow(self.query_starts, self.query_cells, self.query_places)
 
     @property
     def is_cross(self) -> bool:
@@ -123,12 +143,8 @@ class Sequences(Mask):
         return super().fit_to(extent, device)
 
     def data_extent(self) -> Extent:
-        asking = self.cells if self.query_cells is None else self.query_cells
-        return Extent(1, 1, len(asking), len(self.cells))
+        return Extent(1, 1, len(self.queries.cells), len(self.cells))
 
     @property
     def _documents(self) -> Documents:
-        queries = None
-        if self.query_cells is not None and self.query_places is not None:
-            queries = self.query_cells // self.query_places.shape[1]
-        return Documents(self.cells // self.places.shape[1], queries)
+        return Documents(self.keys.documents, self.queries.documents if self.is_cross else None)
