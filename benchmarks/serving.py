@@ -6,9 +6,9 @@ python benchmarks/serving.py --processor-time      of this process: for a machin
 A Llama-shaped model with random weights serves requests of unequal length, compiled, in this
 process. First it is checked that tokens are the same with and without watching, and that weights
 are those of transformers' eager attention. Then all take turns: the bare engine, watched with the
-rows from which tokens are sampled, watched with all rows, the bare engine again. Taking requests
-apart, when the context is left, is part of it. Where vllm-lens is installed, an engine with it
-takes its turns as well, in a process of its own (lens_engine.py).
+rows from which tokens are sampled, watched with all rows, the bare engine again. Requests are taken
+apart when the trace is read; "read" are turns in which all of it is. Where vllm-lens is installed,
+an engine with it takes its turns as well, in a process of its own (lens_engine.py).
 """
 
 import argparse
@@ -33,6 +33,7 @@ import glassformer as gf
 import lens_engine
 
 BARE, LAST, ALL, AGAIN = "vLLM alone", 'watched, rows="last"', "watched, all rows", "alone, again"
+LAST_READ, ALL_READ = "last rows, read", "all rows, read"
 LIMITS = {LAST: 1.10, ALL: 1.25}
 VOCABULARY = 8_000
 
@@ -61,6 +62,8 @@ def main() -> int:
             BARE: run,
             LAST: lambda: watch(engine, run, rows="last"),
             ALL: lambda: watch(engine, run),
+            LAST_READ: lambda: watch(engine, run, rows="last").runs,
+            ALL_READ: lambda: watch(engine, run).runs,
             AGAIN: run,
         }
         turns = {name: partial(measure, engine, work, clock) for name, work in works.items()}

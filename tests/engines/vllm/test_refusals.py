@@ -10,7 +10,7 @@ import pytest
 import glassformer as gf
 from engines.vllm.served_models import build_engine, close_engine, generate, make_prompts
 from glassformer.errors import RecordingWarning, TraceError
-from glassformer.tracing.engines.vllm import recorder, watching
+from glassformer.tracing.engines.vllm import served_requests, watching
 from glassformer.tracing.engines.vllm.recorder import EngineRecorder
 
 PROMPTS = make_prompts()[:3]
@@ -29,7 +29,7 @@ def engine(folders: dict[str, Path]) -> Iterator[Any]:
     [
         (EngineRecorder, "_keep", r"could not record decoder\.0\.self, decoder\.1\.self"),
         (EngineRecorder, "_begin_batch", "could not record LlamaForCausalLM"),
-        (recorder, "assemble_run", "could not record LlamaForCausalLM"),
+        (served_requests, "assemble_run", "could not record LlamaForCausalLM"),
     ],
 )
 def test_fault_is_a_warning_and_the_answers_are_served(
@@ -41,9 +41,10 @@ def test_fault_is_a_warning_and_the_answers_are_served(
         raise MemoryError("no room")
 
     monkeypatch.setattr(owner, name, fail)
-    with pytest.warns(RecordingWarning, match=message), gf.watch(engine) as trace:
-        assert generate(engine, PROMPTS) == bare
-    assert {len(run.sites) for run in trace.runs} == {0}
+    with pytest.warns(RecordingWarning, match=message):
+        with gf.watch(engine) as trace:
+            assert generate(engine, PROMPTS) == bare
+        assert {len(run.sites) for run in trace.runs} == {0}
     assert all("no room" in why for run in trace.runs for why in run.refusals.values())
     monkeypatch.undo()
     with gf.watch(engine) as trace:
