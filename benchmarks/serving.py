@@ -6,8 +6,9 @@ python benchmarks/serving.py --processor-time      of this process: for a machin
 A Llama-shaped model with random weights serves requests of unequal length, compiled, in this
 process. First it is checked that tokens are the same with and without watching, and that weights
 are those of transformers' eager attention. Then all take turns: the bare engine, watched with the
-rows from which tokens are sampled, watched with all rows, the bare engine again. Taking requests
-apart, when the context is left, is part of it.
+rows from which tokens are sampled, watched with all rows, the bare engine again. Requests are taken
+apart when the trace is read; "read" are turns in which all of it is. Where vllm-lens is installed,
+an engine with it takes its turns as well, in a process of its own (lens_engine.py).
 """
 
 import argparse
@@ -17,17 +18,22 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
 os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+os.environ.setdefault("VLLM_PLUGINS", "glassformer")
 
 import torch
 
 import glassformer as gf
+import lens_engine
 
 BARE, LAST, ALL, AGAIN = "vLLM alone", 'watched, rows="last"', "watched, all rows", "alone, again"
+LAST_READ, ALL_READ = "last rows, read", "all rows, read"
 LIMITS = {LAST: 1.10, ALL: 1.25}
 VOCABULARY = 8_000
 
@@ -42,31 +48,44 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--processor-time", action="store_true")
     args = parser.parse_args()
-    clock = time.process_time if args.processor_time else time.perf_counter
-    with tempfile.TemporaryDirectory() as folder:
+    clock = "process_time" if args.processor_time else "perf_counter"
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as opened:
         save_model(Path(folder), args.layers, args.dim)
-        engine = build_engine(folder, args.longest + args.tokens)
+        length = args.longest + args.tokens
+        engine = build_engine(folder, length)
         prompts = make_prompts(args.requests, args.longest)
         run = serve(engine, prompts, args.tokens)
-        if not check(run, engine, prompts, folder):
+        answers = check(run, engine, prompts, folder)
+        if answers is None:
             return 1
-    works: dict[str, Callable[[], object]] = {
-        BARE: run,
-        LAST: lambda: watch(engine, run, rows="last"),
-        ALL: lambda: watch(engine, run),
-        AGAIN: run,
-    }
-    rounds = []
-    for _ in range(args.repeats):
-        spent = {}
-        for name, work in works.items():
-            engine.reset_prefix_cache()
-            start = clock()
-            kept = work()
-            spent[name] = clock() - start
-            del kept
-        rounds.append(spent)
+        works: dict[str, Callable[[], object]] = {
+            BARE: run,
+            LAST: lambda: watch(engine, run, rows="last"),
+            ALL: lambda: watch(engine, run),
+            LAST_READ: lambda: watch(engine, run, rows="last").runs,
+            ALL_READ: lambda: watch(engine, run).runs,
+            AGAIN: run,
+        }
+        turns = {name: partial(measure, engine, work, clock) for name, work in works.items()}
+        if lens_engine.is_installed():
+            lens = opened.enter_context(lens_engine.LensEngine(folder, length, args.layers))
+            for name in lens.asked:
+                serve_lens = partial(lens.serve, name, prompts, args.tokens, clock)
+                print(f"{name}: tokens are {'' if serve_lens()[1] == answers else 'not '}the same")
+                turns[name] = lambda serve_lens=serve_lens: serve_lens()[0]
+        rounds = [{name: turn() for name, turn in turns.items()} for _ in range(args.repeats)]
     return report(rounds, args.requests * args.tokens)
+
+
+def measure(engine: Any, work: Callable[[], object], clock: str) -> float:
+    """How many seconds a turn takes."""
+    read = getattr(time, clock)
+    engine.reset_prefix_cache()
+    start = read()
+    kept = work()
+    spent = read() - start
+    del kept
+    return spent
 
 
 def save_model(folder: Path, n_layers: int, dim: int) -> None:
@@ -111,10 +130,18 @@ def make_prompts(n: int, longest: int) -> list[list[int]]:
     return [torch.randint(3, VOCABULARY, (m,), generator=rng).tolist() for m in lengths]
 
 
-def serve(engine: Any, prompts: list[list[int]], n_tokens: int) -> Callable[[], list[list[int]]]:
+def serve(
+    engine: Any, prompts: list[list[int]], n_tokens: int, extra: dict[str, Any] | None = None
+) -> Callable[[], list[list[int]]]:
     from vllm import SamplingParams
 
-    asked = SamplingParams(max_tokens=n_tokens, temperature=0.0, ignore_eos=True, detokenize=False)
+    asked = SamplingParams(
+        max_tokens=n_tokens,
+        temperature=0.0,
+        ignore_eos=True,
+        detokenize=False,
+        extra_args=extra,
+    )
     given = [{"prompt_token_ids": prompt} for prompt in prompts]
 
     def run() -> list[list[int]]:
@@ -133,7 +160,8 @@ def watch(engine: Any, run: Callable[[], object], **options: Any) -> gf.Trace:
 @torch.no_grad()
 def check(
     run: Callable[[], list[list[int]]], engine: Any, prompts: list[list[int]], folder: str
-) -> bool:
+) -> list[list[int]] | None:
+    """The tokens that are written; None if watching changes them, or weights are wrong."""
     from transformers import AutoModelForCausalLM
 
     bare = run()
@@ -142,7 +170,7 @@ def check(
         answers = run()
     if answers != bare:
         print("Tokens differ when the engine is watched.")
-        return False
+        return None
     eager = AutoModelForCausalLM.from_pretrained(
         folder, attn_implementation="eager", dtype=torch.float32
     ).eval()
@@ -153,7 +181,7 @@ def check(
         float((s.weights() - e[0]).abs().max()) for s, e in zip(sites, expected, strict=True)
     )
     print(f"tokens are the same; weights lie within {apart:.1g} of transformers' eager ones")
-    return apart < 1e-5
+    return answers if apart < 1e-5 else None
 
 
 def report(rounds: list[dict[str, float]], n_tokens: int) -> int:

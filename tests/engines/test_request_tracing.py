@@ -231,14 +231,15 @@ def make_config(extension: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("extension", "message"),
+    ("extension", "version", "message"),
     [
-        ("", "Recording requests needs workers that were prepared for it. Start the server with"),
-        (EXTENSION, "This model has layers"),
+        ("", "0.32.0", "needs workers that were prepared for it. Start the server with"),
+        (EXTENSION, "0.32.0", "This model has layers"),
+        (EXTENSION, "0.33.1", r"tested with vLLM 0\.32; installed is vLLM 0\.33\.1"),
     ],
 )
 def test_server_that_cannot_record_does_not_start(
-    monkeypatch: pytest.MonkeyPatch, extension: str, message: str
+    monkeypatch: pytest.MonkeyPatch, extension: str, version: str, message: str
 ) -> None:
     class Refusing:
         vllm_config = make_config(extension)
@@ -247,7 +248,7 @@ def test_server_that_cannot_record_does_not_start(
             assert method == "glassformer_open" and args[0]["limit"] == 64 << 20
             return [{"refusal": "This model has layers of another kind."}]
 
-    monkeypatch.setattr(endpoint_module, "find_version", lambda: "0.32.0")
+    monkeypatch.setattr(endpoint_module, "find_version", lambda: version)
     endpoint = TraceEndpoint()
     with pytest.raises(TraceError, match=message):
         state = SimpleNamespace(additional_config=None)

@@ -4,6 +4,7 @@ torchrun --nproc-per-node 2 pipeline_run.py FOLDER WAY…
 """
 
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from torch.distributed.pipelining import (
     PipelineStage,
     Schedule1F1B,
     ScheduleGPipe,
+    ScheduleInterleaved1F1B,
     SplitPoint,
     pipeline,
 )
@@ -185,19 +187,36 @@ def run_exported(folder: Path, rank: int, n_ranks: int) -> None:
     watch_stage(stage.submod, schedule, folder / "exported.trace", residual=False)
 
 
+def compute_loss(out: Tensor, target: Tensor) -> Tensor:
+    return nn.functional.cross_entropy(out.flatten(0, 1), target.flatten())
+
+
 def run_training(folder: Path, rank: int, n_ranks: int) -> None:
     """Forward and backward passes take turns."""
     module = cut_by_hand(rank, n_ranks)
-
-    def loss(out: Tensor, target: Tensor) -> Tensor:
-        return nn.functional.cross_entropy(out.flatten(0, 1), target.flatten())
-
-    schedule = Schedule1F1B(as_stage(module, rank, n_ranks), N_BATCHES, loss_fn=loss)
+    schedule = Schedule1F1B(as_stage(module, rank, n_ranks), N_BATCHES, loss_fn=compute_loss)
     options = {"target": tokens()} if rank == n_ranks - 1 else {}
     with watch(module, **OPTIONS) as trace:
         schedule.step(*[tokens()] if rank == 0 else [], **options)
     trace.save(folder / "training.trace")
     assert all(p.grad is not None for p in module.parameters())
+
+
+def run_interleaved(folder: Path, rank: int, n_ranks: int) -> None:
+    """Two stages on every rank, with the layers of other ranks between them; each counts from 0."""
+    n_stages = 2 * n_ranks
+    places = [rank, rank + n_ranks]
+    modules = [cut_by_hand(place, n_stages, keeps_numbers=False) for place in places]
+    stages = [as_stage(*each, n_stages) for each in zip(modules, places, strict=True)]
+    schedule = ScheduleInterleaved1F1B(stages, N_BATCHES, loss_fn=compute_loss)  # pyright: ignore
+    options = {"target": tokens()} if rank == n_ranks - 1 else {}
+    with ExitStack() as contexts:
+        traces = [contexts.enter_context(watch(module, **OPTIONS)) for module in modules]
+        schedule.step(*[tokens()] if rank == 0 else [], **options)
+    for trace, place in zip(traces, places, strict=True):
+        assert trace.names == [f"decoder.{i}.self" for i in own_layers(place, n_stages)]
+        trace.save(folder / "interleaved.trace")
+    traces[0].save(folder / "incomplete.trace")
 
 
 def run_both(folder: Path, rank: int, n_ranks: int) -> None:
@@ -227,6 +246,7 @@ WAYS = {
     "cut": run_cut,
     "exported": run_exported,
     "training": run_training,
+    "interleaved": run_interleaved,
     "both": run_both,
 }
 

@@ -49,6 +49,15 @@ def test_four_stages(tmp_path: Path) -> None:
         Trace.load(tmp_path / "overlaid.trace")
 
 
+@pytest.mark.plain
+def test_two_stages_on_each_rank(tmp_path: Path) -> None:
+    launch(tmp_path, "interleaved", n_ranks=2, script=SCRIPT)
+    check_trace(tmp_path / "interleaved.trace", pipeline_run.trace_whole())
+    check_own_layers(tmp_path / "interleaved.trace", n_stages=4, n_ranks=2)
+    with pytest.raises(TraceError, match=r"all of its 4 layers .*; rank 0 has 0, rank 1 has 1\."):
+        Trace.load(tmp_path / "incomplete.trace")
+
+
 def check_attention(folder: Path, whole: Trace) -> Trace:
     """The parts of all ranks are the trace of one process: a run for each micro-batch."""
     found = Trace.load(folder)
@@ -81,13 +90,17 @@ def check_trace(folder: Path, whole: Trace) -> None:
             assert_close(ours.residual().after(border), theirs.residual().after(border), 1e-4)
 
 
-def check_own_layers(folder: Path, n_stages: int) -> None:
-    """No rank's file holds a layer of another one."""
-    for rank in range(n_stages):
-        part = load_trace(folder / f"rank-{rank}-of-{n_stages}.trace")
-        assert part.model["stage"] == list(own_layers(rank, n_stages))
+def check_own_layers(folder: Path, n_stages: int, n_ranks: int | None = None) -> None:
+    """No rank's file holds a layer of another one, nor of another stage of its own."""
+    n_ranks = n_ranks or n_stages
+    for stage in range(n_stages):
+        layers = list(own_layers(stage, n_stages))
+        name = f"rank-{stage % n_ranks}-of-{n_ranks}-layer-{layers[0]}.trace"
+        part = load_trace(folder / name)
+        assert part.model["stage"] == layers
         for run in part.runs:
-            assert {int(name.split(".")[1]) for name in run.sites} == set(part.model["stage"])
+            assert {int(name.split(".")[1]) for name in run.sites} == set(layers)
+    assert len(list(folder.iterdir())) == n_stages
 
 
 def part(rank: int, layers: list[int], tokens: torch.Tensor, **model: Any) -> Trace:
@@ -158,6 +171,15 @@ def test_layers_by_themselves_are_watched() -> None:
         first(pipeline_run.tokens())
     assert_close(trace["decoder.1.self"].weights(), whole["decoder.1.self"].weights(), 1e-5)
     assert trace.labels() == whole.labels()
+
+
+@pytest.mark.plain
+def test_stages_in_a_list_are_refused() -> None:
+    model = build_model()
+    stages = [Stage(model, range(n, n + 1), keeps_numbers=True) for n in (0, 2)]
+    message = "a module that is called; got ModuleList, which only holds 2. Watch each by itself"
+    with pytest.raises(TraceError, match=message), watch(nn.ModuleList(stages)):
+        pass
 
 
 @pytest.mark.plain

@@ -13,7 +13,7 @@ from glassformer.errors import GlassformerError, TraceError
 from glassformer.functional.checks import check_scoring, check_values
 from glassformer.settings import Count, Whole, quote, read_settings
 from glassformer.tracing.mask_codec import decode_mask, encode_mask
-from glassformer.tracing.shard_files import find_shards, join_traces, shard_path
+from glassformer.tracing.shard_files import Part, find_shards, join_traces, shard_path
 from glassformer.tracing.site import Site
 from glassformer.tracing.stream_files import StreamHeader, decode_stream, encode_stream
 from glassformer.tracing.tensor_file import read_tensors, write_tensors
@@ -28,7 +28,7 @@ def save_trace(trace: Trace, path: Path) -> None:
 
     A part of a trace that several ranks recorded goes into the folder of that name.
     """
-    path = path if trace.part is None else shard_path(path, *trace.part)
+    path = path if trace.part is None else shard_path(path, trace)
     tensors: dict[str, Tensor] = {}
     runs = [encode_run(run, f"{i}", tensors) for i, run in enumerate(trace.runs)]
     write_tensors(path, "trace", tensors, {"model": trace.model, "runs": runs})
@@ -75,7 +75,8 @@ def _flatten(model: dict[str, Any]) -> dict[str, Any]:
 def load_trace(path: Path) -> Trace:
     """Read a trace, or the parts of one in a folder; a damaged file raises a TraceError."""
     if path.is_dir():
-        return join_traces([load_trace(part) for part in find_shards(path)])
+        shards = find_shards(path)
+        return join_traces([Part.of(each.rank, load_trace(each.path)) for each in shards])
     described, tensors = read_tensors(path, "trace", "Save the trace again")
     try:
         whole = read_settings(_TraceHeader, described, "The header")

@@ -82,6 +82,11 @@ def find_model(tree: ModuleTree) -> nn.Module | None:
     if has_torch:
         return None
     if _has_parts_of_transformers(tree):
+        if isinstance(tree.model, nn.ModuleList | nn.ModuleDict):
+            raise TraceError(
+                f"watch takes a module that is called; got {given}, which only holds "
+                f"{len(tree.model)}. Watch each by itself: contexts can be nested."
+            )
         return tree.model
     raise TraceError(
         f"watch takes a model of glassformer or transformers, or a module with "

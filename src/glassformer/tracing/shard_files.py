@@ -7,13 +7,14 @@
 Nothing is gathered: no rank ever holds what another recorded. Runs of one text are put together
 when they are read: heads beside each other, layers below each other. Ranks that read texts of
 their own, with all heads and layers, are runs after each other. The later stages of a pipeline see
-no text: theirs is that of the first.
+no text: theirs is that of the first. A rank may have several stages; the file of each is named
+after its first layer, as in rank-0-of-2-layer-4.trace.
 """
 
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -27,48 +28,61 @@ from glassformer.tracing.stream import Stream
 from glassformer.tracing.text_labels import EMBEDDED
 from glassformer.tracing.trace import Run, Trace
 
-_FILE = re.compile(r"rank-(\d+)-of-(\d+)\.trace")
+_FILE = re.compile(r"rank-(\d+)-of-(\d+)(?:-layer-(\d+))?\.trace")
 
 
-def shard_path(folder: Path, rank: int, n_ranks: int) -> Path:
-    """The file of one rank; the folder is created, and may hold parts of a trace alone."""
+class Shard(NamedTuple):
+    """The file of a rank, or of one of its stages."""
+
+    rank: int
+    n_ranks: int
+    first_layer: int  # -1 where ranks have all layers
+    path: Path
+
+    @classmethod
+    def at(cls, path: Path) -> "Shard | None":
+        """What the name of a file says; None if it is not one of these."""
+        match = _FILE.fullmatch(path.name)
+        return match and cls(int(match[1]), int(match[2]), int(match[3] or -1), path)
+
+
+def shard_path(folder: Path, trace: Trace) -> Path:
+    """The file of a part; the folder is created, and may hold parts of a trace alone."""
+    assert trace.part is not None
+    rank, n_ranks = trace.part
     if folder.is_file():
         raise TraceError(f"A trace in parts is a folder; {folder} is a file. Use another name.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise TraceError(f"{folder} could not be created: {error.strerror}.") from None
-    found = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
-    for name in found:
-        match = _FILE.fullmatch(name)
-        if match is None or int(match[2]) != n_ranks:
+    for path in sorted(folder.iterdir()):
+        found = Shard.at(path)
+        if not path.name.startswith(".") and (found is None or found.n_ranks != n_ranks):
             raise TraceError(
                 f"The folder of a trace of {n_ranks} ranks must hold their files alone; {folder} "
-                f"has {name}. Use another name, or remove it."
+                f"has {path.name}. Use another name, or remove it."
             )
-    return folder / f"rank-{rank}-of-{n_ranks}.trace"
+    layers = _find_layers(trace)
+    stage = f"-layer-{min(layers)}" if layers else ""
+    return folder / f"rank-{rank}-of-{n_ranks}{stage}.trace"
 
 
-def find_shards(folder: Path) -> list[Path]:
+def find_shards(folder: Path) -> list[Shard]:
     """The files of all ranks, in order; an incomplete folder raises a TraceError."""
-    found = {}
-    counts = set()
-    for path in folder.iterdir():
-        match = _FILE.fullmatch(path.name)
-        if match is not None:
-            found[int(match[1])] = path
-            counts.add(int(match[2]))
+    found = sorted(shard for path in folder.iterdir() if (shard := Shard.at(path)) is not None)
+    counts = {shard.n_ranks for shard in found}
     if len(counts) != 1:
         raise TraceError(
             f"{folder} must be a file, or a folder with the parts of one trace; it has "
             f"{len(found)} of them."
         )
-    missing = [rank for rank in range(counts.pop()) if rank not in found]
+    missing = set(range(counts.pop())) - {shard.rank for shard in found}
     if missing:
         raise TraceError(
-            f"{folder} lacks the part of rank {missing[0]}: that process has not saved its trace."
+            f"{folder} lacks the part of rank {min(missing)}: that process has not saved its trace."
         )
-    return [found[rank] for rank in sorted(found)]
+    return found
 
 
 @dataclass(eq=False, kw_only=True)
@@ -83,23 +97,35 @@ class _Piece:
         return not self.layers or 0 in self.layers
 
 
-def join_traces(parts: list[Trace]) -> Trace:
+class Part(NamedTuple):
+    """What a rank recorded, or one of its stages."""
+
+    rank: int
+    trace: Trace
+    layers: frozenset[int]
+
+    @classmethod
+    def of(cls, rank: int, trace: Trace) -> "Part":
+        return cls(rank, trace, _find_layers(trace))
+
+
+def join_traces(parts: list[Part]) -> Trace:
     """The trace that ranks recorded together: stage by stage, in the order of the ranks."""
-    stages = [_find_layers(part) for part in parts]
-    order = sorted(range(len(parts)), key=lambda rank: min(stages[rank], default=0))
+    parts = sorted(parts, key=lambda part: min(part.layers, default=0))
+    model = parts[0].trace.model
     runs: list[Run] = []
-    for i in range(max(len(part.runs) for part in parts)):
+    for i in range(max(len(part.trace.runs) for part in parts)):
         joined: list[_Piece] = []
-        for rank in order:
-            if i < len(parts[rank].runs):
-                _add_piece(joined, _Piece(run=parts[rank].runs[i], layers=stages[rank]))
-        _check_stages(joined, stages, parts[0].model)
+        for part in parts:
+            if i < len(part.trace.runs):
+                _add_piece(joined, _Piece(run=part.trace.runs[i], layers=part.layers))
+        _check_stages(joined, parts, model)
         runs += [piece.run for piece in joined]
     for run in runs:
         for site in run.sites.values():
             if site.heads == tuple(range(site.n_heads)):
                 site.heads = None
-    return Trace(runs, {name: each for name, each in parts[0].model.items() if name != "stage"})
+    return Trace(runs, {name: each for name, each in model.items() if name != "stage"})
 
 
 def _find_layers(part: Trace) -> frozenset[int]:
@@ -109,18 +135,20 @@ def _find_layers(part: Trace) -> frozenset[int]:
     return frozenset(found)
 
 
-def _check_stages(joined: list[_Piece], stages: list[frozenset[int]], model: Any) -> None:
+def _check_stages(joined: list[_Piece], parts: list[Part], model: Any) -> None:
     """Every run must have all layers: stages that count from 0 each would lie above each other."""
-    if not any(stages):
+    layers = {number for part in parts for number in part.layers}
+    if not layers:
         return
     config = model.get("config")
     total = config.get("num_hidden_layers") if isinstance(config, dict) else None
-    n = max(max(found, default=-1) + 1 for found in stages)
+    n = max(layers) + 1
     n = max(n, total) if isinstance(total, int) else n
     is_same = len({_is_unknown(piece.run) for piece in joined}) <= 1
     if is_same and all(piece.layers == frozenset(range(n)) for piece in joined):
         return
-    named = ", ".join(f"rank {i} has {_list_layers(found)}" for i, found in enumerate(stages))
+    ordered = sorted(parts, key=lambda part: part.rank)
+    named = ", ".join(f"rank {part.rank} has {_list_layers(part.layers)}" for part in ordered)
     raise TraceError(
         f"The stages of each run must have all of its {n} layers between them; {named}. Watch "
         "every stage for as many passes, with first_layer= where it counts its layers from 0."

@@ -93,6 +93,14 @@ def generate(engine: Any, prompts: list[list[int]], n_tokens: int = 7) -> list[l
     return [list(each.outputs[0].token_ids) for each in found]
 
 
+def generate_without_plugin(folder: Path, prompts: list[list[int]]) -> list[list[int]]:
+    """The same in an engine without our backends; in a process where VLLM_PLUGINS excludes them."""
+    engine = build_engine(folder, enforce_eager=True)
+    layers = engine.llm_engine.vllm_config.compilation_config.static_forward_context.values()
+    assert not any(hasattr(layer.impl, "listeners") for layer in layers)
+    return generate(engine, prompts)
+
+
 def close_engine(engine: Any) -> None:
     """End an engine, so that the next one finds the process as it was."""
     from vllm.distributed import cleanup_dist_env_and_memory

@@ -10,7 +10,7 @@ import pytest
 import glassformer as gf
 from engines.vllm.served_models import build_engine, close_engine, generate, make_prompts
 from glassformer.errors import RecordingWarning, TraceError
-from glassformer.tracing.engines.vllm import watching
+from glassformer.tracing.engines.vllm import served_requests, watching
 from glassformer.tracing.engines.vllm.recorder import EngineRecorder
 
 PROMPTS = make_prompts()[:3]
@@ -24,20 +24,32 @@ def engine(folders: dict[str, Path]) -> Iterator[Any]:
     close_engine(built)
 
 
+@pytest.mark.parametrize(
+    ("owner", "name", "message"),
+    [
+        (EngineRecorder, "_keep", r"could not record decoder\.0\.self, decoder\.1\.self"),
+        (EngineRecorder, "_begin_batch", "could not record LlamaForCausalLM"),
+        (served_requests, "assemble_run", "could not record LlamaForCausalLM"),
+    ],
+)
 def test_fault_is_a_warning_and_the_answers_are_served(
-    engine: Any, monkeypatch: pytest.MonkeyPatch
+    engine: Any, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, message: str
 ) -> None:
     bare = generate(engine, PROMPTS)
 
     def fail(*_: Any) -> None:
         raise MemoryError("no room")
 
-    monkeypatch.setattr(EngineRecorder, "_keep", fail)
-    message = r"could not record decoder\.0\.self, decoder\.1\.self"
-    with pytest.warns(RecordingWarning, match=message), gf.watch(engine) as trace:
-        assert generate(engine, PROMPTS) == bare
-    assert {len(run.sites) for run in trace.runs} == {0}
+    monkeypatch.setattr(owner, name, fail)
+    with pytest.warns(RecordingWarning, match=message):
+        with gf.watch(engine) as trace:
+            assert generate(engine, PROMPTS) == bare
+        assert {len(run.sites) for run in trace.runs} == {0}
     assert all("no room" in why for run in trace.runs for why in run.refusals.values())
+    monkeypatch.undo()
+    with gf.watch(engine) as trace:
+        assert generate(engine, PROMPTS) == bare
+    assert {len(run.sites) for run in trace.runs} == {2}
 
 
 def test_engine_is_left_as_it_was(engine: Any) -> None:

@@ -8,10 +8,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from http.client import HTTPConnection, HTTPResponse
+from contextlib import suppress
+from http.client import HTTPConnection, HTTPResponse, IncompleteRead
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import psutil
 import pytest
 import torch
 
@@ -29,6 +31,7 @@ class Server(NamedTuple):
     port: int
     folder: Path  # of the traces
     model: Path
+    process: int
 
     def post(self, body: dict[str, Any]) -> HTTPResponse:
         link = HTTPConnection("127.0.0.1", self.port, timeout=120)
@@ -88,7 +91,7 @@ def server(folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -
         log.open("w") as written,
         subprocess.Popen(command, env=env, stdout=written, stderr=written) as process,
     ):
-        found = Server(port, traces, model)
+        found = Server(port, traces, model, process.pid)
         try:
             while not _is_ready(found):
                 assert process.poll() is None, log.read_text()[-4000:]
@@ -216,3 +219,28 @@ def test_stream_has_its_answer_at_the_end(server: Server) -> None:
     where = reply.getheader("x-glassformer")
     assert where is not None
     assert json.loads(server.get(where))["runs"][0]["missing"] == {}
+
+
+def test_finished_traces_outlive_the_worker(server: Server) -> None:
+    """The last test of this server: vLLM ends with its worker."""
+    finished = server.ask("trace")["glassformer"]
+    body = {
+        "model": str(server.model),
+        "prompt": PROMPT,
+        "max_tokens": 200,
+        "ignore_eos": True,
+        "stream": True,
+        "vllm_xargs": {"glassformer": "trace"},
+    }
+    reply = server.post(body)
+    reply.readline()
+    ours = psutil.Process(server.process)
+    (worker,) = (p for p in ours.children(recursive=True) if "EngineCore" in p.name())
+    worker.kill()
+    with suppress(IncompleteRead):  # the stream ends, whether vLLM says why or not
+        reply.read()
+    ours.wait(timeout=120)
+    kept = sorted(path.name for path in server.folder.iterdir())
+    assert finished["file"] in kept
+    for name in kept:  # no half of a file, nor anything else
+        assert Trace.load(server.folder / name)["decoder.1.self"].shape[1] == 4

@@ -1,5 +1,6 @@
 """Sixteen requests at once: weights are those of transformers, tokens those of the bare engine."""
 
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from engines.vllm.served_models import (
     build_engine,
     close_engine,
     generate,
+    generate_without_plugin,
     make_prompts,
 )
 from glassformer.tracing import Trace
@@ -28,6 +30,8 @@ NAMES = ["decoder.0.self", "decoder.1.self"]
 
 
 class Served(NamedTuple):
+    config: Any  # vLLM's, of the engine
+    classes: list[str]  # of its model
     prompts: list[list[int]]
     bare: list[list[int]]  # the answers of the engine by itself
     answers: list[list[int]]  # of the engine when it is watched
@@ -45,6 +49,7 @@ class Served(NamedTuple):
 def served(request: pytest.FixtureRequest, folders: dict[str, Path], expected: Any) -> Served:
     family, implementation, is_eager = request.param
     engine: Any = build_engine(folders[family], model_impl=implementation, enforce_eager=is_eager)
+    (classes,) = engine.collective_rpc(_name_classes)
     prompts = make_prompts()
     bare = generate(engine, prompts)
     engine.reset_prefix_cache()
@@ -52,10 +57,29 @@ def served(request: pytest.FixtureRequest, folders: dict[str, Path], expected: A
         answers = generate(engine, prompts)
     with gf.watch(engine, rows="last") as last:
         cached = generate(engine, prompts)
+    config = engine.llm_engine.vllm_config
     close_engine(engine)
     texts = [prompt + answer[:-1] for prompt, answer in zip(prompts, answers, strict=True)]
     found = expected(folders[family], texts)
-    return Served(prompts, bare, answers, cached, trace, last, found)
+    return Served(config, classes, prompts, bare, answers, cached, trace, last, found)
+
+
+def _name_classes(worker: Any) -> list[str]:
+    return [kind.__module__ for kind in type(worker.model_runner.model).__mro__]
+
+
+def test_engine_is_the_one_that_was_asked_for(
+    served: Served, request: pytest.FixtureRequest
+) -> None:
+    name = request.node.callspec.id
+    is_compiled = served.config.compilation_config.mode.name != "NONE"
+    assert is_compiled == ("compiled" in name)
+    is_theirs = any("models.transformers" in each for each in served.classes)
+    assert is_theirs == ("-transformers-" in name), served.classes
+    most = served.config.scheduler_config.max_num_batched_tokens
+    assert any(len(prompt) > 2 * most for prompt in served.prompts)  # prompts are cut
+    assert len({len(prompt) for prompt in served.prompts}) > 8 and len(served.prompts) == 16
+    assert {site.q.shape[-1] for run in served.trace.runs for site in run.sites.values()} == {64}
 
 
 def test_tokens_are_those_of_the_bare_engine(served: Served) -> None:
@@ -99,6 +123,19 @@ def test_saved_trace_is_the_same(served: Served, tmp_path: Path) -> None:
         for name in NAMES:
             assert_close(ours.sites[name].weights(), theirs.sites[name].weights(), 1e-6)
             assert_same(ours.sites[name].v, theirs.sites[name].v)
+
+
+def test_engine_without_the_plugin_writes_the_same(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = build_engine(folders["llama"], enforce_eager=True)
+    with gf.watch(engine):
+        answers = generate(engine, make_prompts())
+    close_engine(engine)
+    monkeypatch.setenv("VLLM_PLUGINS", "none")
+    with get_context("spawn").Pool(1) as pool:
+        found = pool.apply(generate_without_plugin, (folders["llama"], make_prompts()))
+    assert found == answers
 
 
 def test_output_is_what_the_operands_give(folders: dict[str, Path]) -> None:

@@ -1,17 +1,20 @@
 """Requests are taken out of packed batches and joined: however it was cut, each is one text."""
 
+import gc
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from weakref import ref
 
 import pytest
 import torch
 
 from closeness import assert_close
-from glassformer.errors import TraceError
+from glassformer.errors import RecordingWarning, TraceError
 from glassformer.functional import Causal, Window
 from glassformer.functional.reference import attention_weights
 from glassformer.tracing.engines.vllm import recorder as recorder_file
+from glassformer.tracing.engines.vllm import served_requests
 from glassformer.tracing.engines.vllm.recorder import EngineRecorder
 from glassformer.tracing.engines.vllm.watched_model import WatchedModel
 from glassformer.tracing.operand_store import OperandStore
@@ -69,6 +72,39 @@ def test_trace_grows_while_it_is_read(engine: ToyEngine) -> None:
     check_run(engine, recorder.trace, 0, "a", 5)
     engine.step(a=(5, 6, 5))
     check_run(engine, recorder.trace, 0, "a", 6)
+
+
+def test_trace_that_is_read_later_lets_the_engine_go(engine: ToyEngine) -> None:
+    recorder = listen(engine)
+    engine.step(a=(0, 5, 5), b=(0, 3, 9))
+    engine.step(a=(5, 6, 5), b=(3, 9, 9))
+    recorder.detach()
+    trace, served = recorder.finish(is_read_later=True), ref(recorder.served)
+    assert trace.recorded == []
+    layers = [ref(layer) for layer in engine.layers.values()]
+    operands = {name: engine.operands(name, "b") for name in NAMES}
+    del recorder
+    engine.layers.clear()
+    gc.collect()
+    assert [layer() for layer in layers] == [None, None]
+    engine.operands = lambda name, _: operands[name]  # type: ignore[method-assign]
+    check_run(engine, trace, 1, "b", 9)
+    runs = trace.runs
+    assert trace.runs is runs and [len(run.sites) for run in runs] == [2, 2]
+    del trace
+    assert served() is None  # operands are freed with the trace, without a search for cycles
+
+
+def test_what_fails_when_it_is_read_is_told_then(
+    engine: ToyEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder = listen(engine)
+    engine.step(a=(0, 5, 5))
+    trace = recorder.finish(is_read_later=True)
+    monkeypatch.setattr(served_requests, "assemble_run", lambda *_: {}["absent"])
+    with pytest.warns(RecordingWarning, match="could not record Toy: an internal error, KeyError"):
+        (run,) = trace.runs
+    assert list(run.refusals) == ["Toy"]
 
 
 def test_preempted_request_is_one_run(engine: ToyEngine) -> None:

@@ -1,6 +1,7 @@
 """The recorder inside a worker: what attention is given, step after step, kept as it was packed.
 
-While an engine serves, only copies are made. Requests are taken apart when the trace is read.
+While an engine serves, only copies are made. Requests are taken apart when the trace is read
+(served_requests.py).
 """
 
 from functools import partial
@@ -14,13 +15,14 @@ from glassformer.errors import TraceError
 from glassformer.tracing.engines.vllm.layer_groups import copy_part, group_layers
 from glassformer.tracing.engines.vllm.packed_batch import PackedBatch, as_index
 from glassformer.tracing.engines.vllm.paged_cache import PagedCache
-from glassformer.tracing.engines.vllm.request_run import Piece, RequestLog, assemble_run
+from glassformer.tracing.engines.vllm.request_run import Piece, RequestLog
+from glassformer.tracing.engines.vllm.served_requests import ServedRequests
 from glassformer.tracing.engines.vllm.watched_model import WatchedModel
 from glassformer.tracing.guard import Guard
 from glassformer.tracing.layout import Layout
 from glassformer.tracing.operand_store import OperandStore
 from glassformer.tracing.selection import Selection
-from glassformer.tracing.trace import Run, Trace
+from glassformer.tracing.trace import Trace
 
 
 class EngineRecorder:
@@ -41,24 +43,37 @@ class EngineRecorder:
         limit: int | None = None,
     ) -> None:
         self.model, self.selection, self.store = model, selection, store
-        self.tokenizer, self.outputs = tokenizer, outputs
-        self.request, self.limit = request, limit
+        self.outputs, self.request, self.limit = outputs, request, limit
         self.groups = group_layers(model, selection)  # by the name of a layer
         self.guard = Guard("gf.watch")
+        self.served = ServedRequests(
+            layout=Layout(name=model.layout.name, writer=model.layout.writer),
+            layers=model.describe_layers(selection),
+            groups=self.groups,
+            store=store,
+            guard=self.guard,
+            tokenizer=tokenizer,
+        )
         self.trace = Trace(model=dict(model.description), assemble=self.assemble)
         self.trace.part = model.part
-        self.logs: dict[str, RequestLog] = {}  # of the requests, in the order they came
         self.batch: PackedBatch | None = None  # of the present step
         self.context: Any = None  # vLLM's, of the present step
         self.index: Tensor | None = None  # the rows of the batch that are kept
         self.caches: dict[str, PagedCache] = {}
-        self.fault: str | None = None  # why nothing can be trusted any more
         self.is_closed = False  # what comes now is not recorded
         self.forward_context = import_module("vllm.forward_context").get_forward_context
 
     @property
-    def layout(self) -> Layout:
-        return self.model.layout
+    def tokenizer(self) -> Any:
+        return self.served.tokenizer
+
+    @tokenizer.setter
+    def tokenizer(self, tokenizer: Any) -> None:
+        self.served.tokenizer = tokenizer
+
+    @property
+    def logs(self) -> dict[str, RequestLog]:
+        return self.served.logs
 
     def check(self) -> None:
         """Raise for options that this model cannot fulfil."""
@@ -86,12 +101,15 @@ class EngineRecorder:
         out: Tensor,
     ) -> None:
         """One layer has computed its attention."""
-        if self.fault is not None or self.is_closed:
+        if self.served.fault is not None or self.is_closed:
             return
         context = self.forward_context()
         if context is not self.context:
             self.context, self.batch = context, None
-            with self.guard.catch(self.layout.name, self._spoil), torch.inference_mode(False):
+            with (
+                self.guard.catch(self.served.layout.name, self._spoil),
+                torch.inference_mode(False),
+            ):
                 self.batch = self._begin_batch(context)
         batch = self.batch
         if batch is None:
@@ -183,30 +201,24 @@ class EngineRecorder:
             past[group].layers.add(name)
 
     def _spoil(self, reason: str) -> None:
-        self.fault = reason
+        self.served.fault = reason
 
     def assemble(self) -> None:
         """A run of the trace for every request, with all that has been recorded so far."""
-        for log in self.logs.values():
-            if log.is_stale:
-                with self.guard.catch(self.layout.name, partial(_refuse, log, self.layout.name)):
-                    log.run = assemble_run(self, log)
-                log.is_stale = False
-        runs = [log.run for log in self.logs.values()]
-        if self.fault is not None:
-            refusals = dict.fromkeys(self.layout.site_names, self.fault)
-            runs = [Run(refusals=refusals) for _ in runs] or [Run(refusals=refusals)]
-        self.trace.recorded[:] = runs
+        self.trace.recorded[:] = self.served.assemble()
 
-    def finish(self) -> Trace:
-        """The trace, complete; what was packed is let go."""
-        self.assemble()
-        self.trace.assemble = None
-        self.logs.clear()
+    def finish(self, *, is_read_later: bool = False) -> Trace:
+        """The trace, complete, or complete as soon as it is read; the engine is let go."""
+        served, trace = self.served, self.trace
+        trace.assemble = None
         self.caches.clear()
         self.context = self.batch = self.index = None
-        return self.trace
-
-
-def _refuse(log: RequestLog, name: str, reason: str) -> None:
-    log.run = Run(refusals={name: reason})
+        served.close()
+        # What goes to disk, or has failed already, is taken apart now.
+        if is_read_later and self.store.budget is None and not self.guard.faults:
+            served.guard = Guard("gf.watch")
+            trace.assemble = partial(served.read_later, trace.recorded)
+        else:
+            self.assemble()
+            served.logs.clear()
+        return trace

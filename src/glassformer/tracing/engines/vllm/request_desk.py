@@ -170,8 +170,9 @@ class RequestDesk:
                 self.guard.faults |= entry.recorder.guard.faults
         self.trace.recorded[:] = runs
 
-    def finish(self) -> Trace:
-        """The trace, complete; the recorders are let go."""
+    def finish(self, *, is_read_later: bool = False) -> Trace:
+        """The trace, complete, now in any case: those that ask are few. Recorders are let go."""
+        del is_read_later
         self.assemble()
         self.trace.assemble = None
         self.entries.clear()

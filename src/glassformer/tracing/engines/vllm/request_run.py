@@ -12,6 +12,7 @@ from torch import Tensor
 from glassformer.errors import TraceError
 from glassformer.tracing.engines.vllm.layer_groups import LayerGroup, OperandStack
 from glassformer.tracing.engines.vllm.packed_batch import PackedBatch
+from glassformer.tracing.engines.vllm.watched_model import WatchedLayer
 from glassformer.tracing.mask_rules import MaskRule
 from glassformer.tracing.operand_store import OperandStore
 from glassformer.tracing.recorded_run import RecordedRun
@@ -19,7 +20,7 @@ from glassformer.tracing.site_steps import Step
 from glassformer.tracing.trace import Run
 
 if TYPE_CHECKING:
-    from glassformer.tracing.engines.vllm.recorder import EngineRecorder
+    from glassformer.tracing.engines.vllm.served_requests import ServedRequests
 
 
 class Piece(NamedTuple):
@@ -109,31 +110,32 @@ class RequestLog:
         return torch.cat([self.past_tokens[: self.n_past], *parts]).long()
 
 
-def assemble_run(recorder: "EngineRecorder", log: RequestLog) -> Run:
+def assemble_run(served: "ServedRequests", log: RequestLog) -> Run:
     """The run of one request."""
     log.drop_rejected()
     log.check()
-    run = RecordedRun(recorder.layout, recorder.guard, recorder.store, recorder.tokenizer)
+    run = RecordedRun(served.layout, served.guard, served.store, served.tokenizer)
     run.add_tokens("tokens", log.tokens()[None])
     run.order.append(torch.arange(1))
-    groups = set(recorder.groups.values())
-    faults = dict(recorder.model.obstacles)
+    groups = set(served.groups.values())
+    faults: dict[str, str] = {}
     for group in groups:
         faults |= _find_faults(log, group)
     joined = {
-        group: JoinedOperands.of(log, group, recorder.store)
+        group: JoinedOperands.of(log, group, served.store)
         for group in groups
         if not faults.keys() >= group.places.keys()
     }
-    for name, layer in recorder.model.select_layers(recorder.selection).items():
-        place, group = recorder.model.place(layer), recorder.groups.get(name)
+    for name, layer in served.layers.items():
+        group = served.groups.get(name)
         if group is not None and group.heads == ():  # those selected are with other workers
             continue
-        run.open_site(place)
-        if group is None or name in faults:
-            run.refuse(place.name, faults[name])
+        run.open_site(layer.place)
+        if (why := layer.obstacle or faults.get(name)) is not None:
+            run.refuse(layer.place.name, why)
         else:
-            run.add(place, joined[group].build_step(recorder, layer), None)
+            assert group is not None
+            run.add(layer.place, joined[group].build_step(layer), None)
     run.finish()
     run.run.refusals |= log.notes
     return run.run
@@ -202,25 +204,24 @@ class JoinedOperands(NamedTuple):
             out=join_rows(outs) if len(outs) == len(stacks) else None,
         )
 
-    def build_step(self, recorder: "EngineRecorder", layer: Any) -> Step:
+    def build_step(self, layer: WatchedLayer) -> Step:
         """The queries and keys of one layer, as one call of attention."""
-        i = self.group.places[layer.layer_name]
+        i = self.group.places[layer.name]
         S, device = len(self.k[i]), self.q[i].device
-        window, cap = layer.sliding_window, getattr(layer.impl, "logits_soft_cap", None)
-        left = None if window is None else window - 1
+        left = None if layer.window is None else layer.window - 1
         return Step(
             q=_as_4d(self.q[i]),
             k=_as_4d(self.k[i]),
             v=_as_4d(self.v[i]),
             rule=MaskRule(L=S, S=S, left=left, right=0, device=device),
-            scale=float(layer.impl.scale),
-            softcap=float(cap) if cap else None,
+            scale=layer.scale,
+            softcap=layer.softcap,
             out=None if self.out is None else _as_4d(self.out[i]),
             stop=S,
             heads=self.group.heads,
             rows=self.rows,
-            n_heads=layer.num_heads,
-            shard=recorder.model.shard(layer),
+            n_heads=layer.n_heads,
+            shard=layer.shard,
         )
 
 

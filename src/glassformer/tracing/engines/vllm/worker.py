@@ -89,10 +89,9 @@ def stop_recording(_worker: Any, key: str, process: int, folder: str) -> dict[st
     guard = recorder.guard
     answer: dict[str, Any] = {"faults": guard.faults}
     with guard.catch("vLLM"):
-        trace = recorder.finish()
-        if os.getpid() == process:
-            answer["trace"] = trace
-        else:
+        is_here = os.getpid() == process
+        trace = recorder.finish(is_read_later=is_here)
+        if not is_here:
             path = Path(folder) / f"{key}.trace"
             trace.save(path)
             answer["path"] = str(path)
