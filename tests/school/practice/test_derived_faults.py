@@ -4,7 +4,8 @@ import pytest
 
 from glassformer.school.practice import all_exercises, find_exercise
 from glassformer.school.practice.attention_faults import derive_attention_faults
-from glassformer.school.practice.general_faults import derive_general_faults, derive_wrong_layers
+from glassformer.school.practice.general_faults import derive_general_faults
+from glassformer.school.practice.name_faults import derive_wrong_layers
 from glassformer.school.practice.solution_edits import Edit, SolutionTree, apply_edits, find_edit
 
 ATTENTION = """import math
@@ -155,3 +156,36 @@ def attention(q, k, v, mask):
 """
     report = grader.grade_source(find_exercise("repair_inverted_mask"), source)
     assert report.kind == "value" and report.explained == ()
+
+
+def test_a_sentence_shows_code_where_a_name_or_a_number_says_nothing():
+    """Variables of the solution are unknown to a learner, and so is which 1 is meant."""
+    source = (
+        "def f(q, v, unembed):\n"
+        "    size = q.square().mean()\n"
+        "    best = q[: q.shape[-1]]\n"
+        "    chosen = [each for each in best]\n"
+        "    return q / size + best.shape[1], chosen\n"
+    )
+    said = [fault.finding for fault in derive_general_faults(SolutionTree(source))]
+    names = [dict(each.values) for each in said if each.key == "practice.derived.name.wrong"]
+    assert {"wrong": "v.shape[-1]", "right": "q.shape[-1]"} in names
+    assert {"wrong": "[each for each in size]", "right": "[each for each in best]"} in names
+    parts = [each.values["part"] for each in said if each.key == "practice.derived.part.missing"]
+    assert "q.square().mean()" in parts and "size" not in parts
+    numbers = [each.values["right"] for each in said if each.key == "practice.derived.number"]
+    assert any("best.shape[1]" in number for number in numbers)
+
+
+def test_a_mask_of_the_wrong_corner_is_not_called_one_too_many(grader):
+    source = (
+        "import torch\n"
+        "def causal_mask(n_queries, n_keys):\n"
+        "    return torch.ones(n_queries, n_keys, dtype=torch.bool).tril(n_keys - n_queries)\n"
+        "def causal_attention(q, k, v):\n"
+        "    future = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).triu(1)\n"
+        "    scores = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(future, -torch.inf)\n"
+        "    return scores.softmax(-1) @ v\n"
+    )
+    report = grader.grade_source(find_exercise("causal_mask"), source)
+    assert [each.key for each in report.explained] == ["practice.derived.mask.topleft"]

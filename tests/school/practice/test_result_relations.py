@@ -57,6 +57,22 @@ def test_a_factor_is_called_by_the_size_that_it_is():
     assert relate(right, lambda out, x: out * 1.7)[1]["factor"] == "1.7"
 
 
+@pytest.mark.parametrize("factor", [1.0, 2.0])
+def test_a_factor_that_another_case_lacks_is_not_told(factor):
+    """√D for a rounded root: alike at widths 2 and 3, not at 4 or 6."""
+    cases, expected, got = [], [], []
+    for width in (2, 3, 6):
+        x = torch.ones(4, width)
+        name = "values" if width < 4 else "float32"
+        cases.append(Case(name, relate, {"x": x}, ("out",)))
+        expected.append(Outcome(to_plain(x)))
+        got.append(Outcome(to_plain(x * (width**0.5 if width < 4 else factor))))
+    wrong = [0, 1] if factor == 1 else [0, 1, 2]
+    assert find_relation(cases, expected, got, wrong) is None
+    found = find_relation(cases[:2], expected[:2], got[:2], [0, 1])
+    assert found is not None and found.values["factor"] == "√(x.shape[-1])"
+
+
 def test_what_holds_in_one_case_alone_is_not_told():
     def change(out, x):
         return 2 * out if len(x) == 3 else out + 1

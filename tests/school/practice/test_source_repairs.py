@@ -179,7 +179,7 @@ def test_one_of_two_mistakes_is_named_by_the_checks_that_it_fails(grader):
     report = grader.grade_source(exercise, TWO.format(**wrong))
     (found,) = report.explained
     assert found.key == "practice.repair.partly.change" and report.line == 4
-    assert found.values["right"].endswith("torch.ones_like(q) * 1)")
+    assert found.values["right"].endswith("torch.ones_like(q))")
 
 
 def test_the_sentence_shows_what_to_change_in_both_languages(grader):
@@ -248,3 +248,38 @@ def test_every_repair_has_a_sentence_for_a_part_of_the_checks():
     for whole, part in PARTLY.items():
         assert "Every check passes" in say(whole, **values)
         assert "other checks still fail" in say(part, **values)
+
+
+# Code, and changes of it that may pass the checks but are not what is wrong, or say it badly.
+MISLEADING = {
+    "x = (a - 1) + 1": ("(a - 1) + 0", "(a - 1) * 1"),
+    "x = a[:, :2].T": ("a.transpose(-2, -1)", "a.T["),
+    "x = a.shape[-1]": ("1 - a.shape[-1]", "-a.shape[-1]"),
+    "done = a == 0\n    x = a.squeeze()": ("+ done",),
+    "x = (a // b).sum()": ("((a / b))", "((a % b))"),
+    "x = a - b": ("abs((a - b))",),
+    "x = torch.ones_like(a) * b": ("torch.ones_like(a * b)",),
+}
+
+
+@pytest.mark.parametrize("code", MISLEADING)
+def test_changes_that_mislead_are_not_tried(code):
+    source = f"def f(a, b):\n    {code}\n    return x\n"
+    shown = " ".join(str(repair.finding.values) for repair in derive_repairs(source))
+    assert "'right'" in shown
+    assert [text for text in MISLEADING[code] if text in shown] == []
+
+
+@pytest.mark.parametrize(
+    ("code", "right"),
+    [
+        ("x = a.squeeze()", "a.squeeze(dim=-1)"),
+        ("x = a * b / (b - 1)", "a * (b - 1) / b"),
+        ("x = torch.softmax(a, dim=-1)", "a / a.sum(-1, keepdim=True)"),
+        ("x = a % b + 1", "a % b"),
+        ("x = a ** -1 / 2", "a ** (-1 / 2)"),
+    ],
+)
+def test_a_natural_change_is_tried(code, right):
+    source = f"def f(a, b):\n    {code}\n    return x\n"
+    assert right in [repair.finding.values.get("right") for repair in derive_repairs(source)]

@@ -154,7 +154,7 @@ def _derive_softmax(tree: SolutionTree, node: ast.expr) -> Iterator[DerivedFault
     causal = f"{_TORCH}.ones(s.shape[-2:], dtype={_TORCH}.bool).tril(%s)"
     for key, diagonal in (
         ("practice.derived.mask.causal", "s.shape[-1] - s.shape[-2]"),
-        ("practice.derived.mask.causal", "0"),
+        ("practice.derived.mask.topleft", "0"),
         ("practice.derived.mask.strict", "-1"),
     ):
         hidden = f"(lambda s: s.masked_fill(~{causal % diagonal}, {_INFINITY}).softmax(-1))"

@@ -41,7 +41,10 @@ _OTHERS = {
     for name in family
 }
 _REDUCTIONS = ("sum", "mean", "amax", "max", "min", "amin", "norm", "var", "std", "logsumexp")
-_ALONG = ("split", "cumsum", "concatenate", "cat", "stack", "flip", "argmax", "argmin", "sort")
+_ALONG = (
+    *("split", "cumsum", "concatenate", "cat", "stack", "flip", "argmax", "argmin", "sort"),
+    "squeeze",
+)
 
 
 def derive_functions(tree: SolutionTree, node: ast.expr) -> Iterator[Repair]:
@@ -85,6 +88,9 @@ def derive_calls(tree: SolutionTree, node: ast.expr) -> Iterator[Repair]:
         yield from change_node(tree, node, atom(tree, inner))
     if len(node.args) == 1 and not node.keywords:
         yield from change_node(tree, node, atom(tree, node.args[0]))
+    if call_name(node) == "softmax" and inner is not None:
+        values = atom(tree, inner)
+        yield from change_node(tree, node, f"({values} / {values}.sum(-1, keepdim=True))")
     for part in node.keywords:
         others = [tree.text(each) for each in (*node.args, *node.keywords) if each is not part]
         yield from change_node(tree, node, f"{tree.text(node.func)}({', '.join(others)})")
@@ -106,7 +112,8 @@ def derive_keywords(tree: SolutionTree, node: ast.expr) -> Iterator[Repair]:
     if name in (*_REDUCTIONS, *_ALONG) and not given & {"dim", "axis"}:
         more += [f"{words[0]}={axis}" for axis in (-1, -2, 1, 0)]
     if name in _REDUCTIONS and words[1] not in given:
-        more += [f"{words[1]}=True", f"{words[0]}=-1, {words[1]}=True"]
+        more.append(f"{words[1]}=True")
+        more += [] if given & {"dim", "axis"} else [f"{words[0]}=-1, {words[1]}=True"]
     for each in more:
         yield from change_node(tree, node, f"{text[:-1]}{comma}{each})")
 

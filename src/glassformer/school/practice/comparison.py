@@ -15,7 +15,7 @@ _MOST_SHOWN = 8  # rows and columns of a drawn matrix
 class Difference:
     """The first thing that is not as it should be."""
 
-    what: str  # type, keys, shape, dtype, nan, value, text
+    what: str  # type, keys, entries, shape, dtype, nan, value, text
     path: str  # which of the results, as a learner would write it
     expected: str = ""
     got: str = ""
@@ -54,7 +54,8 @@ def _find_difference(
         if not isinstance(got, Group) or got.kind != expected.kind:
             return Difference("type", path, describe_type(expected), describe_type(got))
         if set(expected.parts) != set(got.parts):
-            return Difference("keys", path, _format_keys(expected), _format_keys(got))
+            what = "keys" if expected.kind == "dict" else "entries"
+            return Difference(what, path, _format_keys(expected), _format_keys(got))
         for name, part in expected.parts.items():
             below = labels.get(name) or f"{path}[{name if name.isdigit() else repr(name)}]"
             found = _find_difference(part, got.parts[name], below, {}, tolerance, loose)

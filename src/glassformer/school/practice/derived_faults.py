@@ -11,10 +11,8 @@ from types import FrameType
 from glassformer.school.practice.attention_faults import derive_attention_faults
 from glassformer.school.practice.cases import Case
 from glassformer.school.practice.exercise import Fault
-from glassformer.school.practice.general_faults import (
-    derive_general_faults,
-    derive_wrong_layers,
-)
+from glassformer.school.practice.general_faults import derive_general_faults
+from glassformer.school.practice.name_faults import derive_wrong_layers
 from glassformer.school.practice.outcome import (
     Outcome,
     is_same_mistake,

@@ -28,8 +28,12 @@ def difference_finding(found: Difference, *, hidden: bool) -> Finding:
             return Finding("practice.found.shape", values)
         case "type":
             return Finding("practice.found.type", values)
+        case "keys" if not found.got:
+            return Finding("practice.found.nokeys", values)
         case "keys":
             return Finding("practice.found.keys", values)
+        case "entries":
+            return Finding("practice.found.entries", values)
         case "dtype":
             return Finding("practice.found.dtype", values)
         case "text":
@@ -46,7 +50,7 @@ def _hint_finding(found: Difference, cell: str) -> Finding:
     match found.what:
         case "shape":
             return Finding("practice.found.count", {"path": found.path, "got": found.got})
-        case "type" | "keys":
+        case "type" | "keys" | "entries":
             return Finding("practice.found.kind", {"path": found.path, "got": found.got})
         case "value" if found.off.startswith("−"):
             return Finding("practice.found.small", {"cell": cell, "got": found.got})

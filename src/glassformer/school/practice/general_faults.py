@@ -3,8 +3,10 @@
 import ast
 import re
 from collections.abc import Iterator
-from itertools import combinations, pairwise
+from itertools import pairwise
 
+from glassformer.school.practice.name_faults import cut, derive_names, read_around
+from glassformer.school.practice.repair_edits import find_shown
 from glassformer.school.practice.solution_edits import (
     DerivedFault,
     Edit,
@@ -13,15 +15,18 @@ from glassformer.school.practice.solution_edits import (
     receiver,
 )
 from glassformer.school.practice.value_faults import (
+    argument_names,
     derive_additions,
     derive_changed_values,
     derive_counts,
+    function_of,
     local_names,
     make_fault,
     whole_word,
 )
 
 _LONGEST = 40  # characters of code in a sentence
+_LONGEST_DEFINITION = 60
 _OPERATORS: dict[type[ast.AST], tuple[str, tuple[str, ...]]] = {
     ast.Add: ("+", ("-", "*")),
     ast.Sub: ("-", ("+",)),
@@ -66,7 +71,7 @@ _COUNTING = ("tril", "triu", "arange", "range", "full", "topk", "split", "repeat
 
 def derive_general_faults(tree: SolutionTree) -> Iterator[DerivedFault]:
     """Every small mistake that the solution leaves room for."""
-    yield from _derive_names(tree)
+    yield from derive_names(tree)
     yield from derive_counts(tree)
     yield from derive_additions(tree)
     for node in tree.expressions():
@@ -77,63 +82,6 @@ def derive_general_faults(tree: SolutionTree) -> Iterator[DerivedFault]:
         yield from _derive_operators(tree, node)
         yield from _derive_numbers(tree, node)
     yield from derive_changed_values(tree)
-
-
-def derive_wrong_layers(tree: SolutionTree) -> Iterator[DerivedFault]:
-    """One layer or parameter in the place of another, and two of them exchanged."""
-    layers = _read_attributes(tree)
-    for node in _find_attributes(tree):
-        for other in layers:
-            if other != node.attr:
-                values = {"wrong": f"self.{other}", "right": f"self.{node.attr}"}
-                edit = tree.replace(node, f"self.{other}")
-                yield make_fault(
-                    "practice.derived.name.wrong", edit, look=whole_word(other), **values
-                )
-    for one, other in combinations(layers, 2):
-        swapped = [
-            tree.replace(node, f"self.{other if node.attr == one else one}")
-            for node in _find_attributes(tree)
-            if node.attr in (one, other)
-        ]
-        look = f"{whole_word(one)}|{whole_word(other)}"
-        values = {"one": one, "other": other}
-        yield make_fault("practice.derived.name.exchanged", *swapped, look=look, **values)
-
-
-def _derive_names(tree: SolutionTree) -> Iterator[DerivedFault]:
-    """One argument or variable in the place of another."""
-    for function in tree.functions:
-        names = local_names(function)
-        for node in ast.walk(function):
-            if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
-                continue
-            for other in names if node.id in names else ():
-                if other != node.id:
-                    edit = tree.replace(node, other)
-                    values = {"wrong": other, "right": node.id}
-                    yield make_fault(
-                        "practice.derived.name.wrong", edit, look=whole_word(other), **values
-                    )
-
-
-def _find_attributes(tree: SolutionTree) -> list[ast.Attribute]:
-    """Where layers and parameters are used, outside of the constructor."""
-    return [
-        node
-        for function in tree.functions
-        if function.name != "__init__"
-        for node in ast.walk(function)
-        if isinstance(node, ast.Attribute)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == "self"
-        and isinstance(node.ctx, ast.Load)
-    ]
-
-
-def _read_attributes(tree: SolutionTree) -> list[str]:
-    methods = {function.name for function in tree.functions}
-    return sorted({node.attr for node in _find_attributes(tree)} - methods)
 
 
 def _derive_residuals(tree: SolutionTree, node: ast.expr) -> Iterator[DerivedFault]:
@@ -147,12 +95,14 @@ def _derive_residuals(tree: SolutionTree, node: ast.expr) -> Iterator[DerivedFau
     if len(other) <= _LONGEST:
         edit = tree.replace(node, f"({one})")
         look = whole_word(other) if other.isidentifier() else ""
-        yield make_fault("practice.derived.part.missing", edit, part=other, look=look)
+        part = _define(tree, right)
+        yield make_fault("practice.derived.part.missing", edit, part=part, look=look)
     if len(one) <= _LONGEST and not isinstance(node.op, ast.Div):
         sign = "-" if isinstance(node.op, ast.Sub) else ""
         edit = tree.replace(node, f"({sign}({other}))")
         look = whole_word(one) if one.isidentifier() else ""
-        yield make_fault("practice.derived.part.missing", edit, part=one, look=look)
+        part = _define(tree, left)
+        yield make_fault("practice.derived.part.missing", edit, part=part, look=look)
     if isinstance(node.op, ast.Add):
         for part in (one, other):
             if len(part) <= _LONGEST:
@@ -167,6 +117,21 @@ def _derive_residuals(tree: SolutionTree, node: ast.expr) -> Iterator[DerivedFau
         )
 
 
+def _define(tree: SolutionTree, node: ast.expr) -> str:
+    """The text of a node; of a variable that is computed once, what it is computed by."""
+    function = function_of(tree, node)
+    if not isinstance(node, ast.Name) or function is None:
+        return tree.text(node)
+    found = [
+        tree.text(each.value)
+        for each in ast.walk(function)
+        if isinstance(each, ast.Assign)
+        and any(isinstance(target, ast.Name) and target.id == node.id for target in each.targets)
+    ]
+    is_clear = len(found) == 1 and len(found[0]) <= _LONGEST_DEFINITION and "\n" not in found[0]
+    return found[0] if is_clear and node.id not in argument_names(function) else node.id
+
+
 def _derive_calls(tree: SolutionTree, node: ast.expr) -> Iterator[DerivedFault]:
     """A call left out, made twice, or of a related function; a keyword left out."""
     name, inner = call_name(node), receiver(node)
@@ -175,14 +140,16 @@ def _derive_calls(tree: SolutionTree, node: ast.expr) -> Iterator[DerivedFault]:
     if inner is not None and name not in ("softmax", "masked_fill", "enumerate", "range"):
         text = tree.text(inner)
         look = whole_word(name)
+        is_step = isinstance(tree.parents.get(node), ast.Expr)  # as weight.copy_(…), one of several
+        shown = tree.text(node) if is_step and len(tree.text(node)) <= _LONGEST else name
         yield make_fault(
-            "practice.derived.call.missing", tree.replace(node, f"({text})"), name=name
+            "practice.derived.call.missing", tree.replace(node, f"({text})"), name=shown
         )
         if not (isinstance(inner, ast.Name) and inner.id == "self"):
             twice = tree.text(node)
             start, end = tree.span(inner)
             first, last = tree.span(node)
-            doubled = f"{_cut(tree, first, start)}({twice}){_cut(tree, end, last)}"
+            doubled = f"{cut(tree, first, start)}({twice}){cut(tree, end, last)}"
             edit = tree.replace(node, f"({doubled})")
             yield make_fault("practice.derived.call.twice", edit, name=name, look=look)
     for family in _FAMILIES:
@@ -218,10 +185,6 @@ def _derive_offsets(tree: SolutionTree, node: ast.Call, name: str) -> Iterator[D
             values = {"wrong": f"{name}({by})", "right": f"{name}()"}
             edit = Edit(end - 1, end, f"{by})")
             yield make_fault("practice.derived.call.other", edit, look=whole_word(name), **values)
-
-
-def _cut(tree: SolutionTree, start: int, end: int) -> str:
-    return tree.source.encode()[start:end].decode()
 
 
 def _rename_call(tree: SolutionTree, node: ast.Call, name: str) -> Edit:
@@ -319,10 +282,11 @@ def _derive_numbers(tree: SolutionTree, node: ast.expr) -> Iterator[DerivedFault
         others += [value * 10, value // 10, value // 100, value * 100]
     if isinstance(value, float):
         others += [1.0, -1.0]
+    before, after = read_around(tree, node, find_shown(tree, node))
     for other in dict.fromkeys(others):
         if other != value:
             edit = tree.replace(node, f"({other})")
-            wrong, right = f"{other:g}".replace("-", "−"), f"{value:g}".replace("-", "−")
+            wrong, right = (f"`{before}{number:g}{after}`" for number in (other, value))
             yield make_fault("practice.derived.number", edit, wrong=wrong, right=right)
 
 

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from glassformer.school.practice.repair_edits import Repair, atom, change_node, exchange_nodes
-from glassformer.school.practice.solution_edits import SolutionTree
+from glassformer.school.practice.solution_edits import SolutionTree, call_name
 from glassformer.school.practice.value_faults import function_of, local_names
 
 _OPERATORS: dict[type[ast.AST], tuple[str, ...]] = {
@@ -36,6 +36,8 @@ _SYMBOLS: dict[type[ast.AST], str] = {
     ast.Pow: "**",
     ast.Mod: "%",
 }
+# Numbers that change nothing behind an operator.
+_IDLE = {"+": 0, "-": 0, "*": 1, "/": 1, "**": 1}
 # What a value may lack around it.
 _WRAPS = (
     "-{}",
@@ -60,6 +62,9 @@ _WRAPS = (
     "{}[:, None]",
     "{}.T",
 )
+_TURNS = ("{}.transpose(-2, -1)", "{}.T")
+_SIGNS = ("-{}", "~{}", "(1 - {})")  # nothing that is done with a size
+_TURNING = {"T", "mT", "t", "transpose", "swapaxes", "permute"}
 _MODULES = {"torch", "F", "np", "nn", "math", "self"}
 _SMALL = (
     ast.Name,
@@ -94,6 +99,10 @@ def derive_order(tree: SolutionTree, node: ast.expr) -> Iterator[Repair]:
                 tree, node, f"{tree.text(inner)}({tree.text(outer)}({tree.text(x)}))"
             )
     match node:
+        case ast.BinOp(left=ast.BinOp(left=a, op=ast.Mult(), right=b), op=ast.Div(), right=c):
+            parts = (atom(tree, each) for each in (a, c, b))
+            yield from change_node(tree, node, "({} * {} / {})".format(*parts))
+    match node:
         case ast.Call(args=[one, other, *_]):
             yield from exchange_nodes(tree, node, one, other)
         case ast.Tuple(elts=[one, other], ctx=ast.Load()):
@@ -120,7 +129,7 @@ def derive_numbers(tree: SolutionTree, node: ast.expr) -> Iterator[Repair]:
                 yield from change_node(tree, node, str(other))
         case ast.Constant(value=int(value)):
             for other in dict.fromkeys((value + 1, value - 1, -1, -2, 0, 1, 2, -value, -3)):
-                if other != value:
+                if other != value and not _is_idle(tree, node, other):
                     text = str(other)
                     in_sum = isinstance(tree.parents.get(node), ast.BinOp | ast.UnaryOp)
                     yield from change_node(
@@ -133,6 +142,16 @@ def derive_numbers(tree: SolutionTree, node: ast.expr) -> Iterator[Repair]:
             for other in dict.fromkeys((-value, 2 * value, value / 2, 0.0, 1.0, 0.5, 10 * value)):
                 if other != value:
                     yield from change_node(tree, node, f"({other!r})" if other < 0 else repr(other))
+
+
+def _is_idle(tree: SolutionTree, node: ast.expr, number: int) -> bool:
+    """Whether a number in the place of a node might as well be left out, as 0 in a sum."""
+    match tree.parents.get(node):
+        case ast.BinOp(op=op, right=right):
+            return _IDLE.get(_SYMBOLS.get(type(op), "")) == number and (
+                right is node or isinstance(op, ast.Add | ast.Mult)
+            )
+    return False
 
 
 def derive_names(tree: SolutionTree, node: ast.expr) -> Iterator[Repair]:
@@ -164,7 +183,8 @@ def derive_operators(tree: SolutionTree, node: ast.expr) -> Iterator[Repair]:
         case ast.BinOp(left=left, op=op, right=right):
             one, other = atom(tree, left), atom(tree, right)
             for symbol in _OPERATORS.get(type(op), ()):
-                yield from change_node(tree, node, f"({one} {symbol} {other})")
+                if other != str(_IDLE.get(symbol)):
+                    yield from change_node(tree, node, f"({one} {symbol} {other})")
             if isinstance(op, ast.FloorDiv):
                 yield from change_node(tree, node, f"-(-{one} // {other})")
         case ast.BoolOp(op=op, values=[one, *others]):
@@ -194,7 +214,9 @@ def derive_grouping(tree: SolutionTree, node: ast.expr) -> Iterator[Repair]:
         case _:
             return
     if type(one) in _SYMBOLS and type(two) in _SYMBOLS:
-        parts = (atom(tree, a), _SYMBOLS[type(one)], atom(tree, b), _SYMBOLS[type(two)])
+        is_number = isinstance(b, ast.UnaryOp) and isinstance(b.operand, ast.Constant)
+        middle = tree.text(b) if is_number else atom(tree, b)
+        parts = (atom(tree, a), _SYMBOLS[type(one)], middle, _SYMBOLS[type(two)])
         yield from change_node(tree, node, f"({form.format(*parts, atom(tree, c))})")
 
 
@@ -209,8 +231,10 @@ def derive_reach(tree: SolutionTree, node: ast.expr) -> Iterator[Repair]:
                     tree, node, f"({name}({first}) {symbol} {atom(tree, other)})"
                 )
                 yield from change_node(tree, node, f"({atom(tree, one)} {symbol} {name}({second}))")
-        case ast.BinOp(left=ast.Call(func=function, args=[one], keywords=[]), op=op, right=other):
-            if type(op) in _SYMBOLS:
+        case ast.BinOp(
+            left=ast.Call(func=function, args=[one], keywords=[]) as call, op=op, right=other
+        ):
+            if type(op) in _SYMBOLS and not call_name(call).endswith("_like"):
                 inside = f"{atom(tree, one)} {_SYMBOLS[type(op)]} {atom(tree, other)}"
                 yield from change_node(tree, node, f"{tree.text(function)}({inside})")
 
@@ -255,8 +279,33 @@ def derive_wraps(tree: SolutionTree, node: ast.expr) -> Iterator[Repair]:
     if isinstance(node, ast.Name) and node.id in _MODULES:
         return
     text = atom(tree, node)
+    left_out = (_TURNS if _is_turned(tree, node) else ()) + (_SIGNS if _is_size(node) else ())
     for form in _WRAPS:
-        yield from change_node(tree, node, form.format(text))
+        if form not in left_out:
+            shown = tree.text(node) if "({})" in form else text
+            yield from change_node(tree, node, form.format(shown))
+
+
+def _is_size(node: ast.expr) -> bool:
+    match node:
+        case ast.Subscript(value=ast.Attribute(attr="shape")):
+            return True
+        case ast.Call(func=ast.Attribute(attr="size") | ast.Name(id="len")):
+            return True
+    return False
+
+
+def _is_turned(tree: SolutionTree, node: ast.AST) -> bool:
+    """Whether a value is transposed further on: to transpose it here only undoes that."""
+    parent = tree.parents.get(node)
+    match parent:
+        case ast.Attribute(attr=name) if name in _TURNING:
+            return True
+        case ast.Attribute() | ast.Subscript(value=_) if parent.value is node:
+            return _is_turned(tree, parent)
+        case ast.Call(func=function) if function is node:
+            return _is_turned(tree, parent)
+    return False
 
 
 def derive_sums(tree: SolutionTree, node: ast.expr) -> Iterator[Repair]:
@@ -280,10 +329,23 @@ def _derive_with_variable(
     function = function_of(tree, node)
     if not (is_argument or is_value) or function is None or function.name == "__init__":
         return
+    if isinstance(parent, ast.Call) and call_name(parent).endswith("_like"):  # only shapes count
+        return
     if isinstance(node, ast.Constant | ast.Tuple | ast.List | ast.JoinedStr | ast.Starred):
         return
     text = atom(tree, node)
     for other in local_names(function):
-        if other != text:
+        if other != text and not _is_truth(tree, function, other):
             for symbol in symbols:
                 yield from change_node(tree, node, f"({text} {symbol} {other})")
+
+
+def _is_truth(tree: SolutionTree, function: ast.FunctionDef, name: str) -> bool:
+    """Whether a variable holds booleans, which nobody means to add."""
+    for node in ast.walk(function):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=target)], value=value) if target == name:
+                is_test = isinstance(value, ast.Compare | ast.BoolOp)
+                if is_test or "bool" in tree.text(value):
+                    return True
+    return False

@@ -23,13 +23,15 @@ class Repair:
 def change_node(tree: SolutionTree, node: ast.expr, text: str) -> Iterator[Repair]:
     """The node replaced; the sentence shows what is around it where it is a name or a number."""
     text = _bracket(tree, node, text)
+    start, end = tree.span(node)
+    data = tree.source.encode()
+    if data[start - 1 : start] == b"(" and data[end : end + 1] == b")":
+        text = _strip(text)  # there are brackets already
     changed = apply_edits(tree.source, [tree.replace(node, text)])
     if changed is None:
         return
-    shown = _find_shown(tree, node)
-    start, end = tree.span(node)
+    shown = find_shown(tree, node)
     first, last = tree.span(shown)
-    data = tree.source.encode()
     right = (data[first:start] + text.encode() + data[end:last]).decode()
     wrong = tree.text(shown)
     values = {"wrong": _one_line(wrong), "right": _one_line(_strip(right))}
@@ -72,11 +74,12 @@ def _bracket(tree: SolutionTree, node: ast.expr, text: str) -> str:
     return text if needs_none or (text.startswith("(") and _strip(text) != text) else f"({text})"
 
 
-def _find_shown(tree: SolutionTree, node: ast.expr) -> ast.expr:
+def find_shown(tree: SolutionTree, node: ast.expr) -> ast.expr:
+    """The code around a node that a sentence shows with it: as much as is easily read."""
     shown = node
     while len(tree.text(shown)) < _LONGEST // 2:
         parent = tree.parents.get(shown)
-        while isinstance(parent, ast.keyword | ast.Slice):
+        while isinstance(parent, ast.keyword | ast.Slice | ast.comprehension):
             parent = tree.parents.get(parent)
         if not isinstance(parent, ast.expr) or len(tree.text(parent)) > _LONGEST:
             break

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from glassformer.school.practice.cases import Case
+from glassformer.school.practice.cases import Case, are_same_result
 from glassformer.school.practice.comparison import describe_type, format_number, format_shape
 from glassformer.school.practice.outcome import Outcome, values_agree
 from glassformer.school.practice.plain_values import Group, Leaf, Value
 from glassformer.school.practice.report import Finding
 
+_FACTOR = "practice.relation.factor"
 _NUMERIC = ("tensor", "array", "number", "bool")
 _MOST_AXES = 5
 _POWERS = {"": 1.0, "√": 0.5, "1/": -1.0, "1/√": -0.5}
@@ -81,8 +82,37 @@ def find_relation(
         if not told:
             return None
     if told and len(sharp) < 2:  # a factor may have many names in a single case
-        told = [each for each in told if each.key != "practice.relation.factor"]
-    return told[0] if told else None
+        told = [each for each in told if each.key != _FACTOR]
+    if not told:
+        return None
+    alike = [i for i in range(len(got)) if are_same_result(cases[i], cases[wrong[0]])]
+    for each in told:
+        if not any(_is_refuted(each, cases[i], expected[i].value, got[i].value) for i in alike):
+            return each
+    return None
+
+
+def _is_refuted(found: Finding, case: Case, right: Value | None, mine: Value | None) -> bool:
+    """Whether a result lacks the factor, be it that it is right or has another one."""
+    factors = {
+        _show_factor(power, size): number**exponent
+        for power, exponent in _POWERS.items()
+        for size, number in name_sizes(case.inputs)
+    }
+    factor = factors.get(str(found.values.get("factor")))
+    if found.key != _FACTOR or factor is None:
+        return False
+    if not isinstance(right, Leaf) or not isinstance(mine, Leaf) or right.shape != mine.shape:
+        return False
+    if right.kind not in _NUMERIC or mine.kind not in _NUMERIC:
+        return False
+    a, b = right.data.astype(np.float64), mine.data.astype(np.float64)
+    large = np.isfinite(a) & np.isfinite(b) & (np.abs(a) > 1e-3)
+    return bool(large.any()) and abs(float(np.median(b[large] / a[large])) / factor - 1) > 0.05
+
+
+def _show_factor(power: str, size: str) -> str:
+    return f"{power}({size})" if power.endswith("√") else f"{power}{size}"
 
 
 def _is_same(one: Finding, other: Finding) -> bool:
@@ -273,8 +303,8 @@ def _relate_factor(pair: Pair, right: np.ndarray, wrong: np.ndarray) -> Iterator
     for power, exponent in _POWERS.items():
         for size, number in name_sizes(pair.inputs):
             if number > 1 and abs(number**exponent - factor) <= 1e-6 * abs(factor):
-                shown = f"{power}({size})" if power.endswith("√") else f"{power}{size}"
-                yield Finding("practice.relation.factor", {"name": pair.path, "factor": shown})
+                values = {"name": pair.path, "factor": _show_factor(power, size)}
+                yield Finding(_FACTOR, values)
     if abs(factor * np.log(2) - 1) < 1e-6:
         yield Finding("practice.relation.bits", {"name": pair.path})
     shown = format_number(factor)

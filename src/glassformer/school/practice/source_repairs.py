@@ -87,12 +87,12 @@ def _derive_all(tree: SolutionTree) -> Iterator[Repair]:
         derive_operators,
         derive_grouping,
         derive_reach,
-        derive_sums,
         derive_parts,
         derive_calls,
         derive_keywords,
         derive_slices,
         derive_dimensions,
+        derive_sums,  # late, for a sum may be right by chance
     ):
         for node in nodes:
             yield from derive(tree, node)

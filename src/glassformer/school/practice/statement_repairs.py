@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 from itertools import pairwise
 
+from glassformer.school.practice.repair_edits import atom
 from glassformer.school.practice.report import Finding
 from glassformer.school.practice.solution_edits import Edit, SolutionTree
 
@@ -58,10 +59,10 @@ def _derive_updates(tree: SolutionTree, statement: ast.stmt) -> Iterator[Stateme
     """A variable overwritten that must be kept up, and the reverse."""
     match statement:
         case ast.Assign(targets=[ast.Name() | ast.Subscript() as target], value=value):
-            name, text = tree.text(target), tree.text(value)
+            name, text = tree.text(target), atom(tree, value)
             if "\n" not in text:
                 for symbol in ("|", "+", "&", "*"):
-                    yield _change(tree, statement, f"{name} = {name} {symbol} ({text})")
+                    yield _change(tree, statement, f"{name} = {name} {symbol} {text}")
         case ast.AugAssign(target=target, value=value):
             name, text = tree.text(target), tree.text(value)
             yield _change(tree, statement, f"{name} = {text}")

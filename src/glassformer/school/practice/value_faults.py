@@ -80,7 +80,7 @@ def _derive_arguments(
     for function in tree.functions:
         if function.name == "__init__":
             continue
-        names = [each.arg for each in function.args.args if each.arg != "self"]
+        names = argument_names(function)
         groups = [(name,) for name in names]
         groups += [
             group for n in (2, 3) for group in combinations(names, n) if set(group) <= _TENSORS
@@ -124,10 +124,15 @@ def function_of(tree: SolutionTree, node: ast.AST) -> ast.FunctionDef | None:
     return None
 
 
+def argument_names(function: ast.FunctionDef) -> list[str]:
+    """What a function is given, in order, without self."""
+    arguments = [*function.args.args, *function.args.kwonlyargs]
+    return [argument.arg for argument in arguments if argument.arg != "self"]
+
+
 def local_names(function: ast.FunctionDef) -> list[str]:
     """Arguments and variables of a function, in order."""
-    arguments = [*function.args.args, *function.args.kwonlyargs]
-    names = [argument.arg for argument in arguments if argument.arg != "self"]
+    names = argument_names(function)
     for node in ast.walk(function):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.append(node.id)
