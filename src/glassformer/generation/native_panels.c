@@ -6,6 +6,9 @@
    Rows of x are taken in groups of up to GROUP, laid out column by column likewise. An operand is
    loaded once for all its products, and no sum has to be gathered from lanes. */
 
+/* Bytes of one panel. */
+#define panel_size(F) (PANEL * (F)->n_in * (long)((F)->weight ? sizeof(float) : 1))
+
 #ifdef BYTES
 #include "panels_x86.h"
 #else
@@ -58,7 +61,8 @@ static void lay_out_rows(const share_t *t, const linear_t *f, const float *x, lo
     for (long k = 0; k < n; k++) memcpy(to + k * rows + i, x + (m + i) * n + k, sizeof(float));
 }
 
-static void write_sums(const linear_t *f, const float *sums, long n, float *y, int added) {
+static void write_sums(const linear_t *f, const float *restrict sums, long n, float *restrict y,
+                       int added) {
   long width = f->n_out - n < PANEL ? f->n_out - n : PANEL;
   for (long j = 0; j < width; j++) {
     float sum = sums[j] + (f->bias ? f->bias[n + j] : 0.0f);
@@ -81,7 +85,7 @@ static long multiply_panels(const share_t *t, const linear_t *f, const float *x,
       for (long g = tile; g < end; g++) {
         float sums[GROUP * PANEL];
         long m = FIRST(g), rows = FIRST(g + 1) - m;
-        multiply_group(t, f, t->panels + m * n, p, m, rows, sums);
+        multiply_group(t, f, t->panels + m * n, p, m, rows, g - tile, end - tile, sums);
         for (long i = 0; i < rows; i++)
           write_sums(f, sums + PANEL * i, p * PANEL, y + (m + i) * f->n_out, added);
       }

@@ -6,12 +6,13 @@
 #define INT8_PANELS 1
 
 #define OF_PANEL(ROWS)                                                                       \
-  static void floats_##ROWS(const float *x, const float *w, long n, float *sums) {           \
+  static void floats_##ROWS(const float *x, const float *w, long n, const char *next,        \
+                            long step, float *sums) {                                        \
     vec_t sum[ROWS][2] = {{{0}}};                                                            \
-    for (long k = 0; k < n; k++, x += ROWS, w += PANEL) {                                    \
+    for (long k = 0; k < n; k++, x += ROWS, w += PANEL, next += step) {                      \
       vec_t v = *(const near_t *)w, other = *(const near_t *)(w + LANES);                    \
-      __builtin_prefetch(w + AHEAD / 2);                                                     \
-      __builtin_prefetch(w + AHEAD / 2 + LANES);                                             \
+      __builtin_prefetch(next, 0, 2);                                                        \
+      __builtin_prefetch(next + 64, 0, 2);                                                   \
       _Pragma("GCC unroll 12") for (int i = 0; i < ROWS; i++) {                              \
         sum[i][0] += v * x[i];                                                               \
         sum[i][1] += other * x[i];                                                           \
@@ -19,13 +20,13 @@
     }                                                                                        \
     memcpy(sums, sum, sizeof sum);                                                           \
   }                                                                                          \
-  static void integers_##ROWS(const int32_t *x, const int8_t *w, long n, int32_t *sums) {    \
-    bytes_t sum[ROWS][2];                                                                    \
-    for (int i = 0; i < ROWS; i++) sum[i][0] = sum[i][1] = VECTOR(set1_epi32)(0);            \
-    for (long k = 0; k < n; k += 4, x += ROWS, w += 2 * BYTES) {                             \
+  static void integers_##ROWS(const int32_t *x, const int8_t *w, long n, const char *next,   \
+                              long step, int32_t *sums) {                                    \
+    sums_t sum[ROWS][2] = {{{0}}};                                                           \
+    for (long k = 0; k < n; k += 4, x += ROWS, w += 2 * BYTES, next += step) {               \
       bytes_t v = LOAD(w), other = LOAD(w + BYTES);                                          \
-      __builtin_prefetch(w + 2 * AHEAD);                                                     \
-      __builtin_prefetch(w + 2 * AHEAD + BYTES);                                             \
+      __builtin_prefetch(next, 0, 2);                                                        \
+      __builtin_prefetch(next + 64, 0, 2);                                                   \
       _Pragma("GCC unroll 12") for (int i = 0; i < ROWS; i++) {                              \
         bytes_t u = VECTOR(set1_epi32)(x[i]);                                                \
         sum[i][0] = add_products(sum[i][0], v, u);                                           \
@@ -43,20 +44,23 @@
 FOR_GROUPS(OF_PANEL)
 #define FLOATS(ROWS) floats_##ROWS,
 #define INTEGERS(ROWS) integers_##ROWS,
-static void (*const of_floats[])(const float *, const float *, long, float *) = {
-    0, FOR_GROUPS(FLOATS)};
-static void (*const of_integers[])(const int32_t *, const int8_t *, long, int32_t *) = {
-    0, FOR_GROUPS(INTEGERS)};
+static void (*const of_floats[])(const float *, const float *, long, const char *, long,
+                                 float *) = {0, FOR_GROUPS(FLOATS)};
+static void (*const of_integers[])(const int32_t *, const int8_t *, long, const char *, long,
+                                   int32_t *) = {0, FOR_GROUPS(INTEGERS)};
 
+/* A group of rows with panel p. Of `parts` groups, each prefetches its part of the next panel. */
 static void multiply_group(const share_t *t, const linear_t *f, const float *x, long p, long m,
-                           long rows, float *sums) {
+                           long rows, long part, long parts, float *sums) {
+  long size = panel_size(f), step = 2 * BYTES / parts;
+  const char *panel = (const char *)f->panels + p * size;
+  const char *next = panel + size + size / parts * part;
   if (f->weight) {
-    of_floats[rows](x, (const float *)f->panels + p * PANEL * f->n_in, f->n_in, sums);
+    of_floats[rows](x, (const float *)panel, f->n_in, next, step, sums);
     return;
   }
   int32_t whole[GROUP * PANEL];
-  const int8_t *w = (const int8_t *)f->panels + p * PANEL * f->n_in;
-  of_integers[rows]((const int32_t *)x, w, f->n_in, whole);
+  of_integers[rows]((const int32_t *)x, (const int8_t *)panel, f->n_in, next, step, whole);
   long n = p * PANEL, width = f->n_out - n < PANEL ? f->n_out - n : PANEL;
   for (long i = 0; i < rows; i++)
     restore(whole + PANEL * i, t->rounding[m + i], f->scale + n, width, sums + PANEL * i);

@@ -9,7 +9,7 @@
 #ifdef __AVX512BW__
 #define BYTES 64
 #define TALL 4 /* rows of x at a time: 16 sums and 5 operands fit 32 registers */
-typedef __m512i bytes_t; /* or 16 sums of 32 bits */
+typedef __m512i bytes_t;
 #define VECTOR(NAME) _mm512_##NAME
 #define LOAD(FROM) _mm512_loadu_si512(FROM)
 static inline bytes_t load_part(const int8_t *from, long n) {
@@ -28,36 +28,38 @@ static inline bytes_t load_part(const int8_t *from, long n) {
   return LOAD(part);
 }
 #endif
+/* A type of its own: GCC 12 moves sums that are bytes_t to memory and back. */
+typedef int32_t sums_t __attribute__((vector_size(BYTES)));
 
 #if defined(__AVX512VNNI__) && defined(__AVX512BW__)
 #define OFFSET 128
 static inline bytes_t lift(bytes_t w) { return _mm512_xor_si512(w, _mm512_set1_epi8(-128)); }
-static inline bytes_t add_products(bytes_t sum, bytes_t w, bytes_t x) {
-  return _mm512_dpbusd_epi32(sum, w, x);
+static inline sums_t add_products(sums_t sum, bytes_t w, bytes_t x) {
+  return (sums_t)_mm512_dpbusd_epi32((bytes_t)sum, w, x);
 }
 #else
 #define OFFSET 0
 static inline bytes_t lift(bytes_t w) { return w; }
-static inline bytes_t add_products(bytes_t sum, bytes_t w, bytes_t x) {
+static inline sums_t add_products(sums_t sum, bytes_t w, bytes_t x) {
 #ifdef __AVX512BW__
   x = _mm512_mask_sub_epi8(x, _mm512_movepi8_mask(w), _mm512_setzero_si512(), x);
 #else
   x = _mm256_sign_epi8(x, w);
 #endif
   bytes_t pairs = VECTOR(maddubs_epi16)(VECTOR(abs_epi8)(w), x);
-  return VECTOR(add_epi32)(sum, VECTOR(madd_epi16)(pairs, VECTOR(set1_epi16)(1)));
+  return sum + (sums_t)VECTOR(madd_epi16)(pairs, VECTOR(set1_epi16)(1));
 }
 #endif
 
 /* The sums of four vectors. */
-static inline void add_lanes_of_four(const bytes_t *sum, int32_t *to) {
+static inline void add_lanes_of_four(const sums_t *sum, int32_t *to) {
   __m128i four[4];
   _Pragma("GCC unroll 4") for (int j = 0; j < 4; j++) {
 #ifdef __AVX512BW__
-    __m256i half = _mm256_add_epi32(_mm512_castsi512_si256(sum[j]),
-                                    _mm512_extracti64x4_epi64(sum[j], 1));
+    __m256i half = _mm256_add_epi32(_mm512_castsi512_si256((bytes_t)sum[j]),
+                                    _mm512_extracti64x4_epi64((bytes_t)sum[j], 1));
 #else
-    __m256i half = sum[j];
+    __m256i half = (bytes_t)sum[j];
 #endif
     four[j] = _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
   }
@@ -69,9 +71,8 @@ static inline void add_lanes_of_four(const bytes_t *sum, int32_t *to) {
    rows side by side hide from the chip. */
 #define MULTIPLY(ROWS)                                                                     \
   static void multiply_##ROWS(const int8_t *x, const int8_t *w, long n_in, int32_t *sums) { \
-    bytes_t sum[ROWS][WIDE], v[WIDE];                                                      \
-    for (int i = 0; i < ROWS; i++)                                                         \
-      for (int j = 0; j < WIDE; j++) sum[i][j] = VECTOR(set1_epi32)(0);                    \
+    sums_t sum[ROWS][WIDE] = {{{0}}};                                                      \
+    bytes_t v[WIDE];                                                                       \
     for (long k = 0; k < n_in; k += BYTES) {                                               \
       _Pragma("GCC unroll 4") for (int j = 0; j < WIDE; j++) {                             \
         __builtin_prefetch(w + WIDE * (n_in + k) + j * BYTES);                             \
