@@ -1,5 +1,6 @@
 """The C kernel is built once, and its absence is no error."""
 
+import platform
 import shutil
 from pathlib import Path
 
@@ -83,3 +84,13 @@ def test_another_chip_has_another_kernel(fresh: Path, commands: list, monkeypatc
         kernel.find_kernel.cache_clear()
         assert kernel.find_kernel() is None  # what was built cannot be loaded
     assert len(commands) == len(list(fresh.iterdir())) == 2
+
+
+@needs_compiler
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="checked on x86")
+def test_instructions_that_the_processor_lacks(fresh: Path, tmp_path: Path) -> None:
+    """FMA4 was in a few processors of one maker, until 2017."""
+    source = tmp_path / "one.c"
+    source.write_text("int one(void) { return 1; }")
+    assert native_library.load_library(source, ()) is not None
+    assert native_library.load_library(source, ("-D__FMA4__",)) is None

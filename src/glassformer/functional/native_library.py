@@ -19,6 +19,7 @@ import torch
 from platformdirs import user_cache_path
 
 FLAGS = ("-O3", "-std=gnu11", "-shared", "-fPIC")
+PROCESSOR = Path(__file__).with_name("processor.c")
 
 
 class Threads(NamedTuple):
@@ -35,7 +36,8 @@ def load_library(
 ) -> ctypes.CDLL | None:
     """The functions of a C file, compiled if that has not been done; None if it cannot be."""
     with suppress(OSError, subprocess.SubprocessError):
-        return ctypes.CDLL(str(_build_library(source, included, flags)))
+        library = ctypes.CDLL(str(_build_library(source, included, flags)))
+        return library if library.fits_processor() else None
     return None
 
 
@@ -59,7 +61,7 @@ def _build_library(source: Path, included: tuple[Path, ...], flags: tuple[str, .
         raise FileNotFoundError("no C compiler")
     tuned = "-march=native" if platform.machine() in ("x86_64", "AMD64") else "-mcpu=native"
     flags = (*FLAGS, *flags, tuned)
-    texts = [each.read_bytes() for each in (source, *included)]
+    texts = [each.read_bytes() for each in (source, PROCESSOR, *included)]
     key = repr((texts, compiler, flags, _describe_chip()))
     name = f"{source.parent.name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.so"
     folder = user_cache_path("glassformer")
@@ -70,7 +72,7 @@ def _build_library(source: Path, included: tuple[Path, ...], flags: tuple[str, .
     if not (folder / name).is_file():
         with tempfile.TemporaryDirectory(dir=folder) as building:
             built = Path(building) / name
-            command = [compiler, *flags, str(source), "-o", str(built), "-lm"]
+            command = [compiler, *flags, str(source), str(PROCESSOR), "-o", str(built), "-lm"]
             subprocess.run(command, check=True, capture_output=True, timeout=60)
             built.replace(folder / name)  # whole or not at all: other processes may build it, too
     return folder / name

@@ -3,10 +3,8 @@
    Vectors are as wide as the chip's; the compiler turns a sum of products into fused instructions.
    WIDE rows of a matrix are taken at a time, and prefetched, as in the int8 kernel. */
 
-#if defined(__AVX512F__)
-#define LANES 16
-#elif defined(__AVX__)
-#define LANES 8
+#ifdef BYTES /* of the int8 kernel's vectors on x86 */
+#define LANES (BYTES / 4)
 #else
 #define LANES 4
 #endif
@@ -20,11 +18,36 @@ typedef struct {
   int32_t centered; /* LayerNorm, or RMSNorm where 0 */
 } norm_t;
 
+#if LANES == 4
 static inline float add_lanes(vec_t sum) {
-  for (int n = LANES / 2; n; n /= 2)
-    for (int l = 0; l < n; l++) sum[l] += sum[l + n];
-  return sum[0];
+  return (sum[0] + sum[2]) + (sum[1] + sum[3]);
 }
+
+/* The sums of WIDE vectors. */
+static inline void add_lanes_of(const vec_t *sum, float *to) {
+  for (int j = 0; j < WIDE; j++) to[j] = add_lanes(sum[j]);
+}
+#else
+static inline __m128 fold(vec_t sum) {
+#if LANES == 16
+  __m256 half = _mm512_castps512_ps256((__m512)sum) +
+                _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd((__m512)sum), 1));
+#else
+  __m256 half = (__m256)sum;
+#endif
+  return _mm256_castps256_ps128(half) + _mm256_extractf128_ps(half, 1);
+}
+
+static inline float add_lanes(vec_t sum) {
+  __m128 four = fold(sum);
+  return (four[0] + four[2]) + (four[1] + four[3]);
+}
+
+static inline void add_lanes_of(const vec_t *sum, float *to) {
+  __m128 low = _mm_hadd_ps(fold(sum[0]), fold(sum[1]));
+  _mm_storeu_ps(to, _mm_hadd_ps(low, _mm_hadd_ps(fold(sum[2]), fold(sum[3]))));
+}
+#endif
 
 static float dot(const float *a, const float *b, long n) {
   vec_t sum = {0}, other = {0};
@@ -33,6 +56,7 @@ static float dot(const float *a, const float *b, long n) {
     sum += *(const near_t *)(a + k) * *(const near_t *)(b + k);
     other += *(const near_t *)(a + k + LANES) * *(const near_t *)(b + k + LANES);
   }
+  for (; k + LANES <= n; k += LANES) sum += *(const near_t *)(a + k) * *(const near_t *)(b + k);
   float rest = 0;
   for (; k < n; k++) rest += a[k] * b[k];
   return add_lanes(sum + other) + rest;
@@ -54,49 +78,34 @@ static void product_1(const float *x, const float *w, long n, float *sums) {
   }
 }
 
+/* The next rows are prefetched in the order of memory, which four rows side by side hide from x86. */
 #define PRODUCT(ROWS)                                                              \
   static void product_##ROWS(const float *x, const float *w, long n, float *sums) { \
     vec_t sum[ROWS][WIDE] = {{{0}}};                                               \
     long k = 0;                                                                    \
     for (; k + LANES <= n; k += LANES) {                                           \
       vec_t v[WIDE];                                                               \
-      _Pragma("GCC unroll 4") for (int j = 0; j < WIDE; j++)                       \
+      _Pragma("GCC unroll 4") for (int j = 0; j < WIDE; j++) {                     \
+        if (LANES > 4) __builtin_prefetch(w + WIDE * (n + k) + j * LANES);         \
         v[j] = *(const near_t *)(w + j * n + k);                                   \
+      }                                                                            \
       _Pragma("GCC unroll 4") for (int i = 0; i < ROWS; i++) {                     \
         vec_t u = *(const near_t *)(x + i * n + k);                                \
         _Pragma("GCC unroll 4") for (int j = 0; j < WIDE; j++) sum[i][j] += u * v[j]; \
       }                                                                            \
     }                                                                              \
-    for (int i = 0; i < ROWS; i++)                                                 \
+    _Pragma("GCC unroll 4") for (int i = 0; i < ROWS; i++) {                       \
+      add_lanes_of(sum[i], sums + WIDE * i);                                       \
       for (int j = 0; j < WIDE; j++) {                                             \
         float rest = 0;                                                            \
         for (long l = k; l < n; l++) rest += x[i * n + l] * w[j * n + l];          \
-        sums[WIDE * i + j] = add_lanes(sum[i][j]) + rest;                          \
+        sums[WIDE * i + j] += rest;                                                \
       }                                                                            \
+    }                                                                              \
   }
 PRODUCT(2)
 PRODUCT(3)
 PRODUCT(4)
-
-/* PANEL rows with PANEL rows of a matrix, both laid out column by column: x (n, PANEL), w (n, PANEL).
-   Each operand is loaded once for PANEL products, and no sum has to be gathered from lanes. */
-#define PANEL (LANES > 8 ? LANES : 8)
-
-static void product_of_panels(const float *x, const float *w, long n, float *sums) {
-  enum { VECTORS = PANEL / LANES };
-  vec_t sum[PANEL][VECTORS] = {{{0}}};
-  for (long k = 0; k < n; k++, x += PANEL, w += PANEL) {
-    vec_t u[VECTORS], v[VECTORS];
-    _Pragma("GCC unroll 4") for (int j = 0; j < VECTORS; j++) {
-      u[j] = *(const near_t *)(x + j * LANES);
-      v[j] = *(const near_t *)(w + j * LANES);
-    }
-    _Pragma("GCC unroll 16") for (int i = 0; i < PANEL; i++)
-      _Pragma("GCC unroll 4") for (int j = 0; j < VECTORS; j++)
-        sum[i][j] += v[j] * u[i / LANES][i % LANES];
-  }
-  memcpy(sums, sum, sizeof sum);
-}
 
 /* Σ (x − mean), or of the squares. */
 static float add_up(const float *x, float mean, int squared, long n) {

@@ -13,6 +13,8 @@ static void wait_for_all(const share_t *t) {
             ITEM##_end = (COUNT) * (t->thread + 1) / t->n_threads;          \
        ITEM < ITEM##_end; ITEM++)
 
+#include "native_panels.c"
+
 static void multiply_block(const share_t *t, const linear_t *f, const float *x, long m, long rows,
                            long n, float *sums) {
   if (f->weight) {
@@ -24,46 +26,10 @@ static void multiply_block(const share_t *t, const linear_t *f, const float *x, 
       default: product_4(from, w, f->n_in, sums); return;
     }
   }
-  const int8_t *from = t->rounded + m * f->n_in, *w = f->integers + n * f->n_in;
-  int32_t whole[WIDE * WIDE];
-  switch (rows) {
-    case 1: multiply_one(from, w, f->n_in, whole); break;
-    case 2: multiply_2(from, w, f->n_in, whole); break;
-    case 3: multiply_3(from, w, f->n_in, whole); break;
-    default: multiply_4(from, w, f->n_in, whole);
-  }
+  int32_t whole[WIDE * TALL];
+  multiply_integers(t->rounded + m * f->n_in, f->integers + n * f->n_in, f->n_in, rows, whole);
   for (long i = 0; i < rows; i++)
-    for (long j = 0; j < WIDE; j++)
-      sums[WIDE * i + j] = (float)whole[WIDE * i + j] * t->x_scale[m + i] * f->scale[n + j];
-}
-
-/* Whole groups of PANEL rows by the panels of a matrix; says how many rows that were. */
-static long multiply_panels(const share_t *t, const linear_t *f, const float *x, float *y,
-                            long n_rows, int added) {
-  long n_groups = n_rows / PANEL, n_panels = (f->n_out + PANEL - 1) / PANEL, size = PANEL * f->n_in;
-  if (!f->panels || !n_groups) return 0;
-  SHARE(g, n_groups)
-    for (long k = 0; k < f->n_in; k++)
-      for (long i = 0; i < PANEL; i++)
-        t->panels[g * size + k * PANEL + i] = x[(g * PANEL + i) * f->n_in + k];
-  wait_for_all(t);
-  for (long tile = 0; tile < n_groups; tile += TILE / PANEL) {
-    long end = tile + TILE / PANEL < n_groups ? tile + TILE / PANEL : n_groups;
-    SHARE(p, n_panels) {
-      long n = p * PANEL, width = f->n_out - n < PANEL ? f->n_out - n : PANEL;
-      for (long g = tile; g < end; g++) {
-        float sums[PANEL * PANEL];
-        product_of_panels(t->panels + g * size, f->panels + p * size, f->n_in, sums);
-        for (long i = 0; i < PANEL; i++)
-          for (long j = 0; j < width; j++) {
-            float sum = sums[PANEL * i + j] + (f->bias ? f->bias[n + j] : 0.0f);
-            float *to = y + (g * PANEL + i) * f->n_out + n + j;
-            *to = added ? *to + sum : sum;
-          }
-      }
-    }
-  }
-  return n_groups * PANEL;
+    restore(whole + WIDE * i, t->rounding[m + i], f->scale + n, WIDE, sums + WIDE * i);
 }
 
 /* y = x wᵀ + bias, or y + x wᵀ + bias. A phase; int8 reads what `round_rows` has left. */
@@ -75,9 +41,9 @@ static void multiply(const share_t *t, const linear_t *f, const float *x, float 
     SHARE(b, n_blocks) {
       /* The last block moves back to be whole; only what is new of it is written. */
       long n = WIDE * b + WIDE > f->n_out ? f->n_out - WIDE : WIDE * b;
-      for (long m = tile; m < end; m += WIDE) {
-        float sums[WIDE * WIDE];
-        long rows = end - m < WIDE ? end - m : WIDE;
+      for (long m = tile; m < end; m += TALL) {
+        float sums[WIDE * TALL];
+        long rows = end - m < TALL ? end - m : TALL;
         multiply_block(t, f, x, m, rows, n, sums);
         for (long i = 0; i < rows; i++)
           for (long j = WIDE * b - n; j < WIDE; j++) {
@@ -93,6 +59,6 @@ static void multiply(const share_t *t, const linear_t *f, const float *x, float 
 
 static void round_rows(const share_t *t, const float *x, long n_in, long n_rows) {
   if (!t->stack->is_int8) return;
-  SHARE(r, n_rows) round_row(x + r * n_in, t->rounded + r * n_in, t->x_scale + r, n_in);
+  SHARE(r, n_rows) round_row(x + r * n_in, t->rounded + r * n_in, t->rounding + r, n_in);
   wait_for_all(t);
 }

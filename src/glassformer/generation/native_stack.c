@@ -5,8 +5,8 @@
 
        norm | qkv | rotate, keep k and v | attend | out (+) | … | norm | up | activate | down (+)
 
-   Matrices lie as PyTorch has them, (out, in), in float32 or int8; in float32 perhaps a second time
-   in panels, for calls of many rows. The number of threads changes no bit of the result. */
+   Matrices lie as PyTorch has them, (out, in), in float32 or int8; perhaps a second time in
+   panels, for calls of many rows. The number of threads changes no bit of the result. */
 
 #include "native_products.c"
 
@@ -30,8 +30,8 @@ static long projected_width(const stack_t *s) {
 /* How many floats the results between two phases take. */
 long scratch_floats(const stack_t *s, const call_t *c) {
   long rows = c->n_sequences * c->n_tokens, hidden = s->hidden * (s->gated ? 2 : 1);
-  long row = s->dim + projected_width(s) + s->heads * s->head_dim + hidden + 1;
-  return rows * (row + (s->is_int8 ? widest(s) / 4 + 1 : widest(s))) +
+  long row = s->dim + projected_width(s) + s->heads * s->head_dim + hidden + 2;
+  return rows * (row + (s->is_int8 ? 2 * (widest(s) / 4 + 1) : widest(s))) +
          c->most_threads * count_keys(c);
 }
 
@@ -192,7 +192,8 @@ static share_t take_share(const work_t *work) {
   float *projected = c->scratch + rows * s->dim;
   float *attended = projected + rows * projected_width(s);
   float *hidden = attended + rows * s->heads * s->head_dim;
-  float *x_scale = hidden + rows * s->hidden * (s->gated ? 2 : 1), *scores = x_scale + rows;
+  float *rounding = hidden + rows * s->hidden * (s->gated ? 2 : 1), *scores = rounding + 2 * rows;
+  float *rounded = scores + c->most_threads * count_keys(c);
   long thread = c->parallel ? c->thread() : 0;
   return (share_t){
       .stack = s,
@@ -204,10 +205,10 @@ static share_t take_share(const work_t *work) {
       .projected = projected,
       .attended = attended,
       .hidden = hidden,
-      .x_scale = x_scale,
+      .rounding = (rounding_t *)rounding,
       .scores = scores + thread * count_keys(c),
-      .rounded = (int8_t *)(scores + c->most_threads * count_keys(c)),
-      .panels = scores + c->most_threads * count_keys(c),
+      .rounded = (int8_t *)rounded,
+      .panels = rounded + (s->is_int8 ? rows * (widest(s) / 4 + 1) : 0),
   };
 }
 

@@ -6,7 +6,6 @@ The structures here are those of native_structures.h, field by field.
 
 import ctypes
 import functools
-import platform
 from collections.abc import Sequence
 from ctypes import POINTER, byref, c_float, c_int32, c_long, c_uint, c_void_p
 from pathlib import Path
@@ -17,25 +16,23 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from glassformer.functional.int8 import Int8Weight
-from glassformer.functional.int8.kernel import SOURCE as INT8_SOURCE
+from glassformer.functional.int8.kernel import SOURCES as INT8_SOURCES
 from glassformer.functional.native_library import find_threads, load_library
 from glassformer.models import Config
 from glassformer.models.decoder_weights import LayerWeights, Linear, Norm, StackWeights
 
 SOURCE = Path(__file__).with_name("native_stack.c")
 INCLUDED = (
-    *map(SOURCE.with_name, ("native_products.c", "native_structures.h", "native_arithmetic.c")),
-    INT8_SOURCE,
+    *sorted(SOURCE.parent.glob("*.[ch]")),
+    *INT8_SOURCES,
 )
 FLAGS = ("-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math")
 ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "silu")  # numbered as in the C file
 _WIDEST_HEAD = 256
 _LEAST, _MOST = 4, 1 << 17  # outputs of a matrix, and inputs whose int8 sums fit 32 bits
-_PANEL = 8  # PANEL of native_arithmetic.c on Arm
-_MANY = 512  # rows, read eight or more at a time, after which panels have paid for themselves
-_MOST_PANELS = 1 << 27  # float32: half a gigabyte
+_MANY = 512  # rows, read several at a time, after which panels have paid for themselves
+_MOST_PANELS = 1 << 29  # bytes
 _ONE_THREAD = 1 << 20  # products below which waking another thread costs more than it saves
-_IS_ARM = platform.machine() in ("aarch64", "arm64")  # where it was measured
 
 
 class _Linear(ctypes.Structure):
@@ -97,16 +94,23 @@ def find_stack_library() -> ctypes.CDLL | None:
     """The functions of native_stack.c, if they can be built."""
     library = load_library(SOURCE, FLAGS, included=INCLUDED)
     if library is not None:
-        library.scratch_floats.restype = c_long
-        library.read_rows.restype = library.project_rows.restype = None
-        library.project_rows.argtypes = [c_void_p] * 5
+        declare_functions(library)
     return library
+
+
+def declare_functions(library: ctypes.CDLL) -> None:
+    """Types of arguments and results, where they are not int."""
+    for function in (library.scratch_floats, library.least_rows, library.panel_bytes):
+        function.restype = c_long
+    for function in (library.read_rows, library.project_rows, library.lay_out):
+        function.restype = None
+    library.scratch_floats.argtypes = library.read_rows.argtypes = [c_void_p] * 2
+    library.panel_bytes.argtypes, library.lay_out.argtypes = [c_void_p], [c_void_p] * 2
+    library.project_rows.argtypes = [c_void_p] * 5
 
 
 def refusal(config: Config, stacks: Sequence[StackWeights], head: Linear) -> str | None:
     """Why these weights are not read in C; None if they are."""
-    if not _IS_ARM:
-        return "it was measured on Arm alone"
     if config.head_dim > _WIDEST_HEAD:
         return f"heads are wider than {_WIDEST_HEAD}"
     for each in (tensor for stack in stacks for tensor in stack.tensors):
@@ -116,11 +120,14 @@ def refusal(config: Config, stacks: Sequence[StackWeights], head: Linear) -> str
     for each in matrices:
         if each.shape[0] < _LEAST or each.shape[1] > _MOST:
             return f"a matrix has the shape {tuple(each.shape)}"
-        if not (each.integers if isinstance(each, Int8Weight) else each).is_contiguous():
+        if not _find_numbers(each).is_contiguous():
             return "a matrix is not contiguous"
     if len({isinstance(each, Int8Weight) for each in matrices}) > 1:
         return "some matrices are int8 and some are not"
-    return None if find_stack_library() is not None else "there is no C compiler"
+    library = find_stack_library()
+    if library is None:
+        return "there is no C compiler"
+    return None if library.is_tuned() else "the processor has no vectors that it is written for"
 
 
 class NativeStack:
@@ -135,7 +142,9 @@ class NativeStack:
         self.size = sum(each.numel() for each in weights.tensors)
         self.vocab = 0 if head is None else len(head.weight)
         self.panels: dict[int, Tensor] = {}  # by the address of the matrix
-        self.n_rows = 0  # that were read eight or more at a time
+        self.least_rows = library.least_rows()
+        self.n_rows = 0  # that were read so many or more at a time
+        self.is_decided = False  # whether panels pay
         is_int8 = isinstance(weights.layers[0].feed_forward.up.weight, Int8Weight)
         self.stack = _Stack(
             n_layers=len(weights.layers),
@@ -165,30 +174,40 @@ class NativeStack:
 
     def expect_rows(self, n: int) -> None:
         """Lay the matrices out for many rows once there have been so many that it pays."""
-        if n < _PANEL or self.panels or self.stack.is_int8:
+        if n < self.least_rows or self.is_decided:
             return
         self.n_rows += n
-        linears = [*self.weights.linears, *([] if self.head is None else [self.head])]
-        matrices = [each.weight for each in linears]
-        size = sum(each.numel() for each in matrices)
-        if self.n_rows < _MANY or size > _MOST_PANELS:
+        if self.n_rows < _MANY:
             return
-        for each in matrices:
-            assert isinstance(each, Tensor)
-            self.panels[each.data_ptr()] = _lay_out(each.detach())
+        self.is_decided = True
+        linears = [*self.weights.linears, *([] if self.head is None else [self.head])]
+        matrices = [self.describe_linear(each) for each in linears]
+        sizes = [self.library.panel_bytes(byref(each)) for each in matrices]
+        if sum(sizes) > _MOST_PANELS:
+            return
+        for linear, matrix, size in zip(linears, matrices, sizes, strict=True):
+            if size:
+                panels = torch.empty(size, dtype=torch.uint8)
+                self.library.lay_out(byref(matrix), panels.data_ptr())
+                self.panels[_find_numbers(linear.weight).data_ptr()] = panels
         self._describe_matrices()
 
     def describe_linear(self, linear: Linear | None) -> _Linear:
         """A matrix as the C code reads it."""
         if linear is None:
             return _Linear()
-        weight = linear.weight
-        sizes = {"bias": _address(linear.bias), "n_out": weight.shape[0], "n_in": weight.shape[1]}
+        weight, numbers = linear.weight, _find_numbers(linear.weight)
+        described = _Linear(
+            bias=_address(linear.bias),
+            panels=_address(self.panels.get(numbers.data_ptr())),
+            n_out=weight.shape[0],
+            n_in=weight.shape[1],
+        )
         if isinstance(weight, Int8Weight):
-            integers, scale = weight.integers.data_ptr(), weight.scale.data_ptr()
-            return _Linear(integers=integers, scale=scale, **sizes)
-        panels = _address(self.panels.get(weight.data_ptr()))
-        return _Linear(weight=weight.data_ptr(), panels=panels, **sizes)
+            described.integers, described.scale = numbers.data_ptr(), weight.scale.data_ptr()
+        else:
+            described.weight = numbers.data_ptr()
+        return described
 
     def _describe_layer(self, layer: LayerWeights) -> _Layer:
         attention, cross, feed_forward = layer
@@ -327,11 +346,8 @@ class Reading:
         call.scratch = self.scratch.data_ptr()
 
 
-def _lay_out(weight: Float[Tensor, "out in"]) -> Float[Tensor, "panels in 8"]:
-    """A matrix in panels of eight rows, column by column; the last is filled up with zeros."""
-    missing = -len(weight) % _PANEL
-    padded = torch.nn.functional.pad(weight, (0, 0, 0, missing))
-    return padded.unflatten(0, (-1, _PANEL)).transpose(1, 2).contiguous()
+def _find_numbers(weight: Tensor) -> Tensor:
+    return weight.integers if isinstance(weight, Int8Weight) else weight
 
 
 def _address(tensor: Tensor | None) -> int | None:

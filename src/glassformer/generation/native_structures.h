@@ -7,7 +7,7 @@ typedef struct {
   const float *weight;    /* one of these two */
   const int8_t *integers;
   const float *scale, *bias;
-  const float *panels;    /* the weight again, (out / PANEL, in, PANEL), or 0 */
+  const void *panels;     /* the matrix again, see native_panels.c, or 0 */
   long n_out, n_in;
 } linear_t;
 
@@ -57,7 +57,8 @@ typedef struct {
   const stack_t *stack;
   const call_t *call;
   long thread, n_threads, n_rows;
-  float *normed, *projected, *attended, *hidden, *scores, *x_scale;
-  int8_t *rounded; /* rows as int8 */
-  float *panels;   /* or in groups of PANEL, column by column */
+  float *normed, *projected, *attended, *hidden, *scores;
+  rounding_t *rounding; /* of each row, with */
+  int8_t *rounded;      /* its integers */
+  float *panels;        /* groups of rows, column by column */
 } share_t;

@@ -1,56 +1,60 @@
 /* y = x · wᵀ + bias with int8 weights, a scale for each row of w, and rows of x rounded to int8.
 
-   Plain C: with -O3 the compiler turns the sums of products into the chip's own instructions
-   (sdot on Arm; seen there only). Sums are whole numbers and therefore exact: a row of y depends
-   neither on the other rows nor on the number of threads. */
+   Sums are whole numbers and therefore exact: a row of y depends neither on the other rows nor on
+   the number of threads. */
 
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define WIDE 4  /* rows of w at a time, and of x: 16 sums and 8 operands fit 32 registers */
+#define WIDE 4 /* rows of w at a time */
 #define AHEAD 1024 /* bytes of w to prefetch: what one row of x reads comes from memory */
 
 typedef void (*parallel_t)(void (*)(void *), void *, unsigned, unsigned); /* GOMP_parallel */
 typedef int (*count_t)(void);
 
+#ifdef __AVX2__
+#include "x86.h"
+#else
+#include "plain.h"
+#endif
+MULTIPLY(2)
+MULTIPLY(3)
+MULTIPLY(4)
+
+/* Sums of products of up to TALL rows of x with WIDE rows of w, in integers. */
+static void multiply_integers(const int8_t *x, const int8_t *w, long n_in, long rows,
+                              int32_t *sums) {
+  switch (rows) {
+    case 1: multiply_1(x, w, n_in, sums); return;
+    case 2: multiply_2(x, w, n_in, sums); return;
+    case 3: multiply_3(x, w, n_in, sums); return;
+    default: multiply_4(x, w, n_in, sums);
+  }
+}
+
+/* A row of x that was rounded: what its integers are multiplied by, and OFFSET times their sum. */
+typedef struct {
+  float scale;
+  uint32_t excess;
+} rounding_t;
+
+/* The floats that n sums of a row stand for. */
+static inline void restore(const int32_t *restrict sums, rounding_t x, const float *restrict w_scale,
+                           long n, float *restrict to) {
+  for (long j = 0; j < n; j++)
+    to[j] = (float)(int32_t)((uint32_t)sums[j] - x.excess) * x.scale * w_scale[j];
+}
+
 typedef struct {
   const int8_t *x, *w;
-  const float *x_scale, *w_scale, *bias;
+  const rounding_t *rounding;
+  const float *w_scale, *bias;
   float *y;
   long n_rows, n_out, n_in;
   count_t thread, n_threads;
 } job_t;
-
-static void multiply_one(const int8_t *restrict x, const int8_t *restrict w, long n_in,
-                         int32_t *restrict sums) {
-  for (int j = 0; j < WIDE; j++, w += n_in) {
-    int32_t sum = 0;
-    long k = 0;
-    for (; k + 64 <= n_in; k += 64) {
-      __builtin_prefetch(w + k + AHEAD);
-      for (int i = 0; i < 64; i++) sum += (int32_t)x[k + i] * w[k + i];
-    }
-    for (; k < n_in; k++) sum += (int32_t)x[k] * w[k];
-    sums[j] = sum;
-  }
-}
-
-/* The number of rows is known when this is compiled: the sums stay in registers. */
-#define MULTIPLY(ROWS)                                                                     \
-  static void multiply_##ROWS(const int8_t *restrict x, const int8_t *restrict w, long n_in, \
-                              int32_t *restrict sums) {                                    \
-    int32_t sum[ROWS][WIDE] = {{0}};                                                       \
-    for (long k = 0; k < n_in; k++)                                                        \
-      _Pragma("GCC unroll 4") for (int i = 0; i < ROWS; i++)                               \
-        _Pragma("GCC unroll 4") for (int j = 0; j < WIDE; j++)                             \
-          sum[i][j] += (int32_t)x[i * n_in + k] * w[j * n_in + k];                         \
-    memcpy(sums, sum, sizeof sum);                                                         \
-  }
-MULTIPLY(2)
-MULTIPLY(3)
-MULTIPLY(4)
 
 /* One thread's share of the rows of w. */
 static void multiply_share(void *argument) {
@@ -62,27 +66,21 @@ static void multiply_share(void *argument) {
     /* The last block moves back to be whole; what it computes again is the same. */
     long n = WIDE * b + WIDE > n_out ? n_out - WIDE : WIDE * b;
     const int8_t *w = job->w + n * n_in;
-    for (long m = 0; m < job->n_rows; m += WIDE) {
-      int32_t sums[WIDE * WIDE];
-      const int8_t *x = job->x + m * n_in;
-      long rows = job->n_rows - m < WIDE ? job->n_rows - m : WIDE;
-      switch (rows) {
-        case 1: multiply_one(x, w, n_in, sums); break;
-        case 2: multiply_2(x, w, n_in, sums); break;
-        case 3: multiply_3(x, w, n_in, sums); break;
-        default: multiply_4(x, w, n_in, sums);
+    for (long m = 0; m < job->n_rows; m += TALL) {
+      int32_t sums[WIDE * TALL];
+      long rows = job->n_rows - m < TALL ? job->n_rows - m : TALL;
+      multiply_integers(job->x + m * n_in, w, n_in, rows, sums);
+      for (long i = 0; i < rows; i++) {
+        float *to = job->y + (m + i) * n_out + n;
+        restore(sums + WIDE * i, job->rounding[m + i], job->w_scale + n, WIDE, to);
+        for (long j = 0; job->bias && j < WIDE; j++) to[j] += job->bias[n + j];
       }
-      for (long i = 0; i < rows; i++)
-        for (long j = 0; j < WIDE; j++) {
-          float sum = (float)sums[WIDE * i + j] * job->x_scale[m + i] * job->w_scale[n + j];
-          job->y[(m + i) * n_out + n + j] = job->bias ? sum + job->bias[n + j] : sum;
-        }
     }
   }
 }
 
 /* A NaN or an infinity in a row becomes its scale, and with it every output of the row is NaN. */
-static void round_row(const float *x, int8_t *rounded, float *scale, long n_in) {
+static void round_row(const float *x, int8_t *rounded, rounding_t *rounding, long n_in) {
   uint32_t most = 0;
   for (long k = 0; k < n_in; k++) { /* without their sign, floats are ordered as their bits */
     uint32_t bits;
@@ -92,29 +90,34 @@ static void round_row(const float *x, int8_t *rounded, float *scale, long n_in) 
   }
   float largest;
   memcpy(&largest, &most, sizeof largest);
-  *scale = largest / 127.0f;
+  *rounding = (rounding_t){.scale = largest / 127.0f};
   if (most >= 0x7f800000u) {
-    *scale = NAN;
+    rounding->scale = NAN;
     largest = 0.0f;
   }
   float factor = largest > 0.0f ? 127.0f / largest : 0.0f;
-  if (isinf(factor)) *scale = factor = 0.0f; /* the row is below what a float can be divided by */
+  if (isinf(factor)) /* the row is below what a float can be divided by */
+    rounding->scale = factor = 0.0f;
   if (factor == 0.0f) {
     memset(rounded, 0, n_in);
     return;
   }
   for (long k = 0; k < n_in; k++) rounded[k] = (int8_t)(int32_t)rintf(x[k] * factor);
+  int32_t sum = 0;
+  if (OFFSET)
+    for (long k = 0; k < n_in; k++) sum += rounded[k];
+  rounding->excess = OFFSET * (uint32_t)sum;
 }
 
 /* 0, or 1 if there is no memory. Without `parallel` there is one thread. */
 int int8_linear(const float *x, const int8_t *w, const float *w_scale, const float *bias, float *y,
                 long n_rows, long n_out, long n_in, parallel_t parallel, count_t thread,
                 count_t n_threads, unsigned most_threads) {
-  float *scale = malloc(n_rows * (sizeof(float) + n_in));
-  if (!scale) return 1;
-  int8_t *rounded = (int8_t *)(scale + n_rows);
-  for (long m = 0; m < n_rows; m++) round_row(x + m * n_in, rounded + m * n_in, scale + m, n_in);
-  job_t job = {rounded, w, scale, w_scale, bias, y, n_rows, n_out, n_in, 0, 0};
+  rounding_t *rounding = malloc(n_rows * (sizeof(rounding_t) + n_in));
+  if (!rounding) return 1;
+  int8_t *rounded = (int8_t *)(rounding + n_rows);
+  for (long m = 0; m < n_rows; m++) round_row(x + m * n_in, rounded + m * n_in, rounding + m, n_in);
+  job_t job = {rounded, w, rounding, w_scale, bias, y, n_rows, n_out, n_in, 0, 0};
   if (parallel && most_threads > 1) {
     job.thread = thread;
     job.n_threads = n_threads;
@@ -122,6 +125,6 @@ int int8_linear(const float *x, const int8_t *w, const float *w_scale, const flo
   } else {
     multiply_share(&job);
   }
-  free(scale);
+  free(rounding);
   return 0;
 }

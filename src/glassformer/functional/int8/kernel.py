@@ -15,6 +15,7 @@ from torch import Tensor
 from glassformer.functional.native_library import find_threads, load_library
 
 SOURCE = Path(__file__).with_name("kernel.c")
+SOURCES = tuple(sorted(SOURCE.parent.glob("*.[ch]")))
 # Without contraction into fused products, a row is the same to the bit in any batch.
 FLAGS = ("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math")
 ONE_THREAD = 1 << 16  # products below which waking another thread costs more than it saves
@@ -25,7 +26,7 @@ Kernel = Callable[[Tensor, Tensor, Tensor, Tensor | None], Tensor]
 @functools.cache
 def find_kernel() -> Kernel | None:
     """`(x, weight, scale, bias) -> y` for contiguous float32 x on a CPU, if it can be built."""
-    library = load_library(SOURCE, FLAGS)
+    library = load_library(SOURCE, FLAGS, included=SOURCES)
     return None if library is None else _wrap_library(library)
 
 
