@@ -79,6 +79,16 @@ def plain(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).translate(_INVISIBLE).split())
 
 
+def plain_marks() -> dict[str, str]:
+    """How English sentences write other marks, and what is invisible, which is left out.
+
+    >>> plain_marks()["’"], plain_marks()["\\u00ad"]
+    ("'", '')
+    """
+    marks = {chr(code): mark for code, mark in _LATIN.items() if not chr(code).isalpha()}
+    return {chr(code): "" for code in _INVISIBLE} | marks
+
+
 def likeness(text: str) -> str:
     """What two sentences share that differ in case, spaces and marks alone.
 

@@ -10,6 +10,7 @@ from glassformer.errors import TraceError
 from glassformer.generation import add_language_tag, rank_translations
 from glassformer.generation.continuation import tokenizer_of
 from glassformer.generation.encoder_tasks import GAP
+from glassformer.generation.source_text import read_any_source
 from glassformer.generation.translation import MAX_NEW_TOKENS
 from glassformer.layers.block import Block
 from glassformer.models import Encoder, EncoderDecoder
@@ -40,11 +41,18 @@ def trace_text(
 ) -> Trace:
     """The model's attention over a text; an encoder-decoder writes its translation first.
 
-    The written text is read once more in one pass, which gives the same numbers as the steps. Both
-    are changed by `changes`. `progress` receives the share of the layers that have run.
+    The written text is read once more in one pass, which gives the same numbers as the steps. What
+    the translator cannot read is left out, as it is copied; a given `target` is read with the text
+    as it is. Both passes are changed by `changes`. `progress` receives the share of the layers that
+    have run.
     """
+    is_restricted = True
     if isinstance(model, EncoderDecoder):
         text = add_language_tag(model, text, to)
+        if target is None:
+            _encode(model, text)  # refuses a text that is too long
+            source = read_any_source(model, text)
+            text, is_restricted = source.text, source.forbidden is not None
     elif isinstance(model, Encoder) and model.special.mask is not None:
         text = text.replace(GAP, tokenizer_of(model).piece(model.special.mask))
     on = model.embedding.weight.device
@@ -66,7 +74,11 @@ def trace_text(
         # layers would have it written by modules, which takes three times as long.)
         with writing:
             ranked = rank_translations(
-                model, [text], max_new_tokens=most, on_token=lambda: progress(0.0)
+                model,
+                [text],
+                max_new_tokens=most,
+                restricted=is_restricted,
+                on_token=lambda: progress(0.0),
             )
         written = list(ranked[0][0].tokens)
     else:

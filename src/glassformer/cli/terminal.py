@@ -31,7 +31,7 @@ class _Trimmed:
         return getattr(self.stream, name)
 
 
-def complain(error: Exception) -> None:
+def complain(error: Exception | str) -> None:
     """One line on standard error; text from a file must not control the terminal."""
     words = " ".join(str(error).split())
     sentence = "".join(c if c.isprintable() else repr(c)[1:-1] for c in words)

@@ -47,6 +47,9 @@ def add(app: typer.Typer, language: Language) -> None:
         max_new: Annotated[
             int | None, typer.Option("--max-new", metavar="N", help=say("generate.maxnew"))
         ] = None,
+        is_unrestricted: Annotated[
+            bool, typer.Option("--unrestricted", help=say("translate.unrestricted"))
+        ] = False,
         device: Annotated[str | None, model_options.device_option(language)] = None,
         dtype: Annotated[str | None, model_options.dtype_option(language)] = None,
         as_json: Annotated[bool, model_options.json_option(language)] = False,
@@ -81,6 +84,7 @@ def add(app: typer.Typer, language: Language) -> None:
                     n_best=n_best,
                     length_penalty=length_penalty,
                     max_new_tokens=max_new,
+                    restricted=not is_unrestricted,
                     progress=progress,
                 )
             answers = iter(translated)
@@ -92,6 +96,9 @@ def add(app: typer.Typer, language: Language) -> None:
                     continue
                 if not best:
                     console.print()
+                elif best[0].copied:
+                    spans = ", ".join(map(repr, best[0].copied))
+                    complain(say("translate.copied", spans=spans))
                 for each in best:
                     score = Text(f"{each.score:8.3f}  ", style="dim") if n_best > 1 else Text()
                     console.print(score + Text(each.text), soft_wrap=True)

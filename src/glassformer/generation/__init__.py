@@ -5,7 +5,8 @@ session; `beam` is beam search. `sessions` chooses how a model is run: by its mo
 can be watched, or by its weights alone: on a CPU (`direct`) with the layers in C (`native_step`,
 `native_stack`) or in PyTorch (`step`, `products`), on a GPU as a CUDA graph (`captured`,
 `cuda_step`, `step_kernels`, `product_kernels`). On text: `continuation` (decoders), `translation`
-(encoder-decoders), `encoder_tasks` (encoders). May import models and what lies below them, never
+(encoder-decoders; `source_text` is what they read and may write, `copied_spans` what is copied),
+`encoder_tasks` (encoders). May import models and what lies below them, never
 tracing or training.
 """
 
@@ -14,12 +15,8 @@ from glassformer.generation.continuation import generate, stream
 from glassformer.generation.encoder_tasks import Guess, embed, fill
 from glassformer.generation.loop import DecodingStep, generate_tokens, stream_tokens
 from glassformer.generation.sampling import Sampling, adjust, choose
-from glassformer.generation.translation import (
-    Translation,
-    add_language_tag,
-    rank_translations,
-    translate,
-)
+from glassformer.generation.source_text import add_language_tag, read_source
+from glassformer.generation.translation import Translation, rank_translations, translate
 
 __all__ = [
     "Candidate",
@@ -37,6 +34,7 @@ __all__ = [
     "generate",
     "generate_tokens",
     "rank_translations",
+    "read_source",
     "stream",
     "stream_tokens",
     "translate",

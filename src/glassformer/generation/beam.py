@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from glassformer.errors import ConfigError
-from glassformer.generation.prompts import GenerativeModel, check_prompts
+from glassformer.generation.prompts import GenerativeModel, check_forbidden, check_prompts
 from glassformer.generation.sampling import exclude_tokens
 from glassformer.generation.sessions import can_drop, start_session
 
@@ -62,13 +62,16 @@ def beam_search(
     n_best: int = 1,
     early: bool = True,
     never: Sequence[int] = (),
+    forbidden: Bool[Tensor, "B V"] | None = None,
     observe: Callable[[list[Candidate]], None] | None = None,
 ) -> list[list[Hypothesis]]:
     """The `n_best` continuations of each prompt, best first.
 
     `early` stops a search once `beams` texts are finished; otherwise it continues until no
-    unfinished hypothesis can still be among the best. Tokens in `never` are excluded. `observe` is
-    called after each step with the candidates of that step, best first.
+    unfinished hypothesis can still be among the best. Tokens in `never` are excluded. So are those
+    that are True in a prompt's row of `forbidden`; but they keep their share of the probability, so
+    that the scores of all other texts are the model's own. `observe` is called after each step with
+    the candidates of that step, best first.
 
     >>> from glassformer.models import Config, Decoder
     >>> config = Config(family="decoder", vocab_size=9, dim=8, n_layers=1, n_heads=2, max_len=16)
@@ -78,9 +81,19 @@ def beam_search(
     """
     check_prompts(model, prompts, source, max_new_tokens)
     check_beams(beams, n_best)
+    check_forbidden(model, prompts, forbidden)
     with torch.no_grad():
         search = _Search(
-            model, prompts, source, max_new_tokens, beams, stop, length_penalty, never, observe
+            model,
+            prompts,
+            source,
+            max_new_tokens,
+            beams,
+            stop,
+            length_penalty,
+            never,
+            forbidden,
+            observe,
         )
         for n in range(max_new_tokens):
             search.step(n)
@@ -109,6 +122,7 @@ class _Search:
         stop: Sequence[int],
         length_penalty: float,
         never: Sequence[int],
+        forbidden: Bool[Tensor, "B V"] | None,
         observe: Callable[[list[Candidate]], None] | None,
     ) -> None:
         self.beams, self.stop, self.max_new_tokens = beams, frozenset(stop), max_new_tokens
@@ -122,14 +136,19 @@ class _Search:
         self.texts: list[list[tuple[int, ...]]] = [[()] * beams for _ in prompts]
         self.prompts = [*range(len(prompts))]  # those that are still searched, or may be
         self.finished: list[list[Hypothesis]] = [[] for _ in prompts]
+        self.forbidden = None  # a row for each beam
+        if forbidden is not None:
+            rows = forbidden.to(self.session.fresh.device)
+            self.forbidden = rows.repeat_interleave(beams, dim=0)
 
     def step(self, n: int) -> None:
         logits = exclude_tokens(self.session.next_logits(), self.never)
         V = logits.shape[-1]
         most = min(self.beams * (1 + len(self.stop)), self.beams * V)
         # The best of all beams are among the best of each; only their logarithms are needed.
-        largest, choices = logits.topk(min(most, V), dim=-1)
-        log_probabilities = largest.double() - _add_exponentials(logits, largest[:, :1])
+        total = _add_exponentials(logits)
+        largest, choices = exclude_tokens(logits, (), self.forbidden).topk(min(most, V), dim=-1)
+        log_probabilities = largest.double() - total
         scores = self.scores.to(logits.device)
         totals = scores[..., None] + log_probabilities.view(*scores.shape, -1)
         best, where = totals.flatten(1).topk(most, dim=-1)
@@ -174,6 +193,9 @@ class _Search:
             self.scores = self.scores[live]
             self.texts = [self.texts[row] for row in live.tolist()]
             self.prompts = [self.prompts[row] for row in live.tolist()]
+            if self.forbidden is not None:
+                V = self.forbidden.shape[1]
+                self.forbidden = self.forbidden.view(-1, self.beams, V)[live].flatten(0, 1)
         return not len(live)
 
     def _has_best(self, row: int, n_best: int, early: bool) -> bool:
@@ -200,10 +222,9 @@ class _Search:
         return Hypothesis(score / max(length, 1) ** self.length_penalty, score, text)
 
 
-def _add_exponentials(
-    logits: Float[Tensor, "B V"], largest: Float[Tensor, "B 1"]
-) -> Float[Tensor, "B 1"]:
+def _add_exponentials(logits: Float[Tensor, "B V"]) -> Float[Tensor, "B 1"]:
     """log Σ exp(logits) in float64; exponentials are computed as exactly as logits are known."""
+    largest = logits.amax(dim=-1, keepdim=True)
     exact = torch.promote_types(logits.dtype, torch.float32)
     terms = (logits.to(exact) - largest.to(exact)).exp_()
     return terms.sum(-1, keepdim=True, dtype=torch.float64).log_() + largest.double()

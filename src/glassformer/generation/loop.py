@@ -19,7 +19,7 @@ from torch import Tensor
 
 from glassformer.generation.captured import CapturedSession
 from glassformer.generation.direct import DirectSession
-from glassformer.generation.prompts import GenerativeModel, check_prompts
+from glassformer.generation.prompts import GenerativeModel, check_forbidden, check_prompts
 from glassformer.generation.sampling import Sampling, adjust, choose, exclude_tokens
 from glassformer.generation.sessions import Session, can_drop, start_session
 
@@ -56,14 +56,16 @@ def generate_tokens(
     sampling: Sampling = GREEDY,
     stop: Sequence[int] = (),
     never: Sequence[int] = (),
+    forbidden: Bool[Tensor, "B V"] | None = None,
     seed: int | None = None,
     fixed: bool = False,
     compiled: bool = False,
 ) -> list[list[int]]:
     """Continue each prompt up to a stop token, which is left out.
 
-    `source` is the encoder's input; tokens in `never` are excluded. `fixed` uses a cache of fixed
-    size; `compiled` does too, and compiles the decode step.
+    `source` is the encoder's input; tokens in `never` are excluded, and for each prompt those that
+    are True in its row of `forbidden`. `fixed` uses a cache of fixed size; `compiled` does too, and
+    compiles the decode step.
 
     >>> from glassformer.models import Config, Decoder
     >>> config = Config(family="decoder", vocab_size=9, dim=8, n_layers=1, n_heads=2, max_len=16)
@@ -81,6 +83,7 @@ def generate_tokens(
         sampling=sampling,
         stop=stop,
         never=never,
+        forbidden=forbidden,
         seed=seed,
         fixed=fixed,
         compiled=compiled,
@@ -102,12 +105,14 @@ def stream_tokens(
     sampling: Sampling = GREEDY,
     stop: Sequence[int] = (),
     never: Sequence[int] = (),
+    forbidden: Bool[Tensor, "B V"] | None = None,
     seed: int | None = None,
     fixed: bool = False,
     compiled: bool = False,
 ) -> Iterator[DecodingStep]:
     """Generate as `generate_tokens` does, and yield each step as it is decoded."""
     check_prompts(model, prompts, source, max_new_tokens)
+    check_forbidden(model, prompts, forbidden)
     start = partial(
         start_session,
         model,
@@ -117,7 +122,7 @@ def stream_tokens(
         fixed=fixed,
         compiled=compiled,
     )
-    return _steps(start, max_new_tokens, sampling, stop, never, seed)
+    return _steps(start, max_new_tokens, sampling, stop, never, forbidden, seed)
 
 
 def stream_chosen(
@@ -129,6 +134,7 @@ def stream_chosen(
     sampling: Sampling = GREEDY,
     stop: Sequence[int] = (),
     never: Sequence[int] = (),
+    forbidden: Bool[Tensor, "B V"] | None = None,
     seed: int | None = None,
     fixed: bool = False,
     compiled: bool = False,
@@ -138,32 +144,37 @@ def stream_chosen(
     On a GPU the host need not wait for each token: this is the fastest way to generate.
     """
     check_prompts(model, prompts, source, max_new_tokens)
-    return _stream_chosen(
-        model, prompts, max_new_tokens, source, sampling, stop, never, seed, fixed, compiled
+    check_forbidden(model, prompts, forbidden)
+    start = partial(
+        start_session,
+        model,
+        prompts,
+        source=source,
+        max_new_tokens=max_new_tokens,
+        fixed=fixed,
+        compiled=compiled,
     )
+    return _stream_chosen(start, max_new_tokens, sampling, stop, never, forbidden, seed)
 
 
 @torch.no_grad()
 def _stream_chosen(
-    model: GenerativeModel,
-    prompts: Sequence[Sequence[int]],
+    start: Callable[[], Session],
     max_new_tokens: int,
-    source: Sequence[Sequence[int]] | None,
     sampling: Sampling,
     stop: Sequence[int],
     never: Sequence[int],
+    forbidden: Bool[Tensor, "B V"] | None,
     seed: int | None,
-    fixed: bool,
-    compiled: bool,
 ) -> Iterator[tuple[list[int], list[bool]]]:
-    session = start_session(
-        model, prompts, source=source, max_new_tokens=max_new_tokens, fixed=fixed, compiled=compiled
-    )
+    session = start()
     if can_drop(session) and sampling.temperature == 0 and sampling.repetition_penalty is None:
-        yield from _stream_greedy(session, max_new_tokens, sampling, stop, never)
+        yield from _stream_greedy(session, max_new_tokens, sampling, stop, never, forbidden)
         return
-    if not isinstance(session, CapturedSession):
-        for step in _steps(lambda: session, max_new_tokens, sampling, stop, never, seed):
+    # A graph excludes the same tokens in all rows.
+    if not isinstance(session, CapturedSession) or forbidden is not None:
+        steps = _steps(lambda: session, max_new_tokens, sampling, stop, never, forbidden, seed)
+        for step in steps:
             yield step.tokens.tolist(), step.done.tolist()
         return
     stops, done = frozenset(stop), [False] * len(session.fresh)
@@ -185,13 +196,14 @@ def _stream_greedy(
     sampling: Sampling,
     stop: Sequence[int],
     never: Sequence[int],
+    forbidden: Bool[Tensor, "B V"] | None,
 ) -> Iterator[tuple[list[int], list[bool]]]:
     """The most probable tokens; texts that have ended are no longer read."""
     stops = frozenset(stop)
     tokens, done = [0] * len(session.fresh), [False] * len(session.fresh)
     live = [*range(len(tokens))]  # the text of each row that is read
     for _ in range(max_new_tokens):
-        logits = exclude_tokens(session.next_logits(), never)
+        logits = exclude_tokens(session.next_logits(), never, forbidden)
         chosen = choose(adjust(logits, sampling), sampling, None)
         session.append(chosen)
         going = []
@@ -205,6 +217,7 @@ def _stream_greedy(
         if len(going) < len(live):
             session.keep(torch.tensor(going))
             live = [live[row] for row in going]
+            forbidden = None if forbidden is None else forbidden[going]
 
 
 @torch.no_grad()
@@ -214,10 +227,12 @@ def _steps(
     sampling: Sampling,
     stop: Sequence[int],
     never: Sequence[int],
+    forbidden: Bool[Tensor, "B V"] | None,
     seed: int | None,
 ) -> Iterator[DecodingStep]:
     session = start()
     device = session.fresh.device
+    forbidden = None if forbidden is None else forbidden.to(device)
     generator = None if seed is None else torch.Generator(device).manual_seed(seed)
     stops = torch.tensor(list(stop), dtype=torch.long, device=device)
     penalizes = sampling.repetition_penalty is not None
@@ -226,7 +241,7 @@ def _steps(
     try:
         for _ in range(max_new_tokens):
             own = session.next_logits()
-            logits = exclude_tokens(own, never)
+            logits = exclude_tokens(own, never, forbidden)
             adjusted = adjust(logits, sampling, seen, mask=counts)
             chosen = choose(adjusted, sampling, generator)
             done = done | torch.isin(chosen, stops)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from glassformer.errors import ConfigError, ShapeError
@@ -78,4 +78,17 @@ def check_prompts(
         raise ShapeError(
             f"source needs one text of at least one token per prompt; got lengths "
             f"{[len(text) for text in source]} for {len(prompts)} prompts."
+        )
+
+
+def check_forbidden(
+    model: GenerativeModel,
+    prompts: Sequence[Sequence[int]],
+    forbidden: Bool[Tensor, "B V"] | None,
+) -> None:
+    """Reject a mask of tokens that is not one row of the vocabulary for each prompt."""
+    shape = (len(prompts), model.config.vocab_size)
+    if forbidden is not None and forbidden.shape != shape:
+        raise ShapeError(
+            f"forbidden must be (prompts, vocab_size), here {shape}; got {tuple(forbidden.shape)}."
         )

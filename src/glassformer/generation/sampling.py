@@ -122,15 +122,21 @@ def adjust(
     return logits
 
 
-def exclude_tokens(logits: Float[Tensor, "B V"], never: Sequence[int]) -> Float[Tensor, "B V"]:
-    """The logits with −inf for excluded tokens.
+def exclude_tokens(
+    logits: Float[Tensor, "B V"],
+    never: Sequence[int],
+    forbidden: Bool[Tensor, "B V"] | None = None,
+) -> Float[Tensor, "B V"]:
+    """The logits with −inf for excluded tokens: `never` in all rows, `forbidden` in each its own.
 
     >>> exclude_tokens(torch.tensor([[1.0, 2.0, 3.0]]), [2])
     tensor([[1., 2., -inf]])
     """
+    vocab_size = logits.shape[1]
+    if forbidden is not None:
+        logits = logits.masked_fill(forbidden.to(logits.device), -math.inf)
     if not never:
         return logits
-    vocab_size = logits.shape[1]
     if not 0 <= min(never) <= max(never) < vocab_size:
         raise ConfigError(
             f"never must hold token ids from 0 to {vocab_size - 1}; got {tuple(never)}."

@@ -3,14 +3,17 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
 from glassformer.errors import ConfigError
 from glassformer.generation.beam import beam_search
-from glassformer.generation.continuation import tokenizer_of
+from glassformer.generation.copied_spans import insert_spans
+from glassformer.generation.source_text import SourceText, Translator, read_source
 from glassformer.generation.text_arguments import Texts, list_texts, match_input
 from glassformer.models import EncoderDecoder
 from glassformer.models.baselines import RecurrentTranslator
-
-Translator = EncoderDecoder | RecurrentTranslator
 
 MAX_NEW_TOKENS = 200  # by default; fewer where the model has less room
 BATCH_TOKENS = {"cuda": 1 << 16, "cpu": 1 << 12}  # padded source tokens of all beams of a batch
@@ -18,11 +21,16 @@ BATCH_TOKENS = {"cuda": 1 << 16, "cpu": 1 << 12}  # padded source tokens of all 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Translation:
-    """A translation, its tokens, and its score: log-probability over length."""
+    """A translation, the model's tokens, and its score: log-probability over length.
+
+    `copied` are the parts of the source that the model could not read; they are in `text` as they
+    were, and no tokens.
+    """
 
     text: str
     tokens: tuple[int, ...]
     score: float
+    copied: tuple[str, ...] = ()
 
 
 def translate(
@@ -32,10 +40,13 @@ def translate(
     to: str | None = None,
     beams: int = 4,
     max_new_tokens: int | None = None,
+    restricted: bool = True,
 ) -> Texts:
     """The best translation of a text, or of each text of a list, by beam search.
 
-    `to` is the target language, for models that translate into several.
+    `to` is the target language, for models that translate into several. A model that has a list of
+    what it was trained on, as the included translator does, writes tokens of this language alone,
+    and copies what it cannot read; with `restricted=False`, neither.
 
     >>> import glassformer as gf
     >>> translator = gf.load("translator")
@@ -43,30 +54,18 @@ def translate(
     'Où se trouve la gare ?'
     >>> gf.translate(translator, ["Where is the station?", "Thank you."], to="zh")
     ['车站在哪里？', '谢谢。']
+    >>> gf.translate(translator, "Where is the 🚂 station?", to="fr")
+    'Où se trouve la 🚂 gare ?'
     """
     best = rank_translations(
-        model, list_texts(text), to=to, beams=beams, max_new_tokens=max_new_tokens
+        model,
+        list_texts(text),
+        to=to,
+        beams=beams,
+        max_new_tokens=max_new_tokens,
+        restricted=restricted,
     )
     return match_input(text, [candidates[0].text for candidates in best])
-
-
-def add_language_tag(model: Translator, text: str, to: str | None) -> str:
-    """Put the tag of the target language before a text, for models that translate into several."""
-    known = tokenizer_of(model).languages
-    if not text:
-        return text  # an empty text is refused where it is read
-    if to is None and (not known or text.startswith(tuple(f"<{code}>" for code in known))):
-        return text
-    if not known:
-        raise ConfigError(
-            f"This model translates into one language only; got {to!r}. Leave it out."
-        )
-    if to not in known:
-        given = "no target language was given" if to is None else f"got {to!r}"
-        raise ConfigError(
-            f"This model translates into {' and '.join(known)}; {given}. Choose one of them."
-        )
-    return f"<{to}> {text}"
 
 
 def check_translator(model: object) -> None:
@@ -87,6 +86,7 @@ def rank_translations(
     n_best: int = 1,
     length_penalty: float = 1.0,
     max_new_tokens: int | None = None,
+    restricted: bool = True,
     progress: Callable[[int], None] | None = None,
     on_token: Callable[[], None] | None = None,
 ) -> list[list[Translation]]:
@@ -96,37 +96,43 @@ def rank_translations(
     each token of a batch.
     """
     check_translator(model)
-    tokenizer, special = tokenizer_of(model), model.special
+    special = model.special
     start = list(special.start) or ([] if special.begin is None else [special.begin])
     if not start:
         raise ConfigError(
             "A translation needs a start token; this model has none. Set model.special.start."
         )
-    source = [tokenizer.encode(add_language_tag(model, text, to)) for text in texts]
-    if not texts or min(map(len, source)) == 0:
+    sources = [read_source(model, text, to, restricted=restricted) for text in texts]
+    if not texts or not all(source.tokens or source.spans for source in sources):
         raise ConfigError("A text to translate must have at least one token; got an empty one.")
     if max_new_tokens is None:
         max_new_tokens = max(1, min(MAX_NEW_TOKENS, model.config.max_len - len(start)))
-    ranked: list[list[Translation]] = [[] for _ in texts]
+    ranked = [[_copy_all(source)] if not source.tokens else [] for source in sources]
     device = next(model.parameters()).device.type
     limit = BATCH_TOKENS.get(device, BATCH_TOKENS["cpu"]) // max(1, beams)
-    n_done = 0
-    for batch in _group_by_length(source, limit):
+    n_done = sum(map(len, ranked))
+    for batch in _group_by_length([source.tokens for source in sources], limit):
         found = beam_search(
             model,
             [start] * len(batch),
-            source=[source[i] for i in batch],
+            source=[sources[i].tokens for i in batch],
             max_new_tokens=max_new_tokens,
             beams=beams,
             n_best=n_best,
             length_penalty=length_penalty,
             stop=special.end,
             never=special.never,
+            forbidden=stack_forbidden([sources[i] for i in batch]),
             observe=None if on_token is None else lambda _: on_token(),
         )
         for i, hypotheses in zip(batch, found, strict=True):
             ranked[i] = [
-                Translation(text=tokenizer.decode(h.tokens), tokens=h.tokens, score=h.score)
+                Translation(
+                    text=insert_spans(model, sources[i], h.tokens),
+                    tokens=h.tokens,
+                    score=h.score,
+                    copied=sources[i].copied,
+                )
                 for h in hypotheses
             ]
         n_done += len(batch)
@@ -135,14 +141,31 @@ def rank_translations(
     return ranked
 
 
+def stack_forbidden(sources: Sequence[SourceText]) -> Bool[Tensor, "B V"] | None:
+    """What may not be written for each source; None if everything may."""
+    rows = [source.forbidden for source in sources]
+    found = [row for row in rows if row is not None]
+    if not found:
+        return None
+    free = torch.zeros_like(found[0])
+    return torch.stack([free if row is None else row for row in rows])
+
+
+def _copy_all(source: SourceText) -> Translation:
+    """A text of which nothing can be read."""
+    return Translation(text="".join(source.copied), tokens=(), score=0.0, copied=source.copied)
+
+
 def _group_by_length(source: Sequence[Sequence[int]], limit: int) -> Iterator[list[int]]:
     """Batches of texts of similar length, each with at most `limit` tokens when padded.
 
-    >>> list(_group_by_length([[1] * 5, [1], [1] * 4, [1, 2]], 10))
+    Texts without a token are in none.
+
+    >>> list(_group_by_length([[1] * 5, [1], [1] * 4, [1, 2], []], 10))
     [[1, 3], [2, 0]]
     """
     batch: list[int] = []
-    for i in sorted(range(len(source)), key=lambda i: len(source[i])):
+    for i in sorted((i for i in range(len(source)) if source[i]), key=lambda i: len(source[i])):
         if batch and (len(batch) + 1) * len(source[i]) > limit:
             yield batch
             batch = []

@@ -9,6 +9,7 @@ from functools import cache, cached_property
 from typing import Any
 
 from glassformer.errors import DataError
+from glassformer.text.coverage import FILE, Coverage
 from glassformer.text.tokenizer_file import check_known, library_errors, read_backend
 
 
@@ -18,6 +19,7 @@ class Tokenizer(ABC):
     kind: str
     chat_template: str | None
     n_known: int | None = None  # ids that the model has embeddings for
+    coverage: Coverage | None = None  # what a translator was trained to read and write
 
     @property
     @abstractmethod
@@ -151,7 +153,8 @@ class JsonTokenizer(Tokenizer):
 
     def files(self) -> dict[str, bytes]:
         plain = json.loads(self.backend.to_str())
-        return {"tokenizer.json": json.dumps(plain, ensure_ascii=False).encode()}
+        found = {"tokenizer.json": json.dumps(plain, ensure_ascii=False).encode()}
+        return found if self.coverage is None else found | {FILE: self.coverage.as_bytes()}
 
 
 _LANGUAGE = re.compile(r"<([a-z]{2})>")

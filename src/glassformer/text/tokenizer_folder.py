@@ -7,6 +7,7 @@ from glassformer.errors import CheckpointError
 from glassformer.parsing import read_json, read_text
 from glassformer.settings import quote
 from glassformer.text import marian
+from glassformer.text.coverage import read_coverage
 from glassformer.text.marian import MarianTokenizer
 from glassformer.text.tokenizer import JsonTokenizer, Tokenizer
 from glassformer.text.tokenizer_file import (
@@ -26,7 +27,9 @@ def read_tokenizer(folder: Path, settings: dict[str, Any] | None = None) -> Toke
     settings = settings or {}
     if (folder / "tokenizer.json").is_file():
         path = folder / "tokenizer.json"
-        return JsonTokenizer.from_json(read_text(path, most=MOST_BYTES), str(path))
+        tokenizer = JsonTokenizer.from_json(read_text(path, most=MOST_BYTES), str(path))
+        tokenizer.coverage = read_coverage(folder, tokenizer.vocab_size)
+        return tokenizer
     if (folder / "source.spm").is_file():
         files = {name: _bytes(folder / name) for name in marian.FILES}
         return MarianTokenizer(files, str(folder))

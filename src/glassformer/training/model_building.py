@@ -39,6 +39,7 @@ def build_model(recipe: Recipe, task: Task) -> nn.Module:
         model = build(model_config(recipe, size, classes))
         initialize_weights(model, recipe.model.get("initial", "ours"))
     model.tokenizer, model.special = task.tokenizer, task.special
+    task.tokenizer.coverage = None  # of other texts, those of the model that is fine-tuned
     return model
 
 

@@ -15,6 +15,8 @@ import torch
 from glassformer.analysis.traced_text import count_layers, trace_again, trace_text
 from glassformer.errors import CheckpointError, ConfigError, TraceError
 from glassformer.generation.continuation import tokenizer_of
+from glassformer.generation.copied_spans import insert_spans
+from glassformer.generation.source_text import read_any_source
 from glassformer.models import Decoder, Encoder, EncoderDecoder
 from glassformer.models.checkpoints import Model, load
 from glassformer.tracing import Trace
@@ -73,6 +75,9 @@ class Reading:
         """What the model has written."""
         if isinstance(self.source, ForeignModel):
             return self.source.tokenizer.decode(tokens, skip_special_tokens=True)
+        if isinstance(self.source, EncoderDecoder) and self.asked.target is None:
+            source = read_any_source(self.source, self.asked.text, self.asked.to)
+            return insert_spans(self.source, source, tokens)
         return tokenizer_of(self.model).decode(tokens)
 
 

@@ -30,9 +30,10 @@ from glassformer.models.checkpoints.assembly import (
 from glassformer.models.checkpoints.tensors import WEIGHTS, TensorFiles
 from glassformer.models.config import Config
 from glassformer.models.quantization import list_matrices
+from glassformer.parsing import read_json
 from glassformer.paths import is_file_name
 from glassformer.settings import quote
-from glassformer.storage import atomic_folder, sha256
+from glassformer.storage import atomic_file, atomic_folder, sha256, write_atomically
 from glassformer.text import SpecialTokens, read_tokenizer
 
 VERSION = 2  # written only where 1 cannot hold the model
@@ -62,10 +63,22 @@ def save_own(model: Saved, folder: Path, *, overwrite: bool) -> None:
             else {"kind": tokenizer.kind, "chat_template": tokenizer.chat_template},
             "files": {path.name: sha256(path) for path in sorted(new.iterdir())},
         }
-        plain["sha256"] = _digest(plain)
-        (new / "config.json").write_text(
-            json.dumps(plain, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
+        (new / "config.json").write_text(_describe(plain), encoding="utf-8")
+
+
+def add_file(folder: Path, name: str, content: bytes) -> None:
+    """Add a file to a saved model, or replace it, and its hash in config.json."""
+    plain = read_json(folder / "config.json")
+    read_own_config(folder, plain)
+    with atomic_file(folder / name) as file:
+        file.write_bytes(content)
+    plain["files"] = dict(sorted({**plain["files"], name: sha256(folder / name)}.items()))
+    write_atomically(folder / "config.json", _describe(plain))
+
+
+def _describe(plain: dict[str, Any]) -> str:
+    """The text of config.json, with the hash of all that it says."""
+    return json.dumps(plain | {"sha256": _digest(plain)}, indent=2, ensure_ascii=False) + "\n"
 
 
 def load_own(

@@ -11,10 +11,12 @@ from torch import Tensor
 
 from glassformer.analysis.traced_text import count_layers
 from glassformer.errors import ConfigError
-from glassformer.generation import Candidate, Sampling, add_language_tag, adjust, beam_search
+from glassformer.generation import Candidate, Sampling, adjust, beam_search
 from glassformer.generation.continuation import tokenizer_of
+from glassformer.generation.copied_spans import insert_spans
 from glassformer.generation.loop import stream_tokens
 from glassformer.generation.sampling import exclude_tokens
+from glassformer.generation.source_text import SourceText, read_any_source
 from glassformer.generation.text_stream import TextStream
 from glassformer.models import Decoder, Encoder, EncoderDecoder
 from glassformer.text.pieces import labels
@@ -38,8 +40,23 @@ class _Beginning:
 
     model: Decoder | EncoderDecoder
     prompt: list[int]  # of the decoder: the text that it continues, or the start of a translation
-    source: list[int] | None
+    source: SourceText | None
     changes: Changes | None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What every search and every sampling of the text is given."""
+        special = self.model.special
+        options: dict[str, Any] = {"stop": special.end, "never": special.never}
+        if self.source is not None:
+            options |= {"source": [self.source.tokens], "forbidden": self.forbidden}
+        return options
+
+    @property
+    def forbidden(self) -> Tensor | None:
+        """Tokens of other languages than the target, as (1, V)."""
+        rows = None if self.source is None else self.source.forbidden
+        return None if rows is None else rows[None]
 
 
 @dataclass
@@ -75,7 +92,7 @@ def write_text(asked: WriteRequest, memory: Memory, progress: Progress) -> dict[
     if n_unseen:  # what was kept or searched for is read once more
         seen_again = list(_read_logits(_trace(beginning, asked, tokens, progress), prompt))
         logits = [*seen_again[:n_unseen], *logits]
-        adjusted = [_adjust(model, row, sampling) for row in logits[:n_unseen]] + adjusted
+        adjusted = [_adjust(beginning, row, sampling) for row in logits[:n_unseen]] + adjusted
     tokenizer = tokenizer_of(model)
     pieces = labels(tokenizer, [*prompt, *written])
     steps = [
@@ -94,9 +111,12 @@ def write_text(asked: WriteRequest, memory: Memory, progress: Progress) -> dict[
         for i, token in enumerate(written)
     ]
     return {
-        "source": [] if beginning.source is None else labels(tokenizer, beginning.source),
+        "source": []
+        if beginning.source is None
+        else labels(tokenizer, list(beginning.source.tokens)),
         "prompt": pieces[: len(prompt)],
         "text": _decode(beginning, tokens),
+        "copied": [] if beginning.source is None else list(beginning.source.copied),
         "tokens": tokens,
         "ending": "stop" if new.has_end else "length",
         "steps": steps,
@@ -143,7 +163,7 @@ def begin_writing(asked: ReadingRequest, memory: Memory) -> _Beginning:
         begin = model.special.begin
         prompt = tokenizer.encode(asked.text) or ([] if begin is None else [begin])
         return _Beginning(model, prompt, None, changes)
-    source = tokenizer.encode(add_language_tag(model, asked.text, asked.to))
+    source = read_any_source(model, asked.text, asked.to)
     start = list(model.special.start) or [model.special.begin or 0]
     return _Beginning(model, start, source, changes)
 
@@ -164,11 +184,9 @@ def _sample(
             model,
             [[*beginning.prompt, *asked.kept]],
             max_new_tokens=n_new,
-            source=None if beginning.source is None else [beginning.source],
             sampling=sampling,
-            stop=model.special.end,
-            never=model.special.never,
             seed=asked.seed,
+            **beginning.options,
         )
         for step in steps:
             new.tokens.append(int(step.tokens[0]))
@@ -193,10 +211,8 @@ def _search(beginning: _Beginning, asked: WriteRequest, n_new: int, progress: Pr
             [[*beginning.prompt, *asked.kept]],
             max_new_tokens=n_new,
             beams=asked.beams,
-            source=None if beginning.source is None else [beginning.source],
-            stop=model.special.end,
-            never=model.special.never,
             observe=observe,
+            **beginning.options,
         )[0][0]
     tree = grow_tree(seen, best, tokenizer_of(model), beams=asked.beams)
     ends = [each["token"] for each in tree if each["is_best"] and each["fate"] == "finished"]
@@ -216,8 +232,8 @@ def _trace(
         if changes is not None:
             recorded = change(model, changes, residual=True)
         with recorded as trace, count_layers(model, progress):
-            if isinstance(model, EncoderDecoder):
-                model(torch.tensor([beginning.source], device=device), read)
+            if beginning.source is not None:
+                model(torch.tensor([beginning.source.tokens], device=device), read)
             else:
                 model(read)
         _TRACES[key] = trace
@@ -233,8 +249,9 @@ def _read_logits(trace: Trace, prompt: list[int]) -> Tensor:
     return stream.require_readout()(stream.end[:, len(prompt) - 1 :])[0]
 
 
-def _adjust(model: Decoder | EncoderDecoder, logits: Tensor, sampling: Sampling) -> Tensor:
-    return adjust(exclude_tokens(logits[None], model.special.never), sampling)[0]
+def _adjust(beginning: _Beginning, logits: Tensor, sampling: Sampling) -> Tensor:
+    never = beginning.model.special.never
+    return adjust(exclude_tokens(logits[None], never, beginning.forbidden), sampling)[0]
 
 
 def _as_drawn(adjusted: Tensor, sampling: Sampling) -> Tensor:
@@ -275,8 +292,8 @@ def _entropy(probabilities: Tensor) -> float:
 def _decode(beginning: _Beginning, tokens: list[int]) -> str:
     """The written text, as `gf.generate` and `gf.translate` return it."""
     tokenizer = tokenizer_of(beginning.model)
-    if isinstance(beginning.model, EncoderDecoder):
-        return tokenizer.decode(tokens)
+    if isinstance(beginning.model, EncoderDecoder) and beginning.source is not None:
+        return insert_spans(beginning.model, beginning.source, tokens)
     stream = TextStream(tokenizer, prompt=beginning.prompt)
     return "".join([*map(stream.add, tokens), stream.finish()])
 

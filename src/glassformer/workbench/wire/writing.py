@@ -68,7 +68,8 @@ class WriteAnswer(Answer):
 
     source: list[str]  # what the encoder reads, of a translator
     prompt: list[str]  # what the decoder begins with
-    text: str  # what was written, without what ends it
+    text: str  # what was written, without what ends it, and with what was copied
+    copied: list[str]  # parts of the source that a translator could not read
     tokens: list[int]
     ending: Literal["stop", "length"]
     steps: list[WriteStep]

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from glassformer.errors import ConfigError
 from glassformer.generation.continuation import tokenizer_of
+from glassformer.generation.copied_spans import insert_spans
+from glassformer.generation.source_text import read_any_source
 from glassformer.models import Decoder, EncoderDecoder
 from glassformer.school.practice.capstone.bundle import bundle
 from glassformer.school.practice.capstone.capstone_report import (
@@ -74,9 +76,9 @@ def run_capstone(
         model=model.name or track.name,
         parts=tuple(parts),
         library=library,
-        joined=_read_writing(model, whole),
+        joined=_read_writing(model, text, to, whole),
         stop=whole.finding,
-        with_wrong=None if with_wrong is None else _read_writing(model, with_wrong),
+        with_wrong=None if with_wrong is None else _read_writing(model, text, to, with_wrong),
         isolation=whole.isolation,
         seconds=time.perf_counter() - begun,
     )
@@ -141,7 +143,9 @@ def _run_joined(
     return grader.grade_source(whole, bundle((each, find_source(each)) for each in exercises))
 
 
-def _read_writing(model: EncoderDecoder | Decoder, report: GradingReport) -> Writing | None:
+def _read_writing(
+    model: EncoderDecoder | Decoder, text: str, to: str | None, report: GradingReport
+) -> Writing | None:
     """What a joined model wrote; nothing, where it did not write tokens."""
     if report.measured is None:
         return None
@@ -149,6 +153,8 @@ def _read_writing(model: EncoderDecoder | Decoder, report: GradingReport) -> Wri
     if not isinstance(tokens, list) or not all(_is_token(t, model) for t in tokens):
         return None
     ids = tuple(int(t) for t in tokens)
+    if isinstance(model, EncoderDecoder):
+        return Writing(insert_spans(model, read_any_source(model, text, to), ids), ids)
     return Writing(tokenizer_of(model).decode(ids), ids)
 
 

@@ -8,10 +8,11 @@ from torch import Tensor, nn
 
 from glassformer.errors import ConfigError
 from glassformer.functional import Padding
+from glassformer.generation import rank_translations
 from glassformer.generation.continuation import tokenizer_of
 from glassformer.generation.loop import generate_tokens
 from glassformer.generation.sampling import Sampling, adjust
-from glassformer.generation.translation import add_language_tag, rank_translations
+from glassformer.generation.source_text import read_any_source
 from glassformer.layers import Block, SelfAttention
 from glassformer.models import Decoder, EncoderDecoder
 from glassformer.school.practice.capstone.capstone_report import Writing
@@ -39,9 +40,21 @@ def write_translator_kits(
 ) -> Writing:
     """Translate a text greedily, and write a kit for each part of the translator."""
     special, config = model.special, model.config
-    best = rank_translations(model, [text], to=to, beams=1, max_new_tokens=MOST_NEW[TRANSLATOR])
+    read = read_any_source(model, text, to)
+    is_restricted = read.forbidden is not None
+    best = rank_translations(
+        model,
+        [text],
+        to=to,
+        beams=1,
+        max_new_tokens=MOST_NEW[TRANSLATOR],
+        restricted=is_restricted,
+    )
     written = best[0][0]
-    source = torch.tensor([tokenizer_of(model).encode(add_language_tag(model, text, to))])
+    source = torch.tensor([read.tokens])
+    never = list(special.never)
+    if read.forbidden is not None:
+        never = sorted({*never, *read.forbidden.nonzero().flatten().tolist()})
     begin, end, pad = special.start[0], special.end[0], special.pad
     assert pad is not None
     target = torch.tensor([[begin, *written.tokens]])
@@ -60,7 +73,7 @@ def write_translator_kits(
         "begin": begin,
         "end": end,
         "pad": pad,
-        "never": list(special.never),
+        "never": never,
         # A wrong model may never end; a few tokens more than the right ones show that.
         "max_new": min(MOST_NEW[TRANSLATOR], len(written.tokens) + _MOST_MORE),
     }
@@ -69,7 +82,7 @@ def write_translator_kits(
     assert isinstance(first.attention, SelfAttention)
     with torch.no_grad(), Recorder(model) as seen:
         logits = model(source, target)
-    allowed = logits.index_fill(-1, torch.tensor(special.never), -torch.inf)
+    allowed = logits.index_fill(-1, torch.tensor(never), -torch.inf)
     L, S = target.shape[1], source.shape[1]
     causal = torch.ones(L, L, dtype=torch.bool).tril()
     everything = torch.ones(1, 1, S, dtype=torch.bool)

@@ -7,6 +7,7 @@ from typing import Any
 from glassformer.generation import add_language_tag
 from glassformer.generation.continuation import tokenizer_of
 from glassformer.generation.encoder_tasks import GAP
+from glassformer.generation.source_text import read_any_source
 from glassformer.models import Encoder, EncoderDecoder
 from glassformer.models.checkpoints import Model
 from glassformer.workbench.foreign_models import ForeignModel
@@ -118,6 +119,8 @@ def name_inputs(reading: Reading, name: str) -> list[str]:
 def write_text(model: Model, asked: ReadingRequest) -> str:
     """The text as the model reads it: with the tag of a language, with its own sign for a gap."""
     if isinstance(model, EncoderDecoder):
+        if asked.target is None:
+            return read_any_source(model, asked.text, asked.to).text
         return add_language_tag(model, asked.text, asked.to)
     if isinstance(model, Encoder) and model.special.mask is not None:
         return asked.text.replace(GAP, tokenizer_of(model).piece(model.special.mask))

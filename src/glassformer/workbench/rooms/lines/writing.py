@@ -3,7 +3,6 @@
 from typing import Any
 
 from glassformer.generation.continuation import tokenizer_of
-from glassformer.models import EncoderDecoder
 from glassformer.workbench.jobs import Progress
 from glassformer.workbench.memory import Memory
 from glassformer.workbench.rooms.lines.reading import READ_CHANGES, load_ours, write_text
@@ -24,10 +23,18 @@ def write_writing(asked: WriteLinesRequest, memory: Memory, progress: Progress) 
         add(f"changes = read_changes({asked.change!r})")
         under = ", gf.change(model, changes)"
     text, source, inputs = write_text(model, asked), "", "torch.tensor([[*prompt, *tokens]])"
-    if isinstance(model, EncoderDecoder):
-        add(f"source = model.tokenizer.encode({text!r})")
+    decoded, forbidden = "model.tokenizer.decode(tokens)", ""
+    if beginning.source is not None:
+        program.imports.add("from glassformer.generation import read_source")
+        program.imports.add("from glassformer.generation.copied_spans import insert_spans")
+        restricted = "" if beginning.source.forbidden is not None else ", restricted=False"
+        add(f"source = read_source(model, {asked.text!r}, {asked.to!r}{restricted})")
         add(f"prompt = {beginning.prompt}")
-        source, inputs = ", source=[source]", f"torch.tensor([source]), {inputs}"
+        source, inputs = ", source=[source.tokens]", f"torch.tensor([source.tokens]), {inputs}"
+        decoded = "insert_spans(model, source, tokens)"
+        if not restricted:
+            forbidden = ", source.forbidden[None]"
+            source += ", forbidden=source.forbidden[None]"
     elif beginning.prompt == tokenizer_of(model).encode(text):
         add(f"prompt = model.tokenizer.encode({text!r})")
     else:
@@ -53,13 +60,13 @@ def write_writing(asked: WriteLinesRequest, memory: Memory, progress: Progress) 
                 f"    tokens += generate_tokens(model, {prompts}, sampling=sampling, "
                 f"seed={asked.seed}, {how})[0]"
             )
-    add("print(model.tokenizer.decode(tokens))")
+    add(f"print({decoded})")
     program.lines += [
         f"# the choices of token {asked.at}: by the model, and after the settings",
         f"with torch.no_grad(){under}:",
         f"    logits = model({inputs})[0, len(prompt) - 1 + {asked.at}].float()",
         "before = logits.softmax(-1)",
-        "allowed = exclude_tokens(logits[None], model.special.never)",
+        f"allowed = exclude_tokens(logits[None], model.special.never{forbidden})",
         "after = adjust(allowed, sampling)[0].softmax(-1)",
         "for token in before.topk(10).indices.tolist():",
         "    piece = model.tokenizer.decode([token])",
