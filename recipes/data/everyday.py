@@ -10,6 +10,7 @@ is the same every time:
     definitions.txt                        "Paris is the capital and largest city of France."
                                            "homework: preparatory school work done outside school."
     examples.txt                           WordNet's examples: "He made a quick turn."
+    CONTRIBUTORS.tsv                       who wrote the sentences, and how many of them
     summary.json                           counts, licences and hashes
 
 Neighbouring sentences must not resemble each other, as they do in Tatoeba's own order: a gap in
@@ -17,11 +18,13 @@ one could be filled by a look at the next.
 """
 
 import argparse
+import gzip
 import json
 import random
 import re
 import sys
 import tarfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,7 +34,7 @@ from outputs import Outputs
 from glassformer.errors import DataError, GlassformerError
 
 LICENCES = {
-    "Tatoeba": "CC-BY 2.0 FR; who wrote it: CONTRIBUTORS.tsv of recipes/data/tatoeba.py",
+    "Tatoeba": "CC-BY 2.0 FR; who wrote it: CONTRIBUTORS.tsv",
     "WordNet": "WordNet 3.0 licence, Copyright 2006 by Princeton University",
 }
 LEAST = 3  # words of an example
@@ -46,6 +49,20 @@ def read_sentences(folder: Path, part: str) -> list[str]:
         )
     lines = [line for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
     return _shuffled(lines)
+
+
+def count_contributors(folder: Path) -> list[tuple[str, int]]:
+    """Who wrote the English sentences, and how many of them; the busiest first."""
+    path = folder / "ATTRIBUTION.tsv.gz"
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            attributions = [line.rstrip("\n").rpartition("\t")[2] for line in file]
+    except (OSError, EOFError) as error:
+        raise DataError(f"{path} must say who wrote the sentences; {error}.") from None
+    # Of each pair, the first is the English one.
+    firsts = (re.search(r"#(\d+) \(([^()]+)\)", each) for each in attributions)
+    authors = {found[1]: found[2] for found in firsts if found is not None}
+    return sorted(Counter(authors.values()).items(), key=lambda item: (-item[1], item[0]))
 
 
 def read_glosses(path: Path) -> Iterator[tuple[str, str]]:
@@ -110,6 +127,8 @@ def prepare(tatoeba: Path, wordnet: Path, folder: Path) -> dict[str, Any]:
     for name, lines in parts.items():
         outputs.lines(f"{name}.txt", lines)
         counts[name] = {"lines": len(lines), "letters": sum(len(line) + 1 for line in lines)}
+    names = [f"{name}\t{n}" for name, n in count_contributors(tatoeba)]
+    outputs.lines("CONTRIBUTORS.tsv", ["# Tatoeba (tatoeba.org), CC-BY 2.0 FR", *names])
     summary = {"licences": LICENCES, **counts}
     outputs.finish(summary, [wordnet])
     return summary

@@ -1,5 +1,6 @@
 """Everyday English: sentences of Tatoeba, and WordNet's definitions and examples."""
 
+import gzip
 import importlib
 import io
 import json
@@ -42,6 +43,9 @@ def tatoeba(tmp_path: Path) -> Path:
     (folder / "train.en-fr.en").write_text("Go.\nGo.\nI am here.\nHi.\n")
     (folder / "train.en-zh.en").write_text("Hi.\nWe ran.\n")
     (folder / "valid.en-fr.en").write_text("Stop.\n")
+    pairs = [("1 (CM)", "7 (Aiji)"), ("1 (CM)", "8 (Aiji)"), ("2 (Al)", "9 (CM)"), ("3 (CM)", "9")]
+    lines = [f"train\tfr\tGo.\tVa !\ttatoeba.org #{one} & #{other}" for one, other in pairs]
+    (folder / "ATTRIBUTION.tsv.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
     return folder
 
 
@@ -62,6 +66,8 @@ def test_every_different_text_is_there_once_and_in_the_same_order(
     for name in lines:
         first, second = (tmp_path / each / f"{name}.txt" for each in ("one", "two"))
         assert first.read_bytes() == second.read_bytes()
+    names = (tmp_path / "one" / "CONTRIBUTORS.tsv").read_text().splitlines()
+    assert names == ["# Tatoeba (tatoeba.org), CC-BY 2.0 FR", "CM\t2", "Al\t1"]
     assert told["sentences"] == {"lines": 4, "letters": 27}
     summary = json.loads((tmp_path / "one" / "summary.json").read_text())
     assert "Princeton" in summary["licences"]["WordNet"]
