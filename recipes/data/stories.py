@@ -26,11 +26,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from batch_sampling import BatchSampler, cut_at, sample_batches
 from llama2c import BEGIN, decode, read_model, read_vocabulary
 from outputs import Outputs
 
 from glassformer.errors import ConfigError, DataError, GlassformerError
-from glassformer.generation import Sampling, generate_tokens
 from glassformer.models import Decoder
 
 MEMBER = "package/src/llama2.data"
@@ -58,22 +58,13 @@ def read_package(path: Path) -> tuple[Decoder, list[bytes]]:
 
 
 def sample_stories(
-    model: Decoder, vocabulary: list[bytes], *, rows: int, seed: int, sampling: Sampling
+    sampler: BatchSampler, vocabulary: list[bytes], seed: int
 ) -> Iterator[str | None]:
-    """Stories in batches of `rows`, without end; None in place of one that does not end."""
-    most = model.config.max_len - 1
-    while True:
-        texts = generate_tokens(
-            model,
-            [[BEGIN]] * rows,
-            max_new_tokens=most,
-            sampling=sampling,
-            stop=(BEGIN, END),
-            seed=seed,
-        )
-        for tokens in texts:
-            yield clean(decode(tokens, vocabulary)) if len(tokens) < most else None
-        seed += 1
+    """Stories without end; None in place of one that does not end."""
+    for texts in sample_batches(sampler, BEGIN, seed):
+        for text in texts:
+            tokens = cut_at(text, (BEGIN, END))
+            yield None if tokens is None else clean(decode(tokens, vocabulary))
 
 
 def clean(text: str) -> str:
@@ -97,7 +88,15 @@ def is_whole(story: str) -> bool:
 
 
 def prepare(
-    path: Path, folder: Path, *, n: int, rows: int, seed: int, sampling: Sampling, device: str
+    path: Path,
+    folder: Path,
+    *,
+    n: int,
+    rows: int,
+    seed: int,
+    temperature: float,
+    min_p: float,
+    device: str,
 ) -> dict[str, Any]:
     """Sample, clean, split and write `n` stories; the summary is returned, too."""
     if n < EVERY:
@@ -106,7 +105,8 @@ def prepare(
     model = model.to(device, torch.bfloat16 if device == "cuda" else torch.float32)
     kept: dict[str, None] = {}
     dropped = {"without an end": 0, "not whole": 0, "repeated": 0}
-    for story in sample_stories(model, vocabulary, rows=rows, seed=seed, sampling=sampling):
+    sampler = BatchSampler(model, rows=rows, temperature=temperature, min_p=min_p)
+    for story in sample_stories(sampler, vocabulary, seed):
         if story is None:
             dropped["without an end"] += 1
         elif not is_whole(story):
@@ -129,8 +129,8 @@ def prepare(
         outputs.lines(f"{name}.txt", (line for story in stories for line in (story, "")))
         counts[name] = {"stories": len(stories), "letters": sum(len(s) + 2 for s in stories)}
     summary = {"licence": "sampled from stories15M (MIT)", **counts, "dropped": dropped}
-    summary |= {"seed": seed, "rows": rows, "temperature": sampling.temperature}
-    outputs.finish(summary | {"top_p": sampling.top_p, "device": device}, [path])
+    summary |= {"seed": seed, "rows": rows, "temperature": temperature}
+    outputs.finish(summary | {"min_p": min_p, "device": device}, [path])
     return summary
 
 
@@ -139,10 +139,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("package", type=Path, metavar="PACKAGE.tgz")
     parser.add_argument("--out", type=Path, metavar="DIR", required=True)
     parser.add_argument("--stories", type=int, default=400_000, metavar="N")
-    parser.add_argument("--rows", type=int, default=1024, metavar="N", help="stories at a time")
+    parser.add_argument("--rows", type=int, default=4096, metavar="N", help="stories at a time")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--temperature", type=float, default=0.9)
-    parser.add_argument("--top-p", type=float, default=0.95)
+    parser.add_argument("--temperature", type=float, default=1.0)
+    parser.add_argument("--min-p", type=float, default=0.05)
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     args = parser.parse_args(arguments)
     try:
@@ -152,7 +152,8 @@ def main(arguments: list[str] | None = None) -> int:
             n=args.stories,
             rows=args.rows,
             seed=args.seed,
-            sampling=Sampling(temperature=args.temperature, top_p=args.top_p),
+            temperature=args.temperature,
+            min_p=args.min_p,
             device=args.device,
         )
     except GlassformerError as error:

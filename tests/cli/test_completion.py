@@ -36,7 +36,7 @@ def complete(line):
     [
         ("glassformer sha", ["shapes"]),
         ("glassformer look --no", ["--no-first-key"]),
-        ("glassformer fill --model ", ["reader", "translator", "writer"]),
+        ("glassformer fill --model ", ["reader", "storyteller", "translator", "writer"]),
         ("glassformer models w", ["writer"]),
         ("glassformer lab sc", ["scale"]),
         ("glassformer practice run split_", ["split_heads"]),

@@ -58,14 +58,19 @@ def test_generate_draws_by_seed_and_stops(run, folders):
 
 
 def test_generate_samples_by_default_and_shows_the_seed(run):
-    """Without options the included writer is sampled from, and the text can be had again."""
+    """Without options the storyteller is sampled from, and the text can be had again."""
     words = ("generate", "Mrs. Weston smiled, and", "--max-new", "30")
     code, out, err = run(*words)
     assert code == 0 and out.startswith(words[1])
     seed = re.search(r"--seed (\d+)", err)[1]
     assert run(*words, "--seed", seed)[1] == out
     written = gf.generate(
-        gf.load("writer"), words[1], max_new_tokens=30, temperature=0.8, top_p=0.95, seed=int(seed)
+        gf.load("storyteller"),
+        words[1],
+        max_new_tokens=30,
+        temperature=0.8,
+        top_p=0.95,
+        seed=int(seed),
     )
     assert out == f"{words[1]}{written}\n"
 
@@ -73,7 +78,7 @@ def test_generate_samples_by_default_and_shows_the_seed(run):
 def test_generate_never_loops(run):
     """Taking the likeliest token leads the writer into a loop, which is cut off."""
     words = ("generate", "Mrs. Weston smiled, and", "--temperature", "0", "--max-new", "200")
-    code, out, err = run(*words)
+    code, out, err = run(*words, "--model", "writer")
     assert (code, err) == (0, "")
     assert not re.search(r"(.{8,}?)\1{4}", out, re.DOTALL)
     greedy = gf.generate(gf.load("writer"), words[1], max_new_tokens=200)

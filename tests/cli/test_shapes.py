@@ -87,7 +87,7 @@ def test_as_json(run):
     [
         (
             ["gpt-9"],
-            "Pass a folder, a GGUF file, hf://ORG/NAME, or one of reader, translator, ",
+            "Pass a folder, a GGUF file, hf://ORG/NAME, or one of reader, storyteller, ",
         ),
         (["gpt-9"], "No model is called 'gpt-9'."),
         (["gpt-9", "--lang", "zh"], "没有名为 'gpt-9' 的模型。"),

@@ -3,6 +3,7 @@
 import importlib
 import io
 import json
+import math
 import struct
 import sys
 import tarfile
@@ -14,12 +15,13 @@ import torch
 
 import glassformer as gf
 from glassformer.errors import ConfigError, DataError
-from glassformer.generation import Sampling
+from glassformer.generation import generate_tokens
 from glassformer.models import Config, Decoder
 from glassformer.models.config import Norms, Positions
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "recipes" / "data"))
 llama2c: ModuleType = importlib.import_module("llama2c")
+batch_sampling: ModuleType = importlib.import_module("batch_sampling")
 stories: ModuleType = importlib.import_module("stories")
 
 SENTENCES = [b"", b"<s>", b"</s>", b" Tim", b" ran", b" home", b".", b" He", b" slept", b"\n"]
@@ -95,6 +97,26 @@ def test_a_file_that_is_no_model_is_refused(content: bytes) -> None:
         llama2c.read_vocabulary(llama2c.read_model(content)[1], 99)
 
 
+def test_many_texts_at_a_time_are_those_of_the_model(model: Decoder) -> None:
+    """Greedy where min_p leaves one token: then both ways must write the same."""
+    sampler = batch_sampling.BatchSampler(model, rows=3, temperature=1.0, min_p=1.0)
+    expected = generate_tokens(model, [[1]], max_new_tokens=model.config.max_len - 1)
+    found = sampler.launch(1, seed=0)()
+    assert found == expected * 3
+    batches = batch_sampling.sample_batches(sampler, 1, seed=0)
+    assert next(batches) == next(batches) == found
+
+
+def test_chances_are_those_of_temperature_and_min_p() -> None:
+    torch.manual_seed(0)
+    logits = torch.tensor([2.0, 1.0, 0.0, -4.0]).expand(40_000, 4)
+    chosen = batch_sampling.choose_tokens(logits, 0.5, math.log(0.01))
+    shares = torch.bincount(chosen, minlength=4) / len(chosen)
+    expected = torch.tensor([4.0, 2.0, 0.0, -torch.inf]).softmax(0)
+    assert shares[3] == 0
+    assert torch.allclose(shares, expected, atol=0.01)
+
+
 def test_stories_are_clean_whole_and_different(
     content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,10 +127,10 @@ def test_stories_are_clean_whole_and_different(
         archive.addfile(member, io.BytesIO(content))
     monkeypatch.setattr(stories, "EVERY", 4)
     monkeypatch.setattr(stories, "LEAST", 5)
-    flat = Sampling(temperature=50.0)  # any token is as likely as another
+    flat = {"temperature": 50.0, "min_p": 1e-9}  # any token is as likely as another
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:
-        told = stories.prepare(package, folder, n=9, rows=16, seed=5, sampling=flat, device="cpu")
+        told = stories.prepare(package, folder, n=9, rows=16, seed=5, device="cpu", **flat)
     train, valid = (
         [s for s in (folders[0] / f"{name}.txt").read_text().split("\n\n") if s]
         for name in ("stories", "stories-valid")
@@ -133,5 +155,7 @@ def test_bad_input_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture
     assert stories.main([str(file), "--out", str(tmp_path / "out")]) == 2
     assert "28 bytes of sizes; got 3" in capsys.readouterr().err
     with pytest.raises(ConfigError, match="At least 200 stories are needed; got 7"):
-        stories.prepare(file, tmp_path, n=7, rows=2, seed=0, sampling=Sampling(), device="cpu")
+        stories.prepare(
+            file, tmp_path, n=7, rows=2, seed=0, temperature=1.0, min_p=0.05, device="cpu"
+        )
     assert not (tmp_path / "out").exists()

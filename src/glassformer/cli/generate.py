@@ -27,7 +27,9 @@ def add(app: typer.Typer, language: Language) -> None:
         prompt: Annotated[
             str | None, typer.Argument(metavar="[TEXT]", help=say("generate.text"))
         ] = None,
-        model: Annotated[str | None, model_options.model_option(language, default="writer")] = None,
+        model: Annotated[
+            str | None, model_options.model_option(language, default="storyteller")
+        ] = None,
         chat: Annotated[bool, typer.Option("--chat", help=say("generate.chat"))] = False,
         max_new: Annotated[
             int | None, typer.Option("--max-new", metavar="N", help=say("generate.maxnew"))
@@ -76,7 +78,7 @@ def add(app: typer.Typer, language: Language) -> None:
         text = model_options.text_or_input(prompt, language)
         if seed is None:  # drawn here, so that it can be shown and used again
             seed = secrets.randbelow(1_000_000)
-        loaded = model_options.load_model(model, device, dtype, language, default="writer")
+        loaded = model_options.load_model(model, device, dtype, language, default="storyteller")
         pieces = stream(
             loaded,  # type: ignore[arg-type]  # other models are refused by name
             text,

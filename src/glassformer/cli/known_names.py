@@ -13,7 +13,7 @@ def model_names() -> list[str]:
     """The included models: a folder with a config.json each.
 
     >>> model_names()
-    ['reader', 'translator', 'writer']
+    ['reader', 'storyteller', 'translator', 'writer']
     """
     folder = _folder("models", "pretrained")
     return sorted(each.name for each in folder.iterdir() if each.joinpath("config.json").is_file())

@@ -67,6 +67,7 @@ def add(app: typer.Typer, language: Language) -> None:
         console = terminal()
         tasks = {
             "reader": say("models.task.reader"),
+            "storyteller": say("models.task.storyteller"),
             "translator": say("models.task.translator"),
             "writer": say("models.task.writer"),
         }

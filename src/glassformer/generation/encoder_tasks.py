@@ -39,9 +39,9 @@ def fill(model: Encoder, text: str | list[str], *, k: int = 5) -> Gaps | list[Ga
 
     >>> import glassformer as gf
     >>> reader = gf.load("reader")
-    >>> ((guess,),) = gf.fill(reader, "The king sat upon his [MASK].", k=1)
+    >>> ((guess,),) = gf.fill(reader, "He is taller [MASK] me.", k=1)
     >>> guess.piece
-    'throne'
+    'than'
     >>> len(gf.fill(reader, ["[MASK] was here.", "And God [MASK]."]))
     2
     """

@@ -19,7 +19,8 @@ from glassformer.paths import is_folder, user_path
 Kind = Literal["included", "folder", "gguf", "trace"]
 Family = Literal["encoder", "decoder", "encoder_decoder"]
 
-_INCLUDED = ("translator", "writer", "reader")  # the first is the one that the workbench opens with
+# The first is the one that the workbench opens with.
+_INCLUDED = ("translator", "writer", "storyteller", "reader")
 _MOST = 500  # entries of one folder
 _MOST_HEADER = 64 << 20  # bytes of the header of a trace; its operands come after it
 _MOST_DESCRIPTION = 64 << 20  # bytes of a config or a tokenizer
@@ -28,7 +29,8 @@ _LANGUAGE = re.compile(r"<([a-z]{2})>")
 _EXAMPLES = {
     "translator": "The cat sat on the mat.",
     "writer": "And God said unto Moses, Go",
-    "reader": "The king sat upon his [MASK].",
+    "storyteller": "It was a dark and stormy night",
+    "reader": "I am going to [MASK] my homework.",
     "encoder": "The capital of France is [MASK].",
     "decoder": "When Mary and John went to the store, John gave a drink to",
     "encoder_decoder": "The cat sat on the mat.",

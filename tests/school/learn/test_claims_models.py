@@ -116,13 +116,13 @@ def test_a_translator_reads_its_source_once():
 def test_what_chapter_13_says_of_the_reader():
     reader = gf.load("reader")
     assert reader.config.n_layers * reader.config.n_heads == 20
-    assert "Eighteen English books" in card("reader")
+    text = card("reader")
+    assert all(each in text for each in ("Tatoeba", "stories15M", "Eighteen English books"))
 
 
-def test_soldiers_is_the_one_noun_that_prefers_the_full_stop():
+def test_no_verb_of_chapter_13_follows_its_noun():
     names = run_snippets("seeing", 4, 6)
     reader, encode, piece = names["reader"], names["encode"], names["piece"]
-    elsewhere = {}
     for text, (noun, verb) in names["apart"].items():
         tokens = torch.tensor([encode(text)])
         words = [piece(token) for token in tokens[0].tolist()]
@@ -130,10 +130,8 @@ def test_soldiers_is_the_one_noun_that_prefers_the_full_stop():
         assert words.index(verb) > i + 1
         with torch.no_grad(), gf.watch(reader) as seen:
             reader(tokens)
-        looked = int(seen["encoder.3.self"].weights(head=0)[i].argmax())
-        if looked != i + 1:
-            elsewhere[noun] = words[looked]
-    assert elsewhere == {"soldiers": "."}
+        looked = int(seen["encoder.1.self"].weights(head=2)[i].argmax())
+        assert looked == i + 1
 
 
 TEXTS = (

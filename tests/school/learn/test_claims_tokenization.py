@@ -46,6 +46,7 @@ def test_both_learned_from_eighteen_books():
     for name in ("writer", "reader"):
         card = files("glassformer.models").joinpath(f"pretrained/{name}/CARD.md").read_text("utf-8")
         assert "Eighteen English books" in card and "Moby Dick" in card
+        assert ("Tatoeba" in card) == (name == "reader")
     card = files("glassformer.models").joinpath("pretrained/translator/CARD.md").read_text("utf-8")
     assert "French" in card and "Chinese" in card
 
