@@ -75,6 +75,13 @@ def test_generate_samples_by_default_and_shows_the_seed(run):
     assert out == f"{words[1]}{written}\n"
 
 
+def test_without_options_a_story_is_written_to_its_end(run):
+    code, out, _ = run("generate", "The robot", "--temperature", "0")
+    assert code == 0 and out.endswith((".\n", '"\n'))
+    written = gf.generate(gf.load("storyteller"), "The robot", max_new_tokens=400)
+    assert out == f"The robot{written}\n" and len(written) > 500
+
+
 def test_generate_never_loops(run):
     """Taking the likeliest token leads the writer into a loop, which is cut off."""
     words = ("generate", "Mrs. Weston smiled, and", "--temperature", "0", "--max-new", "200")

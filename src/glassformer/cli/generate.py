@@ -62,7 +62,7 @@ def add(app: typer.Typer, language: Language) -> None:
     ) -> None:
         # Imported here: help screens and usage errors must not load torch.
         from glassformer.generation import stream
-        from glassformer.generation.continuation import check_stops
+        from glassformer.generation.continuation import check_stops, tokenizer_of
         from glassformer.generation.prompts import check_max_new_tokens
         from glassformer.generation.sampling import Sampling
 
@@ -79,6 +79,9 @@ def add(app: typer.Typer, language: Language) -> None:
         if seed is None:  # drawn here, so that it can be shown and used again
             seed = secrets.randbelow(1_000_000)
         loaded = model_options.load_model(model, device, dtype, language, default="storyteller")
+        if max_new is None and model is None:  # a story has an end: leave it the room
+            n_tokens = len(tokenizer_of(loaded).encode(text))
+            max_new = max(1, loaded.config.max_len - n_tokens)
         pieces = stream(
             loaded,  # type: ignore[arg-type]  # other models are refused by name
             text,
