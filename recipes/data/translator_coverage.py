@@ -79,9 +79,10 @@ def cover(recipe: dict[str, Any], folder: Path, tokenizer: Any) -> Coverage:
     for entry in recipe.get("data", {}).get("train", []):
         prefix = _PREFIX.fullmatch(entry.get("prefix", ""))
         if prefix is None or prefix[1] not in tokenizer.languages:
+            known = ", ".join(f"'<{code}> '" for code in tokenizer.languages)
             raise ConfigError(
-                "Each entry of data.train must have a prefix with a language of the model, such "
-                f"as '<{'> ', '<'.join(tokenizer.languages)}> '; got {entry.get('prefix')!r}."
+                "Each entry of data.train must have a prefix with a language of the model, one of "
+                f"{known}; got {entry.get('prefix')!r}."
             )
         pairs, _ = read_pairs(*(folder / name for name in entry["files"]))
         characters.update(*(source for source, _ in pairs))

@@ -3272,6 +3272,8 @@ export interface components {
             prompt: string[];
             /** Text */
             text: string;
+            /** Copied */
+            copied: string[];
             /** Tokens */
             tokens: number[];
             /**

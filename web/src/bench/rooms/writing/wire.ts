@@ -24,6 +24,7 @@ export type Written = {
   source: string[];
   prompt: string[];
   text: string;
+  copied: string[];
   tokens: number[];
   ending: 'stop' | 'length';
   steps: Step[];
