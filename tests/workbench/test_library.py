@@ -56,6 +56,7 @@ def test_a_folder_lists_all_that_it_holds(shelf):
         "tiny.gguf": ("gguf", "decoder"),
         "translator": ("included", "encoder_decoder"),
         "writer": ("included", "decoder"),
+        "storyteller": ("included", "decoder"),
         "reader": ("included", "encoder"),
     }
     assert library.find("cat.trace").path == (shelf / "cat.trace").resolve()
