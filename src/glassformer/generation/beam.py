@@ -146,8 +146,10 @@ class _Search:
         V = logits.shape[-1]
         most = min(self.beams * (1 + len(self.stop)), self.beams * V)
         # The best of all beams are among the best of each; only their logarithms are needed.
-        total = _add_exponentials(logits)
-        largest, choices = exclude_tokens(logits, (), self.forbidden).topk(min(most, V), dim=-1)
+        largest, choices = logits.topk(min(most, V), dim=-1)
+        total = _add_exponentials(logits, largest[:, :1])
+        if self.forbidden is not None and bool(self.forbidden.gather(1, choices).any()):
+            largest, choices = exclude_tokens(logits, (), self.forbidden).topk(min(most, V), dim=-1)
         log_probabilities = largest.double() - total
         scores = self.scores.to(logits.device)
         totals = scores[..., None] + log_probabilities.view(*scores.shape, -1)
@@ -222,9 +224,10 @@ class _Search:
         return Hypothesis(score / max(length, 1) ** self.length_penalty, score, text)
 
 
-def _add_exponentials(logits: Float[Tensor, "B V"]) -> Float[Tensor, "B 1"]:
+def _add_exponentials(
+    logits: Float[Tensor, "B V"], largest: Float[Tensor, "B 1"]
+) -> Float[Tensor, "B 1"]:
     """log Σ exp(logits) in float64; exponentials are computed as exactly as logits are known."""
-    largest = logits.amax(dim=-1, keepdim=True)
     exact = torch.promote_types(logits.dtype, torch.float32)
     terms = (logits.to(exact) - largest.to(exact)).exp_()
     return terms.sum(-1, keepdim=True, dtype=torch.float64).log_() + largest.double()
