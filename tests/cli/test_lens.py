@@ -24,7 +24,8 @@ def test_a_text_is_read_after_every_layer(run):
 def test_the_last_row_is_what_generating_writes(run):
     _, out, _ = run("lens", "And God said unto", "--json")
     found = json.loads(out)
-    _, written, _ = run("generate", "And God said unto", "--max-new", "1", "--temperature", "0")
+    words = ("And God said unto", "--model", "writer", "--max-new", "1", "--temperature", "0")
+    _, written, _ = run("generate", *words)
     assert written.strip().endswith(found["tokens"][-1][-1][0].strip("␣ "))
     assert found["rank"][-1] == [0] * len(found["positions"])
     assert found["divergence"][-1] == [0.0] * len(found["positions"])
