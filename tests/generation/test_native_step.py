@@ -139,13 +139,13 @@ def test_encoding(kind: str) -> None:
     for source in (SOURCES, SOURCES[:1], [[5] * 31] * 8):
         with torch.no_grad():
             expected, mask = encode_source(model, source)
-        ours = encode(model, source)
+        ours = encode(model, find_native(model), source)
         assert ours is not None
         assert (ours[1] is None) == (mask is None)
         for row, wanted, text in zip(ours[0], expected, source, strict=True):
             assert_close(row[: len(text)], wanted[: len(text)], 1e-5)
     with pytest.raises(ShapeError, match="max_len=32" if kind == "learned" else "99"):
-        encode(model, [[1] * 33] if kind == "learned" else [[99]])
+        encode(model, find_native(model), [[1] * 33] if kind == "learned" else [[99]])
 
 
 def test_copies_read_the_context_of_their_prompt() -> None:
@@ -158,11 +158,11 @@ def test_copies_read_the_context_of_their_prompt() -> None:
 
 def test_somebody_listens_to_the_encoder() -> None:
     model = make("translator", torch.float32)
-    assert encode(model, SOURCES) is not None
+    assert encode(model, find_native(model), SOURCES) is not None
     hook = model.encoder.blocks[0].register_forward_hook(lambda *_: None)
-    assert encode(model, SOURCES) is None
+    assert encode(model, find_native(model), SOURCES) is None
     hook.remove()
-    assert encode(model, SOURCES) is not None
+    assert encode(model, find_native(model), SOURCES) is not None
 
 
 def test_a_nan_stays_visible() -> None:
@@ -212,6 +212,6 @@ def test_large_batches_and_long_prompts_go_to_pytorch(monkeypatch) -> None:
     monkeypatch.setattr(native_step, "MOST_ROWS", 4)
     monkeypatch.setattr("glassformer.generation.direct.MOST_ROWS", 4)
     model = make("translator", torch.float32)
-    assert encode(model, SOURCES) is None
+    assert encode(model, find_native(model), SOURCES) is None
     session = DirectSession(model, [[1]] * 5, source=[[1, 2]] * 5, max_new_tokens=3)
     assert not isinstance(session.step, NativeStep)

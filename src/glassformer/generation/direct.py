@@ -16,7 +16,7 @@ from glassformer.generation.products import prepare_weights
 from glassformer.generation.prompts import encode_source, pad_left
 from glassformer.generation.step import Step
 from glassformer.layers.embedding import check_tokens
-from glassformer.models import Decoder, DecoderWeights, EncoderDecoder
+from glassformer.models import Decoder, EncoderDecoder
 from glassformer.models.decoder import causal_mask
 
 
@@ -43,10 +43,12 @@ class DirectSession:
         self.fresh = self.prompt.repeat_interleave(copies, dim=0)
         self.is_real = torch.arange(L, device=missing.device) >= missing[:, None]
         self.length = 0
+        self.native = find_native(model)
         self.context = self.context_mask = None
         if isinstance(model, EncoderDecoder):
             assert source is not None
-            self.context, self.context_mask = encode(model, source) or encode_source(model, source)
+            encoded = encode(model, self.native, source) or encode_source(model, source)
+            self.context, self.context_mask = encoded
         self._set_up(B * copies, L + max_new_tokens, missing if self.is_padded else None)
         if self.context is not None and source is not None:
             lengths = None if self.context_mask is None else torch.tensor([*map(len, source)])
@@ -54,11 +56,10 @@ class DirectSession:
 
     def _set_up(self, batch: int, capacity: int, missing: Tensor | None) -> None:
         sizes = {"batch": batch, "capacity": capacity, "missing": missing}
-        native = find_native(self.model) if batch <= MOST_ROWS else None
-        if native is None:
+        if self.native is None or batch > MOST_ROWS:
             self.step = Step(prepare_weights(self.model, batch), **sizes)
         else:
-            self.step = NativeStep(native, DecoderWeights.of(self.model), **sizes)
+            self.step = NativeStep(self.native, **sizes)
 
     def next_logits(self) -> Float[Tensor, "B V"]:
         """Read the new tokens; the logits of what follows them."""

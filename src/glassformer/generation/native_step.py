@@ -28,6 +28,7 @@ _known = WeakKeyDictionary()
 class NativeModel(NamedTuple):
     """A decoder in C, and its encoder where there is one."""
 
+    weights: DecoderWeights
     decoder: NativeStack
     encoder: NativeStack | None
 
@@ -48,21 +49,21 @@ def _build(weights: DecoderWeights) -> NativeModel | None:
     if refusal(config, stacks, weights.head):
         return None
     return NativeModel(
+        weights,
         NativeStack(config, weights.stack, causal=True, head=weights.head),
         None if encoder is None else NativeStack(config, encoder, causal=False),
     )
 
 
 def encode(
-    model: EncoderDecoder, source: Sequence[Sequence[int]]
+    model: EncoderDecoder, native: NativeModel | None, source: Sequence[Sequence[int]]
 ) -> tuple[Float[Tensor, "B S C"], Padding | None] | None:
     """The encoder's output, and what hides the padding; None where modules must encode."""
+    if native is None or native.encoder is None:
+        return None
     lengths = torch.tensor([*map(len, source)])
     longest, config = int(lengths.max()), model.config
     if len(source) * longest > MOST_ROWS or encoder_refusal(model):
-        return None
-    native = find_native(model)
-    if native is None or native.encoder is None:
         return None
     weights = native.encoder.weights
     padded = torch.zeros(len(source), longest, dtype=torch.long)
@@ -84,14 +85,13 @@ class NativeStep(Step):
     def __init__(
         self,
         native: NativeModel,
-        weights: DecoderWeights,
         *,
         batch: int,
         capacity: int,
         missing: Int[Tensor, " B"] | None = None,
     ) -> None:
-        super().__init__(weights, batch=batch, capacity=capacity, missing=missing)
-        turns = turn_tables(weights.config, capacity)
+        super().__init__(native.weights, batch=batch, capacity=capacity, missing=missing)
+        turns = turn_tables(native.weights.config, capacity)
         self.reading = native.decoder.begin(self.memory, missing=missing, turns=turns)
 
     def read_context(

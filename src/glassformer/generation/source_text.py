@@ -7,6 +7,7 @@ tokens of one language at a time; `restricted=False` leaves both to the model.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from jaxtyping import Bool
@@ -104,9 +105,16 @@ def _split_tag(tokenizer: Tokenizer, text: str) -> tuple[str, str]:
 
 def _forbid(model: Translator, target: TargetCoverage, text: str) -> Bool[Tensor, " V"]:
     """The tokens that do not belong to a language, except for those that are in the text."""
-    found = torch.ones(model.config.vocab_size, dtype=torch.bool)
+    found = _forbid_others(target, model.config.vocab_size).clone()
     borrowed = _find_borrowed(tokenizer_of(model), target, text)
-    found[[*target.own, *model.special.end, *borrowed]] = False
+    found[[*model.special.end, *borrowed]] = False
+    return found
+
+
+@lru_cache(maxsize=16)
+def _forbid_others(target: TargetCoverage, vocab_size: int) -> Bool[Tensor, " V"]:
+    found = torch.ones(vocab_size, dtype=torch.bool)
+    found[list(target.own)] = False
     return found
 
 

@@ -87,13 +87,17 @@ def _has_kernel(q: Tensor, v: Tensor, scoring: Scoring) -> bool:
     )
 
 
-@torch.compiler.assume_constant_result  # the compiler would end its graph at these questions
 def _has_flash(index: int | None) -> bool:
     return (
         torch.backends.cuda.is_flash_attention_available()
         and torch.backends.cuda.flash_sdp_enabled()
         and torch.cuda.get_device_capability(index) >= (8, 0)
     )
+
+
+# The compiler would end its graph at these questions. torch.compiler.assume_constant_result does
+# the same, and loads the compiler.
+_has_flash._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _attend_packed(
