@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 from glassformer.languages import Language
-from glassformer.school.learn.picture import Album, Choices, Merges, Picture, Row, Steps
+from glassformer.school.learn.picture import Album, Choices, Flow, Merges, Picture, Row, Steps
 from glassformer.school.learn.plain_blocks import plain_picture
 from glassformer.school.learn.timeline import Timeline
 
@@ -27,16 +27,20 @@ _TEXTS = (
     "bench.learn.steps.edit",
     "bench.learn.steps.reset",
     "bench.learn.weight",
+    "bench.steps.next",
+    "bench.steps.pause",
+    "bench.steps.play",
+    "bench.steps.previous",
 )
 
 
 def is_live(picture: Picture) -> bool:
-    """Whether there is something to change in a picture."""
+    """Whether there is something to change or to play in a picture."""
     if isinstance(picture, Row):
         return any(is_live(each) for each in picture.pictures)
     if isinstance(picture, Album) and isinstance(picture.pictures[0][1], Timeline):
         return False  # the drawn list links to the site's pages, the workbench's to its own
-    return isinstance(picture, Album | Choices | Merges | Steps)
+    return isinstance(picture, Album | Choices | Flow | Merges | Steps)
 
 
 def live_markup(picture: Picture, drawn: str, language: Language) -> str:

@@ -109,6 +109,28 @@ def test_merges_are_the_library_s_and_follow_another_text(page: Any, code: str) 
     assert pieces.count() == len(picture.pieces)
 
 
+def test_a_flow_is_walked_through_and_plays(page: Any, code: str) -> None:
+    go(page, "chapter:projections")
+    page.wait_for_selector("figure ol.flow", timeout=LONG)
+    stages = draw("single-head", Language(code)).stages
+    shapes = [" × ".join(map(str, stage.shape)) for stage in stages]
+    figure = page.locator("figure").filter(has=page.locator("ol.flow")).first
+    drawn = figure.locator(".tensor").all_inner_texts()
+    assert [text.rpartition(") ")[2] for text in drawn] == shapes
+    here = figure.locator("[aria-current=step]")
+    assert here.count() == 0
+
+    def press(key: str) -> str:
+        figure.get_by_role("button", name=Language(code).say(key), exact=True).click()
+        return here.inner_text()
+
+    assert press("bench.steps.previous").endswith(shapes[-2])
+    assert press("bench.steps.next").endswith(shapes[-1])
+    assert press("bench.steps.play").endswith(shapes[0])
+    page.wait_for_selector("figure ol.flow > li:nth-child(2)[aria-current=step]", timeout=LONG)
+    press("bench.steps.pause")
+
+
 def test_an_album_shows_the_picture_that_is_chosen(page: Any, code: str) -> None:
     go(page, "chapter:embeddings")
     page.wait_for_selector("figure select", timeout=LONG)

@@ -7,6 +7,7 @@ import { sampleChances } from '../src/bench/rooms/learn/choices';
 import { learnMerges, writePiece } from '../src/bench/rooms/learn/merges';
 import { countSteps, partOf, readPlan } from '../src/bench/rooms/learn/plans';
 import { attendRow, writeNumbers, writeWeights } from '../src/bench/rooms/learn/numbers';
+import { largestSize, sketchShape } from '../src/bench/rooms/learn/sheets';
 import { breakLine, colourPython, indent, type Edit } from '../src/bench/rooms/learn/typing';
 
 const edited = (text: string, { from, to, text: typed }: Edit) =>
@@ -171,5 +172,19 @@ describe('plans', () => {
   it('count what is done and the minutes that are left', () => {
     expect(countSteps([step(5, true), step(7, false), step(11, false)])).toEqual({ done: 1, left: 18 });
     expect(countSteps([])).toEqual({ done: 0, left: 0 });
+  });
+});
+
+describe('a tensor as sheets', () => {
+  it('draws the last two sizes, and the others as sheets', () => {
+    const largest = largestSize([[2, 5, 6], [2, 3, 5, 24]]);
+    expect(largest).toBe(24);
+    expect(sketchShape([2, 3, 6, 24], largest)).toEqual({ n: 4, width: 1, height: 0.5 });
+    expect(sketchShape([2, 24, 6], largest)).toEqual({ n: 2, width: 0.5, height: 1 });
+  });
+
+  it('draws vectors and numbers, too', () => {
+    expect(sketchShape([4], 4)).toEqual({ n: 1, width: 1, height: 0.5 });
+    expect(sketchShape([], 1)).toEqual({ n: 1, width: 1, height: 1 });
   });
 });

@@ -84,6 +84,11 @@ export type TimelinePicture = {
     title: string;
   }[];
 };
+export type FlowPicture = {
+  kind: 'flow';
+  title: string;
+  stages: { operation: string; name: string; shape: number[]; letters: string[] }[];
+};
 export type MergesPicture = { kind: 'merges'; text: string; most: number };
 export type Picture =
   | MatrixPicture
@@ -93,11 +98,7 @@ export type Picture =
   | AlbumPicture
   | TimelinePicture
   | { kind: 'row'; pictures: Picture[] }
-  | {
-      kind: 'flow';
-      title: string;
-      stages: { operation: string; name: string; shape: number[]; letters: string[] }[];
-    }
+  | FlowPicture
   | { kind: 'bars'; title: string; bars: { name: string; share: number; shown: string }[] };
 
 export type Block =
