@@ -15,6 +15,7 @@ from school.practice.alternatives import (
     PAIR,
     PAIR_DROPS,
 )
+from school.practice.drawings import DRAWINGS
 
 
 def passes(grader, name, source):
@@ -26,6 +27,11 @@ def passes(grader, name, source):
 @pytest.mark.parametrize("name", ALTERNATIVES)
 def test_another_right_answer_passes(grader, name):
     passes(grader, name, ALTERNATIVES[name])
+
+
+@pytest.mark.parametrize("way", DRAWINGS)
+def test_a_drawing_may_be_written_in_any_right_way(grader, way):
+    passes(grader, "draw_the_flow", DRAWINGS[way])
 
 
 @pytest.mark.parametrize("way", DROPS)

@@ -12,9 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from glassformer.school.practice.drawing import read_drawing
 from glassformer.school.practice.random_inputs import Draw, fill
 
-__all__ = ["Case", "Draw", "battery", "blanks", "name_error", "prediction"]
+__all__ = ["Case", "Draw", "battery", "blanks", "drawing", "name_error", "prediction"]
 
 _TIMES = 3  # that values are drawn: one draw may hide a mistake, three rarely do
 _TORCH = ("parameters", "values", "strided", "gradient", "float32", "bfloat16", "batch")
@@ -159,6 +160,11 @@ def prediction(name: str, *, choices: Sequence[Any]) -> Iterator[Case]:
     yield Case("predict", _Variable(name), names=(name,), loose=True, choices=tuple(choices))
 
 
+def drawing(name: str, function: str) -> Iterator[Case]:
+    """One case: the arrows of the text that a function returns."""
+    yield Case(name, _Drawing(function), names=(function,), loose=True)
+
+
 def name_error(call: Callable[[], Any]) -> str:
     """The kind of error by which a call refuses what it is given; a dash if it raises none.
 
@@ -180,6 +186,16 @@ class _Variable:
 
     def __call__(self, module: Any) -> Any:
         return getattr(module, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawing:
+    name: str
+
+    def __call__(self, module: Any) -> Any:
+        text = getattr(module, self.name)()
+        # An empty dict would be taken for an empty list of numbers.
+        return read_drawing(text) or "" if isinstance(text, str) else text
 
 
 def _flatten(results: Any) -> list[Any]:

@@ -13,7 +13,7 @@ from typing import Any
 from glassformer.errors import ConfigError
 
 EXERCISES = Path(__file__).parents[2] / "course" / "exercises"
-KINDS = ("code", "numbers", "shapes", "fault", "predict")
+KINDS = ("code", "numbers", "shapes", "fault", "predict", "drawing")
 _FOLDER = re.compile(r"\d{2,3}_[a-z0-9_]+")
 _SETTINGS = {
     "kind",
@@ -93,7 +93,7 @@ class Exercise:
     @property
     def hides_numbers(self) -> bool:
         """Whether showing the expected values would give the answer away."""
-        return self.kind in ("numbers", "shapes", "predict")
+        return self.kind in ("numbers", "shapes", "predict", "drawing")
 
     def missing_packages(self) -> list[str]:
         """The packages that the exercise needs and that are not here."""

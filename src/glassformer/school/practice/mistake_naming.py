@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from glassformer.school.practice.cases import Case, are_same_result
 from glassformer.school.practice.derived_faults import DerivedSearch, Load, NamedMistake
+from glassformer.school.practice.drawing_faults import find_wrong_arrow
 from glassformer.school.practice.error_causes import explain_error
 from glassformer.school.practice.exercise import Exercise
 from glassformer.school.practice.fault_naming import find_faults
@@ -52,8 +53,13 @@ def name_mistake(
     """
     solution, known = exercise.solution, exercise.faults()
     if faults := find_faults(cases, expected, got, known, load, solution):
-        return NamedMistake(faults, (), faults[0].source, faults[0].look)
+        # The lines of a drawing are no lines of code: its function is pointed at.
+        source = None if exercise.kind == "drawing" else faults[0].source
+        return NamedMistake(faults, (), source, faults[0].look)
     wrong = [i for i, each in enumerate(got) if not outcomes_agree(cases[i], expected[i], each)]
+    if exercise.kind == "drawing":
+        found = find_wrong_arrow(cases[wrong[0]], expected[wrong[0]], got[wrong[0]])
+        return None if found is None else _tell(found)
     if exercise.hides_numbers:  # few rounded numbers are alike by chance
         found = find_relation(cases, expected, got, wrong[:1])
         return _tell(found) if found is not None and found.key in _OPEN else None

@@ -38,6 +38,7 @@ _KINDS = {
     "shapes": "practice.kind.shapes",
     "fault": "practice.kind.fault",
     "predict": "practice.kind.predict",
+    "drawing": "practice.kind.drawing",
 }
 
 
