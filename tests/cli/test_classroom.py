@@ -66,13 +66,13 @@ def test_from_an_exercise_to_the_overview_and_the_certificate(run, autumn, tmp_p
     out = run("practice", *options)[1]
     assert "glassformer practice run centred --dir ada --class autumn" in out
     assert {file.name for file in (tmp_path / "ada").glob("*.py")} == {
-        "101_centred.py",
+        "501_centred.py",
         "05_attention.py",
     }
     listed = json.loads(run("practice", "list", *options, "--json")[1])
     assert [row["name"] for row in listed] == ["centred", "attention"]
-    source = (autumn / "exercises" / "101_centred" / "solution.py").read_text("utf-8")
-    (tmp_path / "ada" / "101_centred.py").write_text(source, "utf-8")
+    source = (autumn / "exercises" / "501_centred" / "solution.py").read_text("utf-8")
+    (tmp_path / "ada" / "501_centred.py").write_text(source, "utf-8")
     wrong = find_exercise("attention").faults()[0]
     (tmp_path / "ada" / "05_attention.py").write_text(wrong.source, "utf-8")
     assert run("practice", "run", "centred", *options)[0] == 0

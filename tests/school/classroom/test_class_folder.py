@@ -36,10 +36,10 @@ def test_a_class_follows_its_plan_in_the_instructors_language(tmp_path):
 
 def test_an_own_exercise_has_a_file_name_that_no_other_can_have(classroom):
     (own,) = classroom.own
-    assert own.file_name == "101_centred.py"
-    assert find_exercise("101_centred.py", classroom.exercises) == own
+    assert own.file_name == "501_centred.py"
+    assert find_exercise("501_centred.py", classroom.exercises) == own
     again = create_exercise(classroom, "shifted")
-    assert again.folder.name == "102_shifted" and again.entry == ("shifted",)
+    assert again.folder.name == "502_shifted" and again.entry == ("shifted",)
     assert names(read_class(classroom.folder).own) == ["centred", "shifted"]  # a draft
 
 
@@ -89,16 +89,16 @@ def test_what_is_no_class_is_refused(tmp_path, classroom):
 
 @pytest.mark.plain
 def test_an_own_exercise_that_does_not_fit_is_refused(classroom):
-    folder = classroom.folder / OWN / "101_centred"
+    folder = classroom.folder / OWN / "501_centred"
     (folder / "checks.py").rename(folder / "tests.py")
-    with pytest.raises(ConfigError, match=r"101_centred cannot be read: .*checks\.py"):
+    with pytest.raises(ConfigError, match=r"501_centred cannot be read: .*checks\.py"):
         read_class(classroom.folder)
     folder.rename(folder.with_name("1_centred"))
     with pytest.raises(ConfigError, match=r"three digits; got .*1_centred"):
         read_class(classroom.folder)
-    folder.with_name("1_centred").rename(folder.with_name("101_attention"))
-    (folder.with_name("101_attention") / "tests.py").rename(
-        folder.with_name("101_attention") / "checks.py"
+    folder.with_name("1_centred").rename(folder.with_name("501_attention"))
+    (folder.with_name("501_attention") / "tests.py").rename(
+        folder.with_name("501_attention") / "checks.py"
     )
     with pytest.raises(ConfigError, match="has that of another: attention"):
         read_class(classroom.folder)

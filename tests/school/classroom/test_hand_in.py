@@ -24,7 +24,7 @@ def file(classroom, words, tmp_path):
     """Ada's: one exercise solved, one tried, one as it was."""
     workspace = Workspace(tmp_path / "ada", Language("en"))
     workspace.create(classroom.exercises)
-    (workspace.folder / "101_centred.py").write_text("# right, 对\n", "utf-8")
+    (workspace.folder / "501_centred.py").write_text("# right, 对\n", "utf-8")
     (workspace.folder / "05_attention.py").write_text("# wrong\n", "utf-8")
     practice = load_progress(workspace.folder / FILE)
     practice.hints["attention"] = 2

@@ -187,7 +187,7 @@ def _read_own(folder: Path) -> tuple[Exercise, ...]:
             continue
         if not _OWN_FOLDER.fullmatch(path.name):
             raise ConfigError(
-                "An exercise of a class has a folder such as 101_name, with three digits; "
+                "An exercise of a class has a folder such as 501_name, with three digits; "
                 f"got {path}."
             )
         try:
