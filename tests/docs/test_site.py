@@ -106,7 +106,8 @@ def test_a_figure_that_can_be_changed_brings_its_numbers_and_texts(code):
     assert content["picture"]["kind"] == "steps" and content["language"] == code
     assert page.count("figures.js") == 1 and '<table class="numbers">' in page
     components = SITE.parents[1] / "web/src/bench/rooms/learn"
-    figures = ("AlbumFigure", "ChoicesFigure", "MergesFigure", "StepsTable", "Drawing")
+    names = ("Album", "Choices", "Flow", "Merges")
+    figures = (*(f"{name}Figure" for name in names), "StepsTable", "Drawing")
     sources = "".join((components / f"{name}.svelte").read_text("utf-8") for name in figures)
     assert set(content["texts"]) == set(re.findall(r"say\('([a-z.]+)'", sources))
 
