@@ -111,17 +111,8 @@ def stream_tokens(
     compiled: bool = False,
 ) -> Iterator[DecodingStep]:
     """Generate as `generate_tokens` does, and yield each step as it is decoded."""
-    check_prompts(model, prompts, source, max_new_tokens)
-    check_forbidden(model, prompts, forbidden)
-    start = partial(
-        start_session,
-        model,
-        prompts,
-        source=source,
-        max_new_tokens=max_new_tokens,
-        fixed=fixed,
-        compiled=compiled,
-    )
+    sizes = {"source": source, "max_new_tokens": max_new_tokens}
+    start = _prepare_session(model, prompts, forbidden, **sizes, fixed=fixed, compiled=compiled)
     return _steps(start, max_new_tokens, sampling, stop, never, forbidden, seed)
 
 
@@ -143,18 +134,26 @@ def stream_chosen(
 
     On a GPU the host need not wait for each token: this is the fastest way to generate.
     """
+    sizes = {"source": source, "max_new_tokens": max_new_tokens}
+    start = _prepare_session(model, prompts, forbidden, **sizes, fixed=fixed, compiled=compiled)
+    return _stream_chosen(start, max_new_tokens, sampling, stop, never, forbidden, seed)
+
+
+def _prepare_session(
+    model: GenerativeModel,
+    prompts: Sequence[Sequence[int]],
+    forbidden: Bool[Tensor, "B V"] | None,
+    *,
+    source: Sequence[Sequence[int]] | None,
+    max_new_tokens: int,
+    fixed: bool,
+    compiled: bool,
+) -> Callable[[], Session]:
+    """Check what is given now; the session begins with the first step."""
     check_prompts(model, prompts, source, max_new_tokens)
     check_forbidden(model, prompts, forbidden)
-    start = partial(
-        start_session,
-        model,
-        prompts,
-        source=source,
-        max_new_tokens=max_new_tokens,
-        fixed=fixed,
-        compiled=compiled,
-    )
-    return _stream_chosen(start, max_new_tokens, sampling, stop, never, forbidden, seed)
+    options = {"source": source, "max_new_tokens": max_new_tokens}
+    return partial(start_session, model, prompts, **options, fixed=fixed, compiled=compiled)
 
 
 @torch.no_grad()
