@@ -13,7 +13,7 @@ import torch
 from closeness import assert_close, assert_same
 from glassformer.functional.int8 import quantize_rows
 from glassformer.functional.native_library import load_library
-from glassformer.generation import native_stack as stack
+from glassformer.generation import native_structures as structures
 
 X86 = platform.machine() in ("x86_64", "AMD64")
 VARIANTS = {"native": ()} | (
@@ -25,19 +25,21 @@ ROWS = [*range(1, 15), 25, 70]
 
 @pytest.fixture(params=VARIANTS, scope="module")
 def library(request) -> ctypes.CDLL:
-    included = stack.INCLUDED
+    included = structures.INCLUDED
     library = load_library(
-        stack.SOURCE, (*stack.FLAGS, *VARIANTS[request.param]), included=included
+        structures.SOURCE, (*structures.FLAGS, *VARIANTS[request.param]), included=included
     )
     if library is None:
         pytest.skip("needs a C compiler")
-    stack.declare_functions(library)
+    structures.declare_functions(library)
     return library
 
 
-def describe(weight: torch.Tensor, scale: torch.Tensor | None, bias: torch.Tensor) -> stack._Linear:
+def describe(
+    weight: torch.Tensor, scale: torch.Tensor | None, bias: torch.Tensor
+) -> structures.Linear:
     n_out, n_in = weight.shape
-    linear = stack._Linear(n_out=n_out, n_in=n_in, bias=bias.data_ptr())
+    linear = structures.Linear(n_out=n_out, n_in=n_in, bias=bias.data_ptr())
     if scale is None:
         linear.weight = weight.data_ptr()
     else:
@@ -55,10 +57,10 @@ def project(library, x, weight, scale, bias, *, panels: bool) -> torch.Tensor:
         library.lay_out(addressof(linear), kept.data_ptr())
         linear.panels = kept.data_ptr()
     assert bool((kept[size:] == 77).all())
-    shape = stack._Stack(
+    shape = structures.Stack(
         dim=n_in, hidden=n_in, heads=1, kv_heads=1, head_dim=1, is_int8=scale is not None
     )
-    call = stack._Call(n_sequences=n_rows, n_tokens=1, most_threads=1)
+    call = structures.Call(n_sequences=n_rows, n_tokens=1, most_threads=1)
     n_scratch = library.scratch_floats(addressof(shape), addressof(call))
     scratch = torch.full((n_scratch + 16,), 77.0)
     call.scratch = scratch.data_ptr()

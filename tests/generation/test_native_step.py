@@ -199,7 +199,7 @@ def test_what_is_not_read_in_c(reason: str, change, monkeypatch) -> None:
     else:
         change(model)
     weights = gf.models.DecoderWeights.of(model)
-    assert reason in str(native_stack.refusal(model.config, [weights.stack], weights.head))
+    assert reason in str(native_stack.refusal(weights))
     assert find_native(model) is None
     assert len(generate_tokens(model, [[1, 2]], max_new_tokens=3)[0]) == 3
 

@@ -8,7 +8,8 @@ A hypothesis that reaches a stop token is finished; its score is
 so a penalty of 0 favors short texts, and 1 compares mean log-probabilities.
 """
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,7 +18,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from glassformer.errors import ConfigError
-from glassformer.generation.prompts import GenerativeModel, check_forbidden, check_prompts
+from glassformer.generation.native_stack import Rule
+from glassformer.generation.prompts import GenerativeModel, check_excluded, check_prompts
 from glassformer.generation.sampling import exclude_tokens
 from glassformer.generation.sessions import can_drop, start_session
 
@@ -81,7 +83,7 @@ def beam_search(
     """
     check_prompts(model, prompts, source, max_new_tokens)
     check_beams(beams, n_best)
-    check_forbidden(model, prompts, forbidden)
+    check_excluded(model, prompts, never, forbidden)
     with torch.no_grad():
         search = _Search(
             model,
@@ -126,43 +128,26 @@ class _Search:
         observe: Callable[[list[Candidate]], None] | None,
     ) -> None:
         self.beams, self.stop, self.max_new_tokens = beams, frozenset(stop), max_new_tokens
-        self.length_penalty, self.never, self.observe = length_penalty, never, observe
+        self.length_penalty, self.observe = length_penalty, observe
+        self.vocab_size = model.config.vocab_size
         # One row per beam; each prompt starts with one live beam and copies that cannot win.
         self.session = start_session(
             model, prompts, source=source, max_new_tokens=max_new_tokens, copies=beams
         )
-        self.scores = torch.full((len(prompts), beams), -torch.inf, dtype=torch.float64)
-        self.scores[:, 0] = 0.0
+        self.scores = [[0.0, *[-math.inf] * (beams - 1)] for _ in prompts]
         self.texts: list[list[tuple[int, ...]]] = [[()] * beams for _ in prompts]
         self.prompts = [*range(len(prompts))]  # those that are still searched, or may be
         self.finished: list[list[Hypothesis]] = [[] for _ in prompts]
-        self.forbidden = None  # a row for each beam
-        if forbidden is not None:
-            rows = forbidden.to(self.session.fresh.device)
-            self.forbidden = rows.repeat_interleave(beams, dim=0)
+        self.rule = Rule(never, forbidden)
 
     def step(self, n: int) -> None:
-        logits = exclude_tokens(self.session.next_logits(), self.never)
-        V = logits.shape[-1]
-        most = min(self.beams * (1 + len(self.stop)), self.beams * V)
-        # The best of all beams are among the best of each; only their logarithms are needed.
-        largest, choices = logits.topk(min(most, V), dim=-1)
-        total = _add_exponentials(logits, largest[:, :1])
-        if self.forbidden is not None and bool(self.forbidden.gather(1, choices).any()):
-            largest, choices = exclude_tokens(logits, (), self.forbidden).topk(min(most, V), dim=-1)
-        log_probabilities = largest.double() - total
-        scores = self.scores.to(logits.device)
-        totals = scores[..., None] + log_probabilities.view(*scores.shape, -1)
-        best, where = totals.flatten(1).topk(most, dim=-1)
-        beams_of = where // choices.shape[-1]
-        tokens_of = choices.view(len(scores), -1).gather(1, where)
-        found = (each.tolist() for each in (best, beams_of, tokens_of))  # few values leave the GPU
-        parents, tokens = torch.zeros_like(self.scores, dtype=torch.long), []
+        tokens: list[int] = []
+        parents: list[int] = []
         candidates: list[Candidate] = []
-        for row, (b, *rows) in enumerate(zip(self.prompts, *found, strict=True)):
-            live = []
-            for rank, (score, beam, token) in enumerate(zip(*rows, strict=True)):
-                if score == -torch.inf:
+        for row, found in enumerate(self._find_best()):
+            b, live = self.prompts[row], []
+            for rank, (score, beam, token) in enumerate(found):
+                if score == -math.inf:
                     break
                 fate, kept_as = "pruned", None
                 if token in self.stop:
@@ -174,46 +159,52 @@ class _Search:
                     live.append((score, beam, token))
                 if self.observe is not None:
                     candidates.append(Candidate(b, beam, token, score, fate, kept_as))
-            live += [(-torch.inf, 0, 0)] * (self.beams - len(live))
-            parents[row] = torch.tensor([beam for _, beam, _ in live])
-            self.scores[row] = torch.tensor([score for score, _, _ in live], dtype=torch.float64)
+            live += [(-math.inf, 0, 0)] * (self.beams - len(live))
+            self.scores[row] = [score for score, _, _ in live]
             self.texts[row] = [(*self.texts[row][beam], token) for _, beam, token in live]
+            parents += [row * self.beams + beam for _, beam, _ in live]
             tokens += [token for _, _, token in live]
-        offsets = torch.arange(len(parents))[:, None] * self.beams
-        self.session.append(torch.tensor(tokens), parents=(parents + offsets).flatten())
+        self.session.append(torch.tensor(tokens), parents=torch.tensor(parents))
         if self.observe is not None:
             self.observe(candidates)
+
+    def _find_best(self) -> Iterable[list[tuple[float, int, int]]]:
+        """For each prompt the best continuations of all its beams: score, beam and token."""
+        most, V = self.beams * (1 + len(self.stop)), self.vocab_size
+        n_best = min(most, V)  # the best of all beams are among the best of each
+        ranked = self.session.rank(n_best, self.rule) if can_drop(self.session) else None
+        if ranked is None:
+            return _find_best(self.session.next_logits(), self.scores, self.rule, n_best, most)
+        return _merge(*ranked, self.scores, most)
 
     def is_over(self, n_best: int, early: bool) -> bool:
         """End each search whose best texts are final, and say whether all have ended."""
         for row in range(len(self.scores)):
             if self._has_best(row, n_best, early):
-                self.scores[row] = -torch.inf  # its neighbours in the batch continue
-        live = (self.scores > -torch.inf).any(-1).nonzero()[:, 0]
+                self.scores[row] = [-math.inf] * self.beams  # its neighbours in the batch continue
+        live = [row for row, scores in enumerate(self.scores) if max(scores) > -math.inf]
         if can_drop(self.session) and 0 < len(live) < len(self.scores):
-            self.session.keep(live)
-            self.scores = self.scores[live]
-            self.texts = [self.texts[row] for row in live.tolist()]
-            self.prompts = [self.prompts[row] for row in live.tolist()]
-            if self.forbidden is not None:
-                V = self.forbidden.shape[1]
-                self.forbidden = self.forbidden.view(-1, self.beams, V)[live].flatten(0, 1)
-        return not len(live)
+            self.session.keep(torch.tensor(live))
+            self.scores = [self.scores[row] for row in live]
+            self.texts = [self.texts[row] for row in live]
+            self.prompts = [self.prompts[row] for row in live]
+            self.rule = self.rule.keep(live)
+        return not live
 
     def _has_best(self, row: int, n_best: int, early: bool) -> bool:
         done = sorted(self.finished[self.prompts[row]], reverse=True)
         if len(done) < self.beams:
             return False
         # Scores only fall, and the longest text divides them by the most.
-        bound = float(self.scores[row].max()) / self.max_new_tokens ** max(self.length_penalty, 0.0)
+        bound = max(self.scores[row]) / self.max_new_tokens ** max(self.length_penalty, 0.0)
         return early or bound <= done[n_best - 1].score
 
     def best(self, b: int, n_best: int) -> list[Hypothesis]:
         texts = list(self.finished[b])
         if b in self.prompts and (len(texts) < n_best or not self.stop):
             row = self.prompts.index(b)
-            for score, text in zip(self.scores[row].tolist(), self.texts[row], strict=True):
-                if score > -torch.inf:
+            for score, text in zip(self.scores[row], self.texts[row], strict=True):
+                if score > -math.inf:
                     texts.append(self._text(score, text, len(text)))
         return sorted(texts, reverse=True)[:n_best]
 
@@ -222,6 +213,58 @@ class _Search:
 
     def _text(self, score: float, text: tuple[int, ...], length: int) -> Hypothesis:
         return Hypothesis(score / max(length, 1) ** self.length_penalty, score, text)
+
+
+def _find_best(
+    logits: Float[Tensor, "B V"],
+    scores: Sequence[Sequence[float]],
+    rule: Rule,
+    n_best: int,
+    most: int,
+) -> Iterable[list[tuple[float, int, int]]]:
+    """The best continuations of each prompt, found on the logits' device."""
+    logits = exclude_tokens(logits, rule.never)
+    largest, choices = logits.topk(n_best, dim=-1)  # only their logarithms are needed
+    total = _add_exponentials(logits, largest[:, :1])
+    before = torch.tensor(scores, dtype=torch.float64, device=logits.device)
+    if rule.forbidden is not None:
+        rows = rule.forbidden.to(logits.device).repeat_interleave(before.shape[1], dim=0)
+        if bool(rows.gather(1, choices).any()):
+            largest, choices = exclude_tokens(logits, (), rows).topk(n_best, dim=-1)
+    totals = before[..., None] + (largest.double() - total).view(*before.shape, -1)
+    best, where = totals.flatten(1).topk(min(most, totals[0].numel()), dim=-1)
+    beams = where // n_best
+    tokens = choices.view(len(before), -1).gather(1, where)
+    found = [each.tolist() for each in (best, beams, tokens)]  # few values leave the GPU
+    _check_numbers(found[0])
+    return ([*zip(*row, strict=True)] for row in zip(*found, strict=True))
+
+
+def _merge(
+    logs: Sequence[Sequence[float]],
+    tokens: Sequence[Sequence[int]],
+    scores: Sequence[Sequence[float]],
+    most: int,
+) -> Iterator[list[tuple[float, int, int]]]:
+    """The best continuations of each prompt among the best of each beam."""
+    _check_numbers(logs)
+    rows = zip(logs, tokens, strict=True)
+    for before in scores:
+        found = [
+            (score + log, beam, token)
+            for (beam, score), (each, best) in zip(enumerate(before), rows, strict=False)
+            if score > -math.inf
+            for log, token in zip(each, best, strict=True)
+        ]
+        yield sorted(found, key=lambda one: -one[0])[:most]
+
+
+def _check_numbers(logs: Sequence[Sequence[float]]) -> None:
+    if any(math.isnan(row[0]) for row in logs):
+        raise ConfigError(
+            "logits must be numbers; got NaN. Look for an overflow or a division by zero in the "
+            "model."
+        )
 
 
 def _add_exponentials(

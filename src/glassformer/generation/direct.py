@@ -11,9 +11,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from glassformer.functional import Prefix
+from glassformer.generation.native_stack import Reading, Rule
 from glassformer.generation.native_step import MOST_ROWS, NativeStep, encode, find_native
 from glassformer.generation.products import prepare_weights
 from glassformer.generation.prompts import encode_source, pad_left
+from glassformer.generation.sampling import GREEDY, choose, exclude_tokens
 from glassformer.generation.step import Step
 from glassformer.layers.embedding import check_tokens
 from glassformer.models import Decoder, EncoderDecoder
@@ -59,13 +61,20 @@ class DirectSession:
         if self.native is None or batch > MOST_ROWS:
             self.step = Step(prepare_weights(self.model, batch), **sizes)
         else:
-            self.step = NativeStep(self.native, **sizes)
+            self.step = NativeStep(self.native, **sizes, copies=self.copies)
+
+    @property
+    def reading(self) -> Reading | None:
+        """What reads the new tokens in C, if they are not too many."""
+        if isinstance(self.step, NativeStep) and self.fresh.numel() <= MOST_ROWS:
+            return self.step.reading
+        return None
 
     def next_logits(self) -> Float[Tensor, "B V"]:
         """Read the new tokens; the logits of what follows them."""
         n = self.fresh.shape[1]
-        if n > 1 and isinstance(self.step, NativeStep) and self.fresh.numel() <= MOST_ROWS:
-            logits = self.step.read(self.fresh, 0)
+        if self.reading is not None:
+            logits = self.reading.read_tokens(self.fresh, self.length)
         elif n > 1:
             hidden = self._prefill(self.prompt)[:, -1:]
             logits = self.model.head(hidden, self.model.embedding.weight)[:, 0]
@@ -77,6 +86,33 @@ class DirectSession:
 
     def _read(self, tokens: Int[Tensor, " B"]) -> Float[Tensor, "B V"]:
         return self.step(tokens, self.length)
+
+    def write(self, most: int, rule: Rule) -> list[list[int]]:
+        """Append the most probable tokens of up to `most` steps, until a row has ended.
+
+        In C, that is one call; otherwise it is one step.
+        """
+        if self.reading is None:
+            logits = exclude_tokens(self.next_logits(), rule.never, rule.forbidden)
+            chosen = choose(logits, GREEDY)[None]
+        else:
+            written = self.reading.write(self.fresh, self.length, most, rule)
+            # Logits without a token to choose are an error.
+            chosen = choose(self.reading.logits, GREEDY)[None] if written is None else written
+            self.length += self.fresh.shape[1] + len(chosen) - 1
+        self.append(chosen[-1])
+        return chosen.tolist()
+
+    def rank(self, n_best: int, rule: Rule) -> tuple[list[list[float]], list[list[int]]] | None:
+        """Read the new tokens; for each row the log-probabilities of the best next ones, and these.
+
+        None where that is not done in C, and nothing has been read.
+        """
+        if self.reading is None:
+            return None
+        logs, tokens = self.reading.rank(self.fresh, self.length, n_best, rule)
+        self.length += self.fresh.shape[1]
+        return logs.tolist(), tokens.tolist()
 
     def close(self) -> None:
         """Free what the next session can use; this one must not be used again."""

@@ -19,11 +19,12 @@ from torch import Tensor
 
 from glassformer.generation.captured import CapturedSession
 from glassformer.generation.direct import DirectSession
-from glassformer.generation.prompts import GenerativeModel, check_forbidden, check_prompts
-from glassformer.generation.sampling import Sampling, adjust, choose, exclude_tokens
+from glassformer.generation.native_stack import Rule
+from glassformer.generation.prompts import GenerativeModel, check_excluded, check_prompts
+from glassformer.generation.sampling import GREEDY, Sampling, adjust, choose, exclude_tokens
 from glassformer.generation.sessions import Session, can_drop, start_session
 
-GREEDY = Sampling(temperature=0)
+_STRETCH = 32  # tokens that are written before anybody is told, where nobody waits for the first
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +88,7 @@ def generate_tokens(
         seed=seed,
         fixed=fixed,
         compiled=compiled,
+        stretch=_STRETCH,
     )
     for tokens, all_done in steps:
         for i, (token, done) in enumerate(zip(tokens, all_done, strict=True)):
@@ -112,7 +114,9 @@ def stream_tokens(
 ) -> Iterator[DecodingStep]:
     """Generate as `generate_tokens` does, and yield each step as it is decoded."""
     sizes = {"source": source, "max_new_tokens": max_new_tokens}
-    start = _prepare_session(model, prompts, forbidden, **sizes, fixed=fixed, compiled=compiled)
+    start = _prepare_session(
+        model, prompts, never, forbidden, **sizes, fixed=fixed, compiled=compiled
+    )
     return _steps(start, max_new_tokens, sampling, stop, never, forbidden, seed)
 
 
@@ -129,19 +133,24 @@ def stream_chosen(
     seed: int | None = None,
     fixed: bool = False,
     compiled: bool = False,
+    stretch: int = 1,
 ) -> Iterator[tuple[list[int], list[bool]]]:
     """The tokens of each step and which sequences have ended, without the logits.
 
-    On a GPU the host need not wait for each token: this is the fastest way to generate.
+    On a GPU the host need not wait for each token: this is the fastest way to generate. So many
+    tokens as `stretch` may be written before the first of them is yielded.
     """
     sizes = {"source": source, "max_new_tokens": max_new_tokens}
-    start = _prepare_session(model, prompts, forbidden, **sizes, fixed=fixed, compiled=compiled)
-    return _stream_chosen(start, max_new_tokens, sampling, stop, never, forbidden, seed)
+    start = _prepare_session(
+        model, prompts, never, forbidden, **sizes, fixed=fixed, compiled=compiled
+    )
+    return _stream_chosen(start, max_new_tokens, sampling, stop, never, forbidden, seed, stretch)
 
 
 def _prepare_session(
     model: GenerativeModel,
     prompts: Sequence[Sequence[int]],
+    never: Sequence[int],
     forbidden: Bool[Tensor, "B V"] | None,
     *,
     source: Sequence[Sequence[int]] | None,
@@ -151,7 +160,7 @@ def _prepare_session(
 ) -> Callable[[], Session]:
     """Check what is given now; the session begins with the first step."""
     check_prompts(model, prompts, source, max_new_tokens)
-    check_forbidden(model, prompts, forbidden)
+    check_excluded(model, prompts, never, forbidden)
     options = {"source": source, "max_new_tokens": max_new_tokens}
     return partial(start_session, model, prompts, **options, fixed=fixed, compiled=compiled)
 
@@ -165,10 +174,11 @@ def _stream_chosen(
     never: Sequence[int],
     forbidden: Bool[Tensor, "B V"] | None,
     seed: int | None,
+    stretch: int,
 ) -> Iterator[tuple[list[int], list[bool]]]:
     session = start()
     if can_drop(session) and sampling.temperature == 0 and sampling.repetition_penalty is None:
-        yield from _stream_greedy(session, max_new_tokens, sampling, stop, never, forbidden)
+        yield from _stream_greedy(session, max_new_tokens, Rule(never, forbidden, stop), stretch)
         return
     # A graph excludes the same tokens in all rows.
     if not isinstance(session, CapturedSession) or forbidden is not None:
@@ -190,33 +200,29 @@ def _stream_chosen(
 
 
 def _stream_greedy(
-    session: DirectSession,
-    max_new_tokens: int,
-    sampling: Sampling,
-    stop: Sequence[int],
-    never: Sequence[int],
-    forbidden: Bool[Tensor, "B V"] | None,
+    session: DirectSession, max_new_tokens: int, rule: Rule, stretch: int
 ) -> Iterator[tuple[list[int], list[bool]]]:
     """The most probable tokens; texts that have ended are no longer read."""
-    stops = frozenset(stop)
     tokens, done = [0] * len(session.fresh), [False] * len(session.fresh)
     live = [*range(len(tokens))]  # the text of each row that is read
-    for _ in range(max_new_tokens):
-        logits = exclude_tokens(session.next_logits(), never, forbidden)
-        chosen = choose(adjust(logits, sampling), sampling, None)
-        session.append(chosen)
+    n = 0
+    while n < max_new_tokens:
+        written = session.write(min(stretch, max_new_tokens - n), rule)
+        n += len(written)
         going = []
-        for row, (text, token) in enumerate(zip(live, chosen.tolist(), strict=True)):
-            tokens[text], done[text] = token, token in stops
-            if not done[text]:
-                going.append(row)
-        yield [*tokens], [*done]
+        for chosen in written:
+            going = []
+            for row, (text, token) in enumerate(zip(live, chosen, strict=True)):
+                tokens[text], done[text] = token, token in rule.stops
+                if not done[text]:
+                    going.append(row)
+            yield [*tokens], [*done]
         if not going:
             return
         if len(going) < len(live):
             session.keep(torch.tensor(going))
             live = [live[row] for row in going]
-            forbidden = None if forbidden is None else forbidden[going]
+            rule = rule.keep(going)
 
 
 @torch.no_grad()

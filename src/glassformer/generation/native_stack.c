@@ -1,4 +1,5 @@
-/* The layers of a Transformer for a few rows, without a word of Python between them.
+/* The layers of a Transformer for a few rows, without a word of Python between them, nor between
+   the tokens of a text that is written greedily.
 
    A row is a token that is being read: B sequences of T tokens each, of which `length` were read
    before. Each phase of a layer is shared out among the threads, which then wait for each other:
@@ -19,9 +20,7 @@ static long widest(const stack_t *s) {
   return largest(largest(s->dim, s->hidden), s->heads * s->head_dim);
 }
 
-static long count_keys(const call_t *c) {
-  return largest(c->length + c->n_tokens, c->context_len);
-}
+static long count_keys(const call_t *c) { return largest(c->capacity, c->context_len); }
 
 static long projected_width(const stack_t *s) {
   return (s->heads + 2 * s->kv_heads) * s->head_dim;
@@ -33,6 +32,34 @@ long scratch_floats(const stack_t *s, const call_t *c) {
   long row = s->dim + projected_width(s) + s->heads * s->head_dim + hidden + 2;
   return rows * (row + (s->is_int8 ? 2 * (widest(s) / 4 + 1) : widest(s))) +
          c->most_threads * count_keys(c);
+}
+
+/* The place of a slot: padding on the left does not count. */
+static long find_place(const call_t *c, long b, long slot) {
+  long place = c->missing ? slot - c->missing[b] : slot;
+  return place < 0 ? 0 : place;
+}
+
+static void embed_rows(const share_t *t) {
+  const stack_t *s = t->stack;
+  const call_t *c = t->call;
+  const linear_t *table = &s->embedding;
+  long n = s->dim;
+  SHARE(r, t->n_rows) {
+    long token = c->tokens[r];
+    float *x = c->x + r * n, factor = s->embedding_scale;
+    if (table->weight)
+      for (long k = 0; k < n; k++) x[k] = table->weight[token * n + k] * factor;
+    else
+      for (long k = 0; k < n; k++)
+        x[k] = table->integers[token * n + k] * table->scale[token] * factor;
+    if (c->added) {
+      long b = r / c->n_tokens, place = find_place(c, b, c->length + r % c->n_tokens);
+      for (long k = 0; k < n; k++) x[k] += c->added[place * n + k];
+    }
+    if (s->embedding_norm.weight) normalize(x, &s->embedding_norm, x, n);
+  }
+  wait_for_all(t);
 }
 
 static void normalize_rows(const share_t *t, const float *x, const norm_t *norm, float *y,
@@ -59,9 +86,8 @@ static void keep_rows(const share_t *t, const layer_t *layer, float *memory) {
   long D = s->head_dim, H = s->heads, K = s->kv_heads;
   SHARE(r, t->n_rows) {
     long b = r / c->n_tokens, slot = c->length + r % c->n_tokens;
-    long place = c->missing ? slot - c->missing[b] : slot;
+    long place = find_place(c, b, slot);
     float *row = t->projected + r * (H + 2 * K) * D;
-    place = place < 0 ? 0 : place;
     for (long h = 0; h < H + K; h++) {
       float *head = row + h * D;
       const norm_t *norm = h < H ? &layer->q_norm : &layer->k_norm;
@@ -73,28 +99,43 @@ static void keep_rows(const share_t *t, const layer_t *layer, float *memory) {
   wait_for_all(t);
 }
 
-/* One head of one row over the keys `start` to `stop`, each 2 K D after the last. */
-static void attend_head(const stack_t *s, const float *q, const float *keys, long start, long stop,
+/* Where the keys of one head lie: those of a step stand one after the other, in the memory of the
+   copy that read it. */
+typedef struct {
+  const float *first;
+  const int32_t *origins; /* 0: all in one memory */
+  long capacity, step;
+} keys_t;
+
+static inline const float *find_key(const keys_t *keys, long k) {
+  long copy = keys->origins ? keys->origins[k] : 0;
+  return keys->first + (copy * keys->capacity + k) * keys->step;
+}
+
+/* One head of one row over the keys `start` to `stop`; values lie K D after their keys. */
+static void attend_head(const stack_t *s, const float *q, const keys_t *keys, long start, long stop,
                         float *scores, float *out) {
-  long D = s->head_dim, step = 2 * s->kv_heads * D;
-  const float *values = keys + s->kv_heads * D;
+  long D = s->head_dim, value = s->kv_heads * D;
   float most = -INFINITY, sum = 0;
   memset(out, 0, D * sizeof(float));
   for (long k = start; k < stop; k++) {
-    scores[k] = dot(q, keys + k * step, D) * s->scale;
+    scores[k] = dot(q, find_key(keys, k), D) * s->scale;
     most = scores[k] > most ? scores[k] : most;
   }
   for (long k = start; k < stop; k++) scores[k] = exponential(scores[k] - most);
   for (long k = start; k < stop; k++) sum += scores[k];
   long k = start;
   for (; k + 4 <= stop; k += 4) {
-    const float *a = values + k * step, *b = a + step, *c = b + step, *d = c + step;
+    const float *a = find_key(keys, k) + value, *b = find_key(keys, k + 1) + value;
+    const float *c = find_key(keys, k + 2) + value, *d = find_key(keys, k + 3) + value;
     for (long i = 0; i < D; i++)
       out[i] += (scores[k] * a[i] + scores[k + 1] * b[i]) +
                 (scores[k + 2] * c[i] + scores[k + 3] * d[i]);
   }
-  for (; k < stop; k++)
-    for (long i = 0; i < D; i++) out[i] += scores[k] * values[k * step + i];
+  for (; k < stop; k++) {
+    const float *a = find_key(keys, k) + value;
+    for (long i = 0; i < D; i++) out[i] += scores[k] * a[i];
+  }
   float factor = stop > start ? 1.0f / sum : 0.0f;
   for (long i = 0; i < D; i++) out[i] *= factor;
 }
@@ -108,8 +149,12 @@ static void attend(const share_t *t, const float *memory) {
     long start = c->missing ? c->missing[b] : 0, stop = slot + 1;
     if (s->window && start < stop - s->window) start = stop - s->window;
     if (!s->causal) stop = c->lengths ? c->lengths[b] : c->n_tokens;
-    const float *keys = memory + b * c->capacity * 2 * K * D + h / (H / K) * D;
-    attend_head(s, t->projected + r * width + h * D, keys, start, stop, t->scores,
+    long row = c->origins ? b - b % c->copies : b; /* origins count from a prompt's first copy */
+    keys_t keys = {.first = memory + row * c->capacity * 2 * K * D + h / (H / K) * D,
+                   .origins = c->origins ? c->origins + b * c->capacity : 0,
+                   .capacity = c->capacity,
+                   .step = 2 * K * D};
+    attend_head(s, t->projected + r * width + h * D, &keys, start, stop, t->scores,
                 t->attended + (r * H + h) * D);
   }
   wait_for_all(t);
@@ -122,8 +167,9 @@ static void attend_context(const share_t *t, const float *context) {
   SHARE(i, t->n_rows * H) {
     long r = i / H, h = i % H, b = r / c->n_tokens / c->copies;
     long stop = c->context_lengths ? c->context_lengths[b] : c->context_len;
-    const float *keys = context + b * c->context_len * 2 * K * D + h / (H / K) * D;
-    attend_head(s, t->projected + (r * H + h) * D, keys, 0, stop, t->scores,
+    keys_t keys = {.first = context + b * c->context_len * 2 * K * D + h / (H / K) * D,
+                   .step = 2 * K * D};
+    attend_head(s, t->projected + (r * H + h) * D, &keys, 0, stop, t->scores,
                 t->attended + (r * H + h) * D);
   }
   wait_for_all(t);
@@ -216,6 +262,7 @@ static void run_layers(void *argument) {
   const share_t share = take_share(argument), *t = &share;
   const stack_t *s = t->stack;
   const call_t *c = t->call;
+  if (c->tokens) embed_rows(t);
   for (long i = 0; i < s->n_layers; i++) {
     const layer_t *layer = s->layers + i;
     float *memory = c->memory + i * c->memory_stride;
@@ -241,6 +288,30 @@ static void run_product(void *argument) {
   multiply(t, work->linear, work->input, work->output, t->n_rows, 0);
 }
 
+static const uint8_t *find_forbidden(const stack_t *s, const call_t *c, const choice_t *choice,
+                                     long b) {
+  return choice->forbidden ? choice->forbidden + b / c->copies * s->head.n_out : 0;
+}
+
+/* Of each row: the best tokens, and what their logarithms are among all that are not excluded. */
+static void run_ranking(void *argument) {
+  const work_t *work = argument;
+  const share_t share = take_share(work), *t = &share;
+  const choice_t *choice = work->choice;
+  long V = t->stack->head.n_out, n = work->n_best;
+  SHARE(b, t->call->n_sequences) {
+    float *row = t->call->logits + b * V, values[n];
+    const uint8_t *forbidden = find_forbidden(t->stack, t->call, choice, b);
+    double *logs = work->logs + b * n;
+    exclude(row, choice->never, choice->n_never);
+    int is_odd = has_nan(row, V);
+    double total = add_exponentials(row, with_rank(find_most(row, V)), V);
+    if (forbidden) forbid(row, forbidden, V);
+    find_best(row, V, n, values, work->best + b * n);
+    for (long i = 0; i < n; i++) logs[i] = is_odd ? NAN : values[i] - total;
+  }
+}
+
 static void run(void (*part)(void *), work_t work) {
   if (work.call->parallel)
     work.call->parallel(part, &work, work.call->most_threads, 0);
@@ -258,4 +329,42 @@ void project_rows(const stack_t *stack, const call_t *call, const linear_t *line
                   const float *input, float *output) {
   run(run_product,
       (work_t){.stack = stack, .call = call, .linear = linear, .input = input, .output = output});
+}
+
+/* The best tokens of each row after the logits of this call, which are changed. */
+void rank_rows(const stack_t *stack, const call_t *call, const choice_t *choice, long n_best,
+               double *logs, int64_t *best) {
+  run(run_ranking, (work_t){.stack = stack,
+                            .call = call,
+                            .choice = choice,
+                            .n_best = n_best,
+                            .logs = logs,
+                            .best = best});
+}
+
+/* Append the most probable token to each row, up to `n_steps` times, until a row has ended.
+
+   `written` is (n_steps, B). How many steps were made; or −1 − b where row b has no token to
+   choose, and the logits say why. */
+long write_greedily(const stack_t *stack, call_t *call, const choice_t *choice, long n_steps,
+                    int64_t *written) {
+  long B = call->n_sequences, V = stack->head.n_out;
+  for (long n = 0; n < n_steps; n++, written += B) {
+    int has_ended = 0;
+    read_rows(stack, call);
+    for (long b = 0; b < B; b++) {
+      float *row = call->logits + b * V;
+      const uint8_t *forbidden = find_forbidden(stack, call, choice, b);
+      exclude(row, choice->never, choice->n_never);
+      if (forbidden) forbid(row, forbidden, V);
+      written[b] = find_first_most(row, V);
+      if (written[b] < 0) return -1 - b;
+      has_ended |= is_among(written[b], choice->stops, choice->n_stops);
+    }
+    if (has_ended) return n + 1;
+    call->length += call->n_tokens;
+    call->tokens = written;
+    call->n_tokens = 1;
+  }
+  return n_steps;
 }

@@ -1,32 +1,30 @@
 """The layers of an encoder or a decoder in C (native_stack.c), for a few rows at a time.
 
-`find_stack_library` says None where there is no compiler, `refusal` why weights are not for it.
-The structures here are those of native_structures.h, field by field.
+`refusal` says why weights are not for it: there may be no compiler, or other kinds of numbers.
 """
 
 import ctypes
-import functools
 from collections.abc import Sequence
-from ctypes import POINTER, byref, c_float, c_int32, c_long, c_uint, c_void_p
-from pathlib import Path
-from typing import Any
+from ctypes import byref, c_int64, c_void_p
+from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from glassformer.functional.int8 import Int8Weight
-from glassformer.functional.int8.kernel import SOURCES as INT8_SOURCES
-from glassformer.functional.native_library import find_threads, load_library
+from glassformer.functional.native_library import find_threads
+from glassformer.generation import native_structures as structures
+from glassformer.generation.native_structures import find_stack_library
 from glassformer.models import Config
-from glassformer.models.decoder_weights import LayerWeights, Linear, Norm, StackWeights
-
-SOURCE = Path(__file__).with_name("native_stack.c")
-INCLUDED = (
-    *sorted(SOURCE.parent.glob("*.[ch]")),
-    *INT8_SOURCES,
+from glassformer.models.decoder_weights import (
+    DecoderWeights,
+    LayerWeights,
+    Linear,
+    Norm,
+    StackWeights,
 )
-FLAGS = ("-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math")
+
 ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "silu")  # numbered as in the C file
 _WIDEST_HEAD = 256
 _LEAST, _MOST = 4, 1 << 17  # outputs of a matrix, and inputs whose int8 sums fit 32 bits
@@ -35,82 +33,10 @@ _MOST_PANELS = 1 << 29  # bytes
 _ONE_THREAD = 1 << 20  # products below which waking another thread costs more than it saves
 
 
-class _Linear(ctypes.Structure):
-    _fields_ = (
-        *((name, c_void_p) for name in ("weight", "integers", "scale", "bias", "panels")),
-        *((name, c_long) for name in ("n_out", "n_in")),
-    )
-
-
-class _Norm(ctypes.Structure):
-    _fields_ = (
-        ("weight", c_void_p),
-        ("bias", c_void_p),
-        ("eps", c_float),
-        ("centered", c_int32),
-    )
-
-
-class _Layer(ctypes.Structure):
-    _fields_ = (
-        *((f"{name}_norm", _Norm) for name in ("attention", "q", "k", "cross", "feed_forward")),
-        *((name, _Linear) for name in ("qkv", "out", "cross_q", "cross_out", "up", "down")),
-    )
-
-
-class _Stack(ctypes.Structure):
-    _fields_ = (
-        *(
-            (name, c_long)
-            for name in ("n_layers", "dim", "hidden", "heads", "kv_heads", "head_dim", "window")
-        ),
-        *((name, c_float) for name in ("scale", "output_scale")),
-        *(
-            (name, c_int32)
-            for name in ("pre_norm", "gated", "activation", "interleaved", "causal", "is_int8")
-        ),
-        ("final_norm", _Norm),
-        ("head", _Linear),
-        ("layers", POINTER(_Layer)),
-    )
-
-
-class _Call(ctypes.Structure):
-    _fields_ = (
-        *((name, c_long) for name in ("n_sequences", "n_tokens", "length")),
-        *((name, c_void_p) for name in ("x", "logits", "memory")),
-        *((name, c_long) for name in ("capacity", "memory_stride")),
-        *((name, c_void_p) for name in ("missing", "lengths", "cos", "sin")),
-        *((name, c_void_p) for name in ("contexts", "context_lengths")),
-        *((name, c_long) for name in ("context_len", "copies")),
-        ("scratch", c_void_p),
-        *((name, c_void_p) for name in ("parallel", "thread", "n_threads", "barrier")),
-        ("most_threads", c_uint),
-    )
-
-
-@functools.cache
-def find_stack_library() -> ctypes.CDLL | None:
-    """The functions of native_stack.c, if they can be built."""
-    library = load_library(SOURCE, FLAGS, included=INCLUDED)
-    if library is not None:
-        declare_functions(library)
-    return library
-
-
-def declare_functions(library: ctypes.CDLL) -> None:
-    """Types of arguments and results, where they are not int."""
-    for function in (library.scratch_floats, library.least_rows, library.panel_bytes):
-        function.restype = c_long
-    for function in (library.read_rows, library.project_rows, library.lay_out):
-        function.restype = None
-    library.scratch_floats.argtypes = library.read_rows.argtypes = [c_void_p] * 2
-    library.panel_bytes.argtypes, library.lay_out.argtypes = [c_void_p], [c_void_p] * 2
-    library.project_rows.argtypes = [c_void_p] * 5
-
-
-def refusal(config: Config, stacks: Sequence[StackWeights], head: Linear) -> str | None:
+def refusal(weights: DecoderWeights) -> str | None:
     """Why these weights are not read in C; None if they are."""
+    config, head = weights.config, weights.head
+    stacks = (weights.stack,) if weights.encoder is None else (weights.stack, weights.encoder)
     if config.head_dim > _WIDEST_HEAD:
         return f"heads are wider than {_WIDEST_HEAD}"
     for each in (tensor for stack in stacks for tensor in stack.tensors):
@@ -120,8 +46,8 @@ def refusal(config: Config, stacks: Sequence[StackWeights], head: Linear) -> str
     for each in matrices:
         if each.shape[0] < _LEAST or each.shape[1] > _MOST:
             return f"a matrix has the shape {tuple(each.shape)}"
-        if not _find_numbers(each).is_contiguous():
-            return "a matrix is not contiguous"
+    if not all(_find_numbers(each).is_contiguous() for each in (*matrices, weights.embedding)):
+        return "a matrix is not contiguous"
     if len({isinstance(each, Int8Weight) for each in matrices}) > 1:
         return "some matrices are int8 and some are not"
     library = find_stack_library()
@@ -130,8 +56,24 @@ def refusal(config: Config, stacks: Sequence[StackWeights], head: Linear) -> str
     return None if library.is_tuned() else "the processor has no vectors that it is written for"
 
 
+class Tables(NamedTuple):
+    """What positions add to embeddings (places, C), and rotary tables (places, D)."""
+
+    added: Tensor | None = None
+    cos: Tensor | None = None
+    sin: Tensor | None = None
+
+
 class NativeStack:
     """The weights of a stack as the C code reads them, perhaps with the head after it."""
+
+    @classmethod
+    def of_decoder(cls, weights: DecoderWeights) -> "NativeStack":
+        """From tokens to logits."""
+        native = cls(weights.config, weights.stack, causal=True, head=weights.head)
+        native.stack.embedding = native.describe_linear(Linear(weights.embedding, None))
+        native.stack.embedding_scale = weights.embedding_scale
+        return native
 
     def __init__(
         self, config: Config, weights: StackWeights, *, causal: bool, head: Linear | None = None
@@ -146,7 +88,7 @@ class NativeStack:
         self.n_rows = 0  # that were read so many or more at a time
         self.is_decided = False  # whether panels pay
         is_int8 = isinstance(weights.layers[0].feed_forward.up.weight, Int8Weight)
-        self.stack = _Stack(
+        self.stack = structures.Stack(
             n_layers=len(weights.layers),
             dim=config.dim,
             hidden=config.hidden_dim,
@@ -162,13 +104,14 @@ class NativeStack:
             interleaved=config.positions.layout == "interleaved",
             causal=causal,
             is_int8=is_int8,
+            embedding_norm=_describe_norm(weights.embedding_norm),
             final_norm=_describe_norm(weights.final_norm),
         )
         self._describe_matrices()
 
     def _describe_matrices(self) -> None:
         layers = [self._describe_layer(each) for each in self.weights.layers]
-        self.layers = (_Layer * len(layers))(*layers)
+        self.layers = (structures.Layer * len(layers))(*layers)
         self.stack.layers = self.layers
         self.stack.head = self.describe_linear(self.head)
 
@@ -192,12 +135,12 @@ class NativeStack:
                 self.panels[_find_numbers(linear.weight).data_ptr()] = panels
         self._describe_matrices()
 
-    def describe_linear(self, linear: Linear | None) -> _Linear:
+    def describe_linear(self, linear: Linear | None) -> structures.Linear:
         """A matrix as the C code reads it."""
         if linear is None:
-            return _Linear()
+            return structures.Linear()
         weight, numbers = linear.weight, _find_numbers(linear.weight)
-        described = _Linear(
+        described = structures.Linear(
             bias=_address(linear.bias),
             panels=_address(self.panels.get(numbers.data_ptr())),
             n_out=weight.shape[0],
@@ -209,9 +152,9 @@ class NativeStack:
             described.weight = numbers.data_ptr()
         return described
 
-    def _describe_layer(self, layer: LayerWeights) -> _Layer:
+    def _describe_layer(self, layer: LayerWeights) -> structures.Layer:
         attention, cross, feed_forward = layer
-        return _Layer(
+        return structures.Layer(
             attention_norm=_describe_norm(attention.norm),
             q_norm=_describe_norm(attention.q_norm),
             k_norm=_describe_norm(attention.k_norm),
@@ -231,10 +174,18 @@ class NativeStack:
         *,
         missing: Int[Tensor, " B"] | None = None,
         lengths: Int[Tensor, " B"] | None = None,
-        turns: tuple[Tensor, Tensor] | None = None,
+        tables: Tables,
+        copies: int = 1,
     ) -> "Reading":
-        """Sequences that are read together; `memory` of one layer is shared by all of them."""
-        return Reading(self, memory, missing=missing, lengths=lengths, turns=turns)
+        """Sequences that are read together, every `copies` of them from the same prompt.
+
+        `memory` of one layer is shared by all of them.
+        """
+        origins = None
+        if copies > 1:
+            own = torch.arange(memory.shape[1], dtype=torch.int32) % copies
+            origins = own[:, None].repeat(1, memory.shape[2])
+        return Reading(self, memory, missing, lengths, tables, origins, copies)
 
 
 class Reading:
@@ -244,36 +195,39 @@ class Reading:
         self,
         native: NativeStack,
         memory: Float[Tensor, "n B capacity 2 K D"],
-        *,
         missing: Int[Tensor, " B"] | None,
         lengths: Int[Tensor, " B"] | None,
-        turns: tuple[Tensor, Tensor] | None,
+        tables: Tables,
+        origins: Int[Tensor, "B capacity"] | None,
+        copies: int,
     ) -> None:
-        self.native, self.turns = native, turns
+        self.native, self.tables, self.origins = native, tables, origins
         self.contexts: list[Tensor] = []  # of each layer: keys and values of cross-attention
         self.context_lengths: Tensor | None = None
         # Addresses are of these; they must live as long as the calls.
-        self.kept: list[Any] = [memory, missing, lengths, turns]
-        self.call = _Call(
+        self.kept: list[Any] = [memory, missing, lengths]
+        self.call = structures.Call(
             n_sequences=memory.shape[1],
             memory=memory.data_ptr(),
             capacity=memory.shape[2],
             memory_stride=memory.stride(0) if len(memory) > 1 else 0,
             missing=_address(missing),
             lengths=_address(lengths),
-            cos=None if turns is None else turns[0].data_ptr(),
-            sin=None if turns is None else turns[1].data_ptr(),
-            copies=1,
+            added=_address(tables.added),
+            cos=_address(tables.cos),
+            sin=_address(tables.sin),
+            origins=_address(origins),
+            copies=copies,
         )
 
     def read_context(
-        self, context: Float[Tensor, "B S C"], lengths: Int[Tensor, " B"] | None, copies: int
+        self, context: Float[Tensor, "B S C"], lengths: Int[Tensor, " B"] | None
     ) -> None:
         """Project the keys and values of cross-attention, once for all steps and copies."""
         B, S, _ = context.shape
         config = self.native.config
         kept: list[Tensor] = []
-        call = _Call(n_sequences=B, n_tokens=S)
+        call = structures.Call(n_sequences=B, n_tokens=S)
         self._share(call, context)
         for layer in self.native.weights.layers:
             assert layer.cross is not None
@@ -286,7 +240,7 @@ class Reading:
                 context.data_ptr(),
                 kept[-1].data_ptr(),
             )
-        self._attend_to(kept, lengths, copies)
+        self._attend_to(kept, lengths)
 
     def keep(
         self,
@@ -295,42 +249,87 @@ class Reading:
         missing: Int[Tensor, " B"] | None,
     ) -> "Reading":
         """The same reading of these rows alone, all copies of some prompts: `memory` has them."""
-        other = Reading(self.native, memory, missing=missing, lengths=None, turns=self.turns)
+        copies = self.call.copies
+        origins = None if self.origins is None else self.origins[rows]
+        other = Reading(self.native, memory, missing, None, self.tables, origins, copies)
         if self.contexts:
-            copies = self.call.copies
             prompts = rows[::copies] // copies
             lengths = None if self.context_lengths is None else self.context_lengths[prompts]
-            other._attend_to([each[prompts] for each in self.contexts], lengths, copies)
+            other._attend_to([each[prompts] for each in self.contexts], lengths)
         return other
 
     def _attend_to(
         self,
         contexts: list[Float[Tensor, "B S 2 K D"]],
         lengths: Int[Tensor, " B"] | None,
-        copies: int,
     ) -> None:
         self.contexts, self.context_lengths = contexts, lengths
         addresses = (c_void_p * len(contexts))(*(each.data_ptr() for each in contexts))
         self.kept.append(addresses)
         self.call.contexts = ctypes.addressof(addresses)
         self.call.context_lengths = _address(lengths)
-        self.call.context_len, self.call.copies = contexts[0].shape[1], copies
+        self.call.context_len = contexts[0].shape[1]
 
-    def read(self, x: Float[Tensor, "B T C"], length: int) -> Float[Tensor, "B V"] | None:
-        """Read T tokens after the `length` before them: x becomes the hidden states.
-
-        The logits after the last of them, where the stack has a head.
-        """
-        native, call = self.native, self.call
+    def read(self, x: Float[Tensor, "B T C"], length: int) -> None:
+        """Read T tokens after the `length` before them: x becomes the hidden states."""
         assert x.is_contiguous() and x.dtype is torch.float32
-        logits = x.new_empty(len(x), native.vocab) if native.vocab else None
-        call.n_tokens, call.length, call.x = x.shape[1], length, x.data_ptr()
-        call.logits = _address(logits)
-        self._share(call, x)
-        native.library.read_rows(byref(native.stack), byref(call))
-        return logits
+        self._prepare(x, length, None)
+        self.native.library.read_rows(byref(self.native.stack), byref(self.call))
 
-    def _share(self, call: _Call, x: Float[Tensor, "B T C"]) -> None:
+    def read_tokens(self, tokens: Int[Tensor, "B T"], length: int) -> Float[Tensor, "B V"]:
+        """The logits after T more tokens; `length` tokens were read before."""
+        self._prepare_tokens(tokens, length)
+        self.native.library.read_rows(byref(self.native.stack), byref(self.call))
+        return self.logits
+
+    def write(
+        self, tokens: Int[Tensor, "B T"], length: int, n_steps: int, rule: "Rule"
+    ) -> Int[Tensor, "n B"] | None:
+        """The most probable tokens after these, up to `n_steps` times, until a row has ended.
+
+        None if the logits leave some row nothing to choose.
+        """
+        self._prepare_tokens(tokens, length)
+        written = torch.empty(n_steps, len(tokens), dtype=torch.long)
+        stack, call, choice = self.native.stack, self.call, rule.choice
+        n = self.native.library.write_greedily(
+            byref(stack), byref(call), byref(choice), n_steps, written.data_ptr()
+        )
+        return None if n < 0 else written[:n]
+
+    def rank(
+        self, tokens: Int[Tensor, "B T"], length: int, n_best: int, rule: "Rule"
+    ) -> tuple[Float[Tensor, "B n"], Int[Tensor, "B n"]]:
+        """The best tokens after these, and their log-probabilities; NaN where logits have one."""
+        self.read_tokens(tokens, length)
+        logs = torch.empty(len(tokens), n_best, dtype=torch.float64)
+        best = torch.zeros(len(tokens), n_best, dtype=torch.long)
+        stack, call, choice = self.native.stack, self.call, rule.choice
+        self.native.library.rank_rows(
+            byref(stack), byref(call), byref(choice), n_best, logs.data_ptr(), best.data_ptr()
+        )
+        return logs, best
+
+    def reorder(self, parents: Int[Tensor, " B"], length: int) -> None:
+        """Row i becomes what row `parents[i]` was: its slots lie where that row's lay."""
+        if self.origins is not None:  # otherwise no row has another to change places with
+            self.origins[:, :length] = self.origins[parents, :length]
+
+    def _prepare_tokens(self, tokens: Int[Tensor, "B T"], length: int) -> None:
+        tokens = tokens.contiguous()
+        self.x = torch.empty(*tokens.shape, self.native.config.dim)
+        self.logits = torch.empty(len(tokens), self.native.vocab)
+        self._prepare(self.x, length, tokens)
+        self.call.logits = self.logits.data_ptr()
+
+    def _prepare(self, x: Tensor, length: int, tokens: Tensor | None) -> None:
+        self.tokens = tokens  # kept while its address is
+        call = self.call
+        call.n_tokens, call.length, call.x = x.shape[1], length, x.data_ptr()
+        call.tokens = _address(tokens)
+        self._share(call, x)
+
+    def _share(self, call: structures.Call, x: Float[Tensor, "B T C"]) -> None:
         """Threads for the work of a call, and memory for what lies between its phases."""
         rows, threads = x.shape[0] * x.shape[1], torch.get_num_threads()
         self.native.expect_rows(rows)
@@ -346,6 +345,36 @@ class Reading:
         call.scratch = self.scratch.data_ptr()
 
 
+class Rule:
+    """Which tokens may be chosen: none of `never`, for a prompt none of its row of `forbidden`.
+
+    A token of `stops` ends a text.
+    """
+
+    def __init__(
+        self,
+        never: Sequence[int],
+        forbidden: Bool[Tensor, "prompts V"] | None = None,
+        stops: Sequence[int] = (),
+    ) -> None:
+        self.never, self.stops = tuple(never), tuple(stops)
+        self.forbidden = None if forbidden is None else forbidden.contiguous()
+        lists = [(c_int64 * len(each))(*each) for each in (self.never, self.stops)]
+        self.choice = structures.Choice(
+            never=ctypes.addressof(lists[0]),
+            stops=ctypes.addressof(lists[1]),
+            n_never=len(never),
+            n_stops=len(stops),
+            forbidden=_address(self.forbidden),
+        )
+        self.kept = lists  # while their addresses are
+
+    def keep(self, prompts: Sequence[int]) -> "Rule":
+        """The rule for these prompts alone."""
+        forbidden = None if self.forbidden is None else self.forbidden[[*prompts]]
+        return Rule(self.never, forbidden, self.stops)
+
+
 def _find_numbers(weight: Tensor) -> Tensor:
     return weight.integers if isinstance(weight, Int8Weight) else weight
 
@@ -354,10 +383,10 @@ def _address(tensor: Tensor | None) -> int | None:
     return None if tensor is None else tensor.data_ptr()
 
 
-def _describe_norm(norm: Norm | None) -> _Norm:
+def _describe_norm(norm: Norm | None) -> structures.Norm:
     if norm is None:
-        return _Norm()
-    return _Norm(
+        return structures.Norm()
+    return structures.Norm(
         weight=norm.weight.data_ptr(),
         bias=_address(norm.bias),
         eps=norm.eps,

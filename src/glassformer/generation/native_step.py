@@ -1,21 +1,19 @@
 """Decoding on a CPU with the layers in C: encoding, prefill and each step are one call.
 
-Embedding and positions are added by PyTorch, everything after them by native_stack.c.
+So are the tokens of a text that is written greedily, and the candidates of a step of beam search.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from glassformer.functional import Padding
-from glassformer.generation.native_stack import NativeStack, refusal
+from glassformer.generation.native_stack import NativeStack, Tables, refusal
 from glassformer.generation.step import Step, normalize, widen_tables
-from glassformer.models import Config, Decoder, DecoderWeights, EncoderDecoder
+from glassformer.models import Decoder, DecoderWeights, EncoderDecoder
 from glassformer.models.decoder_weights import StackWeights, encoder_refusal
 from glassformer.models.stack import token_positions
 
@@ -25,12 +23,23 @@ _known: WeakKeyDictionary[nn.Module, tuple[DecoderWeights, "NativeModel | None"]
 _known = WeakKeyDictionary()
 
 
-class NativeModel(NamedTuple):
+class NativeModel:
     """A decoder in C, and its encoder where there is one."""
 
-    weights: DecoderWeights
-    decoder: NativeStack
-    encoder: NativeStack | None
+    def __init__(self, weights: DecoderWeights) -> None:
+        self.weights, encoder = weights, weights.encoder
+        self.decoder = NativeStack.of_decoder(weights)
+        self.encoder = None
+        if encoder is not None:
+            self.encoder = NativeStack(weights.config, encoder, causal=False)
+        self.tables = Tables(), 0  # of how many places
+
+    def find_tables(self, n: int) -> Tables:
+        """Tables of at least `n` places from 0 on, as the C code reads them."""
+        if self.tables[1] < n:
+            n = max(n, min(1 << n.bit_length(), self.weights.config.max_len))
+            self.tables = _make_tables(self.weights, n), n
+        return self.tables[0]
 
 
 def find_native(model: Decoder | EncoderDecoder) -> NativeModel | None:
@@ -38,21 +47,9 @@ def find_native(model: Decoder | EncoderDecoder) -> NativeModel | None:
     weights = DecoderWeights.of(model)
     known = _known.get(model)
     if known is None or known[0] is not weights:
-        known = weights, _build(weights)
+        known = weights, None if refusal(weights) else NativeModel(weights)
         _known[model] = known
     return known[1]
-
-
-def _build(weights: DecoderWeights) -> NativeModel | None:
-    config, encoder = weights.config, weights.encoder
-    stacks = (weights.stack,) if encoder is None else (weights.stack, encoder)
-    if refusal(config, stacks, weights.head):
-        return None
-    return NativeModel(
-        weights,
-        NativeStack(config, weights.stack, causal=True, head=weights.head),
-        None if encoder is None else NativeStack(config, encoder, causal=False),
-    )
 
 
 def encode(
@@ -74,13 +71,13 @@ def encode(
     x = _place(x, weights, None if weights.positions is None else weights.positions(places))
     unequal = None if bool((lengths == longest).all()) else lengths
     memory = x.new_empty(1, len(source), longest, 2, config.n_kv_heads, config.head_dim)
-    reading = native.encoder.begin(memory, lengths=unequal, turns=turn_tables(config, longest))
-    reading.read(x, 0)
+    tables = native.find_tables(longest)._replace(added=None)  # it has been added
+    native.encoder.begin(memory, lengths=unequal, tables=tables).read(x, 0)
     return x, None if unequal is None else Padding(unequal)
 
 
 class NativeStep(Step):
-    """`Step` in C; it can also read several tokens of each row at once."""
+    """`Step` in C; it can also read several tokens of each row at once, and choose the next."""
 
     def __init__(
         self,
@@ -89,47 +86,45 @@ class NativeStep(Step):
         batch: int,
         capacity: int,
         missing: Int[Tensor, " B"] | None = None,
+        copies: int = 1,
     ) -> None:
+        self.native, self.copies = native, copies
         super().__init__(native.weights, batch=batch, capacity=capacity, missing=missing)
-        turns = turn_tables(native.weights.config, capacity)
-        self.reading = native.decoder.begin(self.memory, missing=missing, turns=turns)
+
+    def _set_up_places(self, capacity: int) -> None:
+        self.reading = self.native.decoder.begin(
+            self.memory,
+            missing=self.missing,
+            tables=self.native.find_tables(capacity),
+            copies=self.copies,
+        )
 
     def read_context(
         self, context: Float[Tensor, "B S C"], lengths: Int[Tensor, " B"] | None, copies: int
     ) -> None:
-        self.reading.read_context(context.contiguous(), lengths, copies)
+        assert copies == self.copies
+        self.reading.read_context(context.contiguous(), lengths)
+
+    def reorder(self, parents: Int[Tensor, " B"], length: int) -> None:
+        self.reading.reorder(parents, length)
 
     def keep(self, rows: Int[Tensor, " n"], length: int) -> None:
         super().keep(rows, length)
         self.reading = self.reading.keep(self.memory, rows, self.missing)
 
     def __call__(self, tokens: Int[Tensor, " B"], length: int) -> Float[Tensor, "B V"]:
-        return self.read(tokens[:, None], length)
-
-    def read(self, tokens: Int[Tensor, "B T"], length: int) -> Float[Tensor, "B V"]:
-        """The logits after T more tokens in each row; `length` tokens were read before."""
-        weights, T = self.weights, tokens.shape[1]
-        x = F.embedding(tokens, weights.embedding)
-        if weights.embedding_scale != 1.0:
-            x = x * weights.embedding_scale
-        added = None
-        if self.added is not None:
-            added = self.added[length : length + T]
-            if self.missing is not None:
-                places = torch.arange(length, length + T) - self.missing[:, None]
-                added = self.added[places.clamp(min=0)]
-        logits = self.reading.read(_place(x, weights.stack, added), length)
-        assert logits is not None
-        return logits
+        return self.reading.read_tokens(tokens[:, None], length)
 
 
-def turn_tables(config: Config, n: int) -> tuple[Tensor, Tensor] | None:
-    """Rotary tables (n, D) of the places from 0 on, as the C code multiplies by them."""
-    if config.positions.kind != "rotary":
-        return None
-    cos, sin = config.rotary().tables(torch.arange(n))
-    wide = widen_tables(cos, sin, config.positions.layout)
-    return wide[0].float().contiguous(), wide[1].float().contiguous()
+def _make_tables(weights: DecoderWeights, n: int) -> Tables:
+    config, positions, places = weights.config, weights.stack.positions, torch.arange(n)
+    added = cos = sin = None
+    if positions is not None:
+        added = positions(places).detach().float().contiguous()
+    if config.positions.kind == "rotary":
+        wide = widen_tables(*config.rotary().tables(places), config.positions.layout)
+        cos, sin = (each.float().contiguous() for each in wide)
+    return Tables(added, cos, sin)
 
 
 def _place(

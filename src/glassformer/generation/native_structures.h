@@ -2,6 +2,7 @@
 
 #include "../functional/int8/kernel.c"
 #include "native_arithmetic.c"
+#include "native_choice.c"
 
 typedef struct {
   const float *weight;    /* one of these two */
@@ -20,20 +21,24 @@ typedef struct {
   long n_layers, dim, hidden, heads, kv_heads, head_dim, window; /* window 0: none */
   float scale, output_scale;
   int32_t pre_norm, gated, activation, interleaved, causal, is_int8;
-  norm_t final_norm; /* weight 0: none */
-  linear_t head;     /* n_out 0: none */
+  norm_t embedding_norm, final_norm; /* weight 0: none */
+  linear_t embedding, head;          /* n_out 0: none */
+  float embedding_scale;
   const layer_t *layers;
 } stack_t;
 
 typedef struct {
   long n_sequences, n_tokens, length; /* B, T, what was read before */
+  const int64_t *tokens;              /* (B, T): they are embedded as x; or 0 */
   float *x;                           /* (B T, C), in and out */
   float *logits;                      /* (B, V), after each sequence's last token */
   float *memory;                      /* (layers, B, capacity, 2, K, D) */
   long capacity, memory_stride;       /* floats from one layer's memory to the next's; 0: shared */
   const int64_t *missing;             /* (B,) padding on the left, or 0 */
   const int64_t *lengths;             /* (B,) tokens of a sequence that is not causal, or 0 */
+  const float *added;                 /* (places, C) to add to embeddings, or 0 */
   const float *cos, *sin;             /* (places, D) or 0 */
+  const int32_t *origins;             /* (B, capacity): in which copy's memory a slot is, or 0 */
   const float *const *contexts;       /* of each layer (B / copies, S, 2, K, D), or 0 */
   const int64_t *context_lengths;     /* (B / copies,) or 0 */
   long context_len, copies;
@@ -50,6 +55,10 @@ typedef struct {
   const linear_t *linear; /* of one product: */
   const float *input;
   float *output;
+  const choice_t *choice; /* of a ranking: */
+  long n_best;
+  double *logs;
+  int64_t *best;
 } work_t;
 
 /* What one thread sees of a call. */

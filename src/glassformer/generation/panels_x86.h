@@ -2,7 +2,7 @@
 
 #define PANEL (2 * LANES)
 #define GROUP (LANES == 16 ? 12 : 6) /* sums fill 24 of 32 registers, or 12 of 16 */
-#define LEAST_ROWS 5 /* fewer wait for memory in either layout */
+#define LEAST_ROWS 2 /* one waits for memory in either layout */
 #define INT8_PANELS 1
 
 #define OF_PANEL(ROWS)                                                                       \

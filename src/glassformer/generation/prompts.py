@@ -8,6 +8,7 @@ from torch import Tensor
 
 from glassformer.errors import ConfigError, ShapeError
 from glassformer.functional import Padding
+from glassformer.generation.sampling import check_never
 from glassformer.models import Decoder, EncoderDecoder
 from glassformer.models.baselines import RecurrentLanguage, RecurrentTranslator
 
@@ -81,12 +82,14 @@ def check_prompts(
         )
 
 
-def check_forbidden(
+def check_excluded(
     model: GenerativeModel,
     prompts: Sequence[Sequence[int]],
+    never: Sequence[int],
     forbidden: Bool[Tensor, "B V"] | None,
 ) -> None:
-    """Reject a mask of tokens that is not one row of the vocabulary for each prompt."""
+    """Reject excluded tokens outside the vocabulary, or a mask that has not a row per prompt."""
+    check_never(never, model.config.vocab_size)
     shape = (len(prompts), model.config.vocab_size)
     if forbidden is not None and forbidden.shape != shape:
         raise ShapeError(

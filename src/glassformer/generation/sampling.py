@@ -65,6 +65,9 @@ class Sampling:
             )
 
 
+GREEDY = Sampling(temperature=0)
+
+
 def adjust(
     logits: Float[Tensor, "B V"],
     sampling: Sampling,
@@ -132,17 +135,21 @@ def exclude_tokens(
     >>> exclude_tokens(torch.tensor([[1.0, 2.0, 3.0]]), [2])
     tensor([[1., 2., -inf]])
     """
-    vocab_size = logits.shape[1]
+    check_never(never, logits.shape[1])
     if forbidden is not None:
         logits = logits.masked_fill(forbidden.to(logits.device), -math.inf)
     if not never:
         return logits
-    if not 0 <= min(never) <= max(never) < vocab_size:
+    columns = torch.tensor(list(never), device=logits.device)
+    return logits.index_fill(1, columns, -math.inf)
+
+
+def check_never(never: Sequence[int], vocab_size: int) -> None:
+    """Reject excluded tokens that are not in the vocabulary."""
+    if never and not 0 <= min(never) <= max(never) < vocab_size:
         raise ConfigError(
             f"never must hold token ids from 0 to {vocab_size - 1}; got {tuple(never)}."
         )
-    columns = torch.tensor(list(never), device=logits.device)
-    return logits.index_fill(1, columns, -math.inf)
 
 
 def choose(

@@ -59,12 +59,17 @@ class Step:
         )
         self.contexts: list[tuple[Tensor, Tensor]] = []  # keys and values of cross-attention
         self.context_mask: Tensor | None = None
+        self.layout = config.positions.layout
+        self._set_up_places(capacity)
+
+    def _set_up_places(self, capacity: int) -> None:
+        config, weights = self.weights.config, self.weights
         places = torch.arange(capacity)
         self.added = None
         if weights.stack.positions is not None:
-            self.added = weights.stack.positions(places).detach().to(like.dtype)  # (capacity, C)
+            added = weights.stack.positions(places).detach()
+            self.added = added.to(weights.embedding.dtype)  # (capacity, C)
         self.turns: tuple[Tensor, Tensor] | None = None
-        self.layout = config.positions.layout
         if config.positions.kind == "rotary":
             cos, sin = (table[:, None] for table in config.rotary().tables(places))
             self.turns = widen_tables(cos, sin, self.layout)  # (capacity, 1, D)

@@ -30,6 +30,7 @@ from glassformer.layers import (
 from glassformer.models.config import Config
 from glassformer.models.decoder import Decoder
 from glassformer.models.encoder_decoder import EncoderDecoder
+from glassformer.models.module_list import list_modules
 from glassformer.models.output_heads import NextTokenHead
 from glassformer.models.stack import Stack
 
@@ -143,12 +144,10 @@ class DecoderWeights(NamedTuple):
 
         The same object as before, unless the model has changed since.
         """
-        state = _describe_model(model)
-        known = _known.get(model)
-        if known is None or known[0] != state:
-            known = state, cls._read(model)
-            _known[model] = known
-        return known[1]
+        known = _look_at(model)
+        if not known.weights:
+            known.weights.append(cls._read(model))
+        return known.weights[0]
 
     @classmethod
     def _read(cls, model: Decoder | EncoderDecoder) -> "DecoderWeights":
@@ -185,23 +184,59 @@ class DecoderWeights(NamedTuple):
         return tuple(each for each in found if each is not None)
 
 
-_known: WeakKeyDictionary[nn.Module, tuple[tuple, DecoderWeights]] = WeakKeyDictionary()
+class _Known(NamedTuple):
+    """What was read of a model, and its state then."""
+
+    state: tuple
+    kinds: frozenset[tuple[torch.device, torch.dtype]]  # of the parameters
+    fault: str | None
+    weights: list[DecoderWeights]  # empty until somebody asks
 
 
-def _describe_model(model: nn.Module) -> tuple:
+_known: WeakKeyDictionary[nn.Module, _Known] = WeakKeyDictionary()
+
+
+def _look_at(model: nn.Module) -> _Known:
+    """What is known of a model's parameters; it is found out anew once they have changed."""
+    modules = list_modules(model)
+    state = _describe_state(modules)
+    known = _known.get(model)
+    if known is None or known.state != state:
+        known = _known[model] = _Known(state, *_check_tensors(modules), [])
+    return known
+
+
+def _describe_state(modules: Iterable[tuple[str, nn.Module]]) -> tuple:
     """Address and version of each parameter, and what else `DecoderWeights` reads of modules."""
     state: list = []
-    for module in model.modules():
+    for _, module in modules:
         for parameter in module._parameters.values():
             if parameter is not None:
-                is_int8 = isinstance(parameter, Int8Weight)
-                stored = parameter.integers if is_int8 else parameter
-                state += (stored.data_ptr(), stored._version)
+                stored = parameter.integers if isinstance(parameter, Int8Weight) else parameter
+                state += (id(parameter), stored.data_ptr(), stored._version)
         if isinstance(module, RMSNorm | nn.LayerNorm):
             state.append(module.eps)
         elif isinstance(module, TokenEmbedding):
             state.append(module.scale)
     return tuple(state)
+
+
+def _check_tensors(
+    modules: Iterable[tuple[str, nn.Module]],
+) -> tuple[frozenset[tuple[torch.device, torch.dtype]], str | None]:
+    kinds: set[tuple[torch.device, torch.dtype]] = set()
+    for path, module in modules:
+        for name, parameter in module._parameters.items():
+            if parameter is None:
+                continue
+            if type(parameter) not in (nn.Parameter, Int8Weight):
+                return frozenset(), f"{path}.{name} is a {type(parameter).__name__}"
+            if parameter.is_inference():
+                fault = f"{path}.{name} is an inference tensor, whose changes are not counted"
+                return frozenset(), fault
+            kinds.add((parameter.device, parameter.dtype))
+    fault = None if len(kinds) == 1 else "the parameters differ in dtype or device"
+    return frozenset(kinds), fault
 
 
 def refusal(model: nn.Module) -> str | None:
@@ -220,15 +255,14 @@ def refusal(model: nn.Module) -> str | None:
         return "its attention caches latents"
     if not model.config.norms.first:
         return "the first block has no norm before attention"
-    modules = [*model.named_modules()]
     # The encoder may be called as it is, whatever listens to it: see `encoder_refusal`.
-    decoder = (each for each in modules if not each[0].startswith("encoder"))
-    return _refuse_modules(decoder) or _refuse_tensors(modules) or _refuse_config(model.config)
+    decoder = (each for each in list_modules(model) if not each[0].startswith("encoder"))
+    return _refuse_modules(decoder) or _refuse_tensors(model) or _refuse_config(model.config)
 
 
 def encoder_refusal(model: EncoderDecoder) -> str | None:
     """Why the encoder of a model that is not refused must be called by its modules."""
-    return _refuse_modules(model.encoder.named_modules(prefix="encoder"))
+    return _refuse_modules(each for each in list_modules(model) if each[0].startswith("encoder"))
 
 
 def _refuse_modules(modules: Iterable[tuple[str, nn.Module]]) -> str | None:
@@ -242,20 +276,11 @@ def _refuse_modules(modules: Iterable[tuple[str, nn.Module]]) -> str | None:
     return None
 
 
-def _refuse_tensors(modules: Iterable[tuple[str, nn.Module]]) -> str | None:
-    kinds = set()
-    for path, module in modules:
-        for name, parameter in module._parameters.items():
-            if parameter is None:
-                continue
-            if type(parameter) not in (nn.Parameter, Int8Weight):
-                return f"{path}.{name} is a {type(parameter).__name__}"
-            if parameter.is_inference():
-                return f"{path}.{name} is an inference tensor, whose changes are not counted"
-            kinds.add((parameter.device, parameter.dtype))
-    if any(torch.is_autocast_enabled(device.type) for device, _ in kinds):
+def _refuse_tensors(model: nn.Module) -> str | None:
+    known = _look_at(model)
+    if any(torch.is_autocast_enabled(device.type) for device, _ in known.kinds):
         return "autocast is enabled"
-    return None if len(kinds) == 1 else "the parameters differ in dtype or device"
+    return known.fault
 
 
 def _refuse_config(config: Config) -> str | None:
