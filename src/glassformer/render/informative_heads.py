@@ -11,6 +11,7 @@ key, the token itself and its neighbours) is merged into one key, which carries 
 
 import unicodedata
 from collections.abc import Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import torch
@@ -119,5 +120,5 @@ def _worth(token: str) -> float:
     bare = token.strip("␣▁Ġ ").removeprefix("##")
     if len(bare) > 2 and bare[0] + bare[-1] in ("<>", "[]", "()", "||"):
         return 0.0
-    letters = sum(2 if unicodedata.east_asian_width(c) == "W" else 1 for c in bare if c.isalnum())
-    return min(1.0, letters / _FULL)
+    widths = (2 if unicodedata.east_asian_width(c) == "W" else 1 for c in bare if c.isalnum())
+    return min(1.0, sum(islice(widths, _FULL)) / _FULL)  # further letters change nothing

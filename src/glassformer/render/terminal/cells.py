@@ -27,8 +27,9 @@ def draw_cells(panel: Cells, width: int, language: Language) -> Iterator[Rendera
         yield from _draw_texts(panel, rows, side, room, language)
     else:
         columns = _space_indices(len(panel.values[0]), min(_MOST_CELLS, room // 2))
+        largest = panel.largest or 1.0
         for i in rows:
-            cells = "".join(_mark(panel, panel.values[i][j]) for j in columns)
+            cells = "".join(_mark(panel, panel.values[i][j], largest) for j in columns)
             line = Text(_pad(panel, i, side), no_wrap=True, overflow="ignore")
             yield line.append(cells.rstrip(), style="cyan")
     if panel.is_signed and not panel.texts:
@@ -61,13 +62,12 @@ def _draw_texts(
         yield Paragraph(language.say("chart.some", n=len(shown), total=n), style="dim")
 
 
-def _mark(panel: Cells, value: Number | None) -> str:
+def _mark(panel: Cells, value: Number | None, largest: Number) -> str:
     """Two characters: a shade twice, or with its sign."""
     if value is None:
         return "  "
     if not value:
         return "· "
-    largest = panel.largest or 1.0
     mark = shade(abs(value) / largest)
     if not panel.is_signed:
         return mark * 2 if value > 0 else "· "
