@@ -198,3 +198,26 @@ def test_gelu_and_products_are_the_plain_ones() -> None:
         x = torch.randn(batch, linear.weight.shape[1], dtype=torch.float64)
         expected = nn.functional.linear(x, linear.weight, linear.bias)
         assert_close(multiply(x, linear), expected, 1e-13)
+
+
+@pytest.mark.plain  # checked types hide from no_grad that a function is a generator
+@pytest.mark.parametrize("is_int8", [False, True])
+def test_a_model_made_in_inference_mode_is_called_by_its_modules(is_int8: bool) -> None:
+    with torch.inference_mode():
+        model = make("rotary", torch.float32)
+        model = gf.quantize(model, "int8") if is_int8 else model
+    assert "is an inference tensor" in str(refusal(model))
+    expected = make("rotary", torch.float32)
+    expected = gf.quantize(expected, "int8") if is_int8 else expected
+    written = [generate_tokens(each, PROMPTS, max_new_tokens=6) for each in (model, expected)]
+    assert written[0] == written[1]
+
+
+def test_parameters_of_another_kind_are_refused_before_their_addresses_are_asked_for() -> None:
+    class Odd(nn.Parameter):
+        def data_ptr(self) -> int:
+            raise RuntimeError("it has no address")
+
+    model = make("rotary", torch.float32)
+    model.head.weight = Odd(model.head.weight.detach())
+    assert "head.weight is a Odd" in str(refusal(model))

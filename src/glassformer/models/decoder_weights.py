@@ -211,9 +211,13 @@ def _describe_state(modules: Iterable[tuple[str, nn.Module]]) -> tuple:
     state: list = []
     for _, module in modules:
         for parameter in module._parameters.values():
-            if parameter is not None:
-                stored = parameter.integers if isinstance(parameter, Int8Weight) else parameter
-                state += (id(parameter), stored.data_ptr(), stored._version)
+            if parameter is None:
+                continue
+            state.append(id(parameter))
+            stored = parameter.integers if type(parameter) is Int8Weight else parameter
+            # Other kinds are refused, and may have neither an address nor a version.
+            if type(stored) in (Tensor, nn.Parameter) and not stored.is_inference():
+                state += (stored.data_ptr(), stored._version)
         if isinstance(module, RMSNorm | nn.LayerNorm):
             state.append(module.eps)
         elif isinstance(module, TokenEmbedding):
@@ -231,7 +235,8 @@ def _check_tensors(
                 continue
             if type(parameter) not in (nn.Parameter, Int8Weight):
                 return frozenset(), f"{path}.{name} is a {type(parameter).__name__}"
-            if parameter.is_inference():
+            stored = parameter.integers if type(parameter) is Int8Weight else parameter
+            if stored.is_inference():
                 fault = f"{path}.{name} is an inference tensor, whose changes are not counted"
                 return frozenset(), fault
             kinds.add((parameter.device, parameter.dtype))
