@@ -185,3 +185,29 @@ def test_when_nothing_may_be_written() -> None:
         generate_tokens(model, PROMPTS, max_new_tokens=4, never=range(V))
     with pytest.raises(ConfigError, match=r"from 0 to 36; got \(37,\)"):
         generate_tokens(model, PROMPTS, max_new_tokens=4, never=[V])
+
+
+def test_the_default_dtype_does_not_matter() -> None:
+    model = make("translator", torch.float32)
+    options = {"max_new_tokens": 12, "source": SOURCES}
+    greedy = generate_tokens(model, PROMPTS, **options)
+    best = beam_search(model, PROMPTS, beams=3, **options)
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert generate_tokens(model, PROMPTS, **options) == greedy
+        assert beam_search(model, PROMPTS, beams=3, **options) == best
+    finally:
+        torch.set_default_dtype(before)
+
+
+def test_learned_positions_that_change_in_place_are_read_anew() -> None:
+    model = make("learned", torch.float32)
+    before = start(model).next_logits()
+    model.decoder.positions.weight.data.mul_(3.0)  # no version counts this
+    after = start(model).next_logits()
+    with torch.no_grad():
+        options = {"source": None, "max_new_tokens": 9}
+        expected = DecodingSession(model, PROMPTS, **options).next_logits()
+    assert_close(after, expected, 2e-5 * float(expected.abs().max()))
+    assert (after - before).abs().max() > 0.01

@@ -138,7 +138,7 @@ class _Search:
         self.texts: list[list[tuple[int, ...]]] = [[()] * beams for _ in prompts]
         self.prompts = [*range(len(prompts))]  # those that are still searched, or may be
         self.finished: list[list[Hypothesis]] = [[] for _ in prompts]
-        self.rule = Rule(never, forbidden)
+        self.rule = Rule(never, forbidden, device=self.session.fresh.device)
 
     def step(self, n: int) -> None:
         tokens: list[int] = []
@@ -228,7 +228,7 @@ def _find_best(
     total = _add_exponentials(logits, largest[:, :1])
     before = torch.tensor(scores, dtype=torch.float64, device=logits.device)
     if rule.forbidden is not None:
-        rows = rule.forbidden.to(logits.device).repeat_interleave(before.shape[1], dim=0)
+        rows = rule.forbidden.repeat_interleave(before.shape[1], dim=0)
         if bool(rows.gather(1, choices).any()):
             largest, choices = exclude_tokens(logits, (), rows).topk(n_best, dim=-1)
     totals = before[..., None] + (largest.double() - total).view(*before.shape, -1)

@@ -24,7 +24,7 @@ from glassformer.generation.prompts import GenerativeModel, check_excluded, chec
 from glassformer.generation.sampling import GREEDY, Sampling, adjust, choose, exclude_tokens
 from glassformer.generation.sessions import Session, can_drop, start_session
 
-_STRETCH = 32  # tokens that are written before anybody is told, where nobody waits for the first
+_STRETCH = 8  # tokens per call into C when the output is not streamed; Ctrl+C waits for them
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,8 +137,8 @@ def stream_chosen(
 ) -> Iterator[tuple[list[int], list[bool]]]:
     """The tokens of each step and which sequences have ended, without the logits.
 
-    On a GPU the host need not wait for each token: this is the fastest way to generate. So many
-    tokens as `stretch` may be written before the first of them is yielded.
+    On a GPU the host need not wait for each token: this is the fastest way to generate. Up to
+    `stretch` tokens may be decoded before the first of them is yielded.
     """
     sizes = {"source": source, "max_new_tokens": max_new_tokens}
     start = _prepare_session(
@@ -178,7 +178,8 @@ def _stream_chosen(
 ) -> Iterator[tuple[list[int], list[bool]]]:
     session = start()
     if can_drop(session) and sampling.temperature == 0 and sampling.repetition_penalty is None:
-        yield from _stream_greedy(session, max_new_tokens, Rule(never, forbidden, stop), stretch)
+        rule = Rule(never, forbidden, stop, device=session.fresh.device)
+        yield from _stream_greedy(session, max_new_tokens, rule, stretch)
         return
     # A graph excludes the same tokens in all rows.
     if not isinstance(session, CapturedSession) or forbidden is not None:

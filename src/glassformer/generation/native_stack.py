@@ -130,7 +130,7 @@ class NativeStack:
             return
         for linear, matrix, size in zip(linears, matrices, sizes, strict=True):
             if size:
-                panels = torch.empty(size, dtype=torch.uint8)
+                panels = torch.empty(size, dtype=torch.uint8, device="cpu")
                 self.library.lay_out(byref(matrix), panels.data_ptr())
                 self.panels[_find_numbers(linear.weight).data_ptr()] = panels
         self._describe_matrices()
@@ -183,7 +183,7 @@ class NativeStack:
         """
         origins = None
         if copies > 1:
-            own = torch.arange(memory.shape[1], dtype=torch.int32) % copies
+            own = torch.arange(memory.shape[1], dtype=torch.int32, device=memory.device) % copies
             origins = own[:, None].repeat(1, memory.shape[2])
         return Reading(self, memory, missing, lengths, tables, origins, copies)
 
@@ -290,7 +290,7 @@ class Reading:
         None if the logits leave some row nothing to choose.
         """
         self._prepare_tokens(tokens, length)
-        written = torch.empty(n_steps, len(tokens), dtype=torch.long)
+        written = tokens.new_empty(n_steps, len(tokens))
         stack, call, choice = self.native.stack, self.call, rule.choice
         n = self.native.library.write_greedily(
             byref(stack), byref(call), byref(choice), n_steps, written.data_ptr()
@@ -302,8 +302,8 @@ class Reading:
     ) -> tuple[Float[Tensor, "B n"], Int[Tensor, "B n"]]:
         """The best tokens after these, and their log-probabilities; NaN where logits have one."""
         self.read_tokens(tokens, length)
-        logs = torch.empty(len(tokens), n_best, dtype=torch.float64)
-        best = torch.zeros(len(tokens), n_best, dtype=torch.long)
+        logs = tokens.new_empty(len(tokens), n_best, dtype=torch.float64)
+        best = tokens.new_zeros(len(tokens), n_best)
         stack, call, choice = self.native.stack, self.call, rule.choice
         self.native.library.rank_rows(
             byref(stack), byref(call), byref(choice), n_best, logs.data_ptr(), best.data_ptr()
@@ -317,8 +317,8 @@ class Reading:
 
     def _prepare_tokens(self, tokens: Int[Tensor, "B T"], length: int) -> None:
         tokens = tokens.contiguous()
-        self.x = torch.empty(*tokens.shape, self.native.config.dim)
-        self.logits = torch.empty(len(tokens), self.native.vocab)
+        self.x = tokens.new_empty(*tokens.shape, self.native.config.dim, dtype=torch.float32)
+        self.logits = tokens.new_empty(len(tokens), self.native.vocab, dtype=torch.float32)
         self._prepare(self.x, length, tokens)
         self.call.logits = self.logits.data_ptr()
 
@@ -356,9 +356,13 @@ class Rule:
         never: Sequence[int],
         forbidden: Bool[Tensor, "prompts V"] | None = None,
         stops: Sequence[int] = (),
+        *,
+        device: torch.device | None = None,  # of the logits
     ) -> None:
         self.never, self.stops = tuple(never), tuple(stops)
-        self.forbidden = None if forbidden is None else forbidden.contiguous()
+        self.forbidden = None
+        if forbidden is not None:
+            self.forbidden = forbidden.to(device, torch.bool).contiguous()
         lists = [(c_int64 * len(each))(*each) for each in (self.never, self.stops)]
         self.choice = structures.Choice(
             never=ctypes.addressof(lists[0]),

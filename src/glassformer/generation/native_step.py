@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from glassformer.functional import Padding
 from glassformer.generation.native_stack import NativeStack, Tables, refusal
 from glassformer.generation.step import Step, normalize, widen_tables
+from glassformer.layers import LearnedPositions
 from glassformer.models import Decoder, DecoderWeights, EncoderDecoder
 from glassformer.models.decoder_weights import StackWeights, encoder_refusal
 from glassformer.models.stack import token_positions
@@ -117,10 +118,13 @@ class NativeStep(Step):
 
 
 def _make_tables(weights: DecoderWeights, n: int) -> Tables:
-    config, positions, places = weights.config, weights.stack.positions, torch.arange(n)
+    config, positions = weights.config, weights.stack.positions
+    places = torch.arange(n, device=weights.embedding.device)
     added = cos = sin = None
-    if positions is not None:
-        added = positions(places).detach().float().contiguous()
+    if isinstance(positions, LearnedPositions):
+        added = positions.weight.detach()  # itself, as all weights: it may change in place
+    elif positions is not None:
+        added = positions(places).float().contiguous()
     if config.positions.kind == "rotary":
         wide = widen_tables(*config.rotary().tables(places), config.positions.layout)
         cos, sin = (each.float().contiguous() for each in wide)
