@@ -20,6 +20,7 @@ from glassformer.training.parallel import start_parallel
 from glassformer.training.run_folder import RunFolder
 from glassformer.training.step_plan import TrainingStep
 from glassformer.training.tasks import LanguageModeling, Translation
+from glassformer.training.tasks.packed_pairs import PackedShape
 from glassformer.training.tasks.task import Objective, Task
 
 SETTINGS = {
@@ -52,6 +53,11 @@ class Shape:
         """In a step: of source and target where there are two."""
         return self.rows * self.length * (2 if self.is_pair else 1)
 
+    @property
+    def lengths(self) -> np.ndarray:
+        """Of the texts of a batch of pairs: from half of them to all of the tokens."""
+        return np.linspace(self.length // 2, self.length, self.rows).round().astype(int)
+
     def build(self, **changes: Any) -> nn.Module:
         """Our model of this shape, always with the same weights."""
         torch.manual_seed(0)
@@ -70,8 +76,9 @@ class Shape:
                 yield Batch(tensors, self.rows * L, self.rows * L)
                 continue
             x = self.text[starts + np.arange(2 * L + 1)]
-            source_lengths = rng.integers(L // 2, L + 1, self.rows)
-            inside = np.arange(L) < rng.integers(L // 2, L + 1, self.rows)[:, None]
+            # The same lengths in each batch: trainers fill batches with tokens, not with texts.
+            source_lengths, lengths = (rng.permutation(self.lengths) for _ in range(2))
+            inside = np.arange(L) < lengths[:, None]
             tensors = as_tensors(
                 source=x[:, :L],
                 source_lengths=source_lengths,
@@ -101,7 +108,7 @@ class Ours:
         values |= {"compute": compute}
         recipe = Recipe.from_dict(values)
         self.model = shape.build()
-        self.task = make_task(recipe, **parts)
+        self.task = make_task(recipe, shape, **parts)
         place = start_parallel("ddp", device)
         self.trainer = Trainer(
             recipe, self.model, self.task, RunFolder(folder), place, SilentDisplay()
@@ -124,11 +131,13 @@ class Ours:
         return batch.pin() if self.trainer.parallel.device.type == "cuda" else batch
 
 
-def make_task(recipe: Recipe, *, chunked: bool = True, fixed_shape: bool | None = None) -> Task:
+def make_task(
+    recipe: Recipe, shape: Shape, *, chunked: bool = True, fixed_shape: bool | None = None
+) -> Task:
     """The task of a recipe without its data; `chunked` and `fixed_shape` take parts away."""
     kind = Translation if recipe.task == "translation" else LanguageModeling
     task = _WithoutData.__new__(type("Task", (_WithoutData, kind), {}))
-    task.recipe = recipe
+    task.recipe, task.shape = recipe, shape
     if not chunked:
         task.pending_logits = lambda *_: None  # type: ignore[method-assign]
     if fixed_shape is not None:
@@ -137,6 +146,17 @@ def make_task(recipe: Recipe, *, chunked: bool = True, fixed_shape: bool | None 
 
 
 class _WithoutData(Task):
+    shape: Shape
+    room: PackedShape | None = None
+
+    def fix_shape(self) -> bool:
+        if self.recipe.batches.packed:
+            lengths = np.stack([self.shape.lengths] * 2, axis=1)
+            self.room = PackedShape.of(
+                lengths, max_tokens=int(lengths[:, 0].sum()), max_texts=self.shape.rows
+            )
+        return self.room is not None or self.fixed_shape
+
     def order(self, epoch: int) -> list[Rows]:
         del epoch
         return []
@@ -145,7 +165,7 @@ class _WithoutData(Task):
 def training_loss(model: nn.Module, shape: Shape, batch: Batch) -> Tensor:
     """The mean loss of a batch as training computes it."""
     recipe = Recipe.from_dict(settings_of(shape) | {"batches": {"packed": shape.is_pair}})
-    task = make_task(recipe)
+    task = make_task(recipe, shape)
     objective = Objective(model, task, smoothing=recipe.label_smoothing)
     tensors = task.lay_out(batch.to(torch.device("cpu"))).tensors
     device = next(model.parameters()).device

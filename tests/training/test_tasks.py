@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 import glassformer as gf
 from glassformer.errors import ConfigError
@@ -15,6 +17,7 @@ from glassformer.training.display import SilentDisplay
 from glassformer.training.loss import IGNORED
 from glassformer.training.model_building import build_model
 from glassformer.training.tasks import TASKS, Objective
+from glassformer.training.tasks.packed_pairs import PackedShape, pack_pairs
 from training import small_runs
 
 
@@ -134,6 +137,53 @@ def test_packing_changes_no_loss_and_no_gradient(tmp_path, positions):
     torch.testing.assert_close(
         task.logits(model, packed.tensors)[0], task.logits(model, padded.tensors)[apart]
     )
+
+
+@pytest.mark.parametrize("max_tokens", [300, 1000])
+@pytest.mark.parametrize("n", [0, -1])
+def test_rows_that_are_filled_up_change_nothing(tmp_path, max_tokens, n):
+    recipe = small_runs.translation(tmp_path, batches={"packed": True, "max_tokens": max_tokens})
+    task = task_of(recipe, tmp_path / "run")
+    task.fix_shape()
+    objective = Objective(build_model(recipe, task), task, smoothing=0.1).train()
+    padded = task.batch(task.order(0)[n])  # a full batch, and the last one
+    found = []
+    for batch in (pack_pairs(padded), task.lay_out(padded)):
+        objective.zero_grad()
+        loss = objective(batch.tensors)
+        loss.backward()
+        found.append([loss.detach(), *(p.grad for p in objective.parameters())])
+    assert (batch.tensors["targets"] != IGNORED).sum() == padded.n_targets == batch.n_targets
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=2e-4, rtol=1e-4)
+
+
+def test_fixed_batches_have_one_shape_little_filling_and_every_pair(tmp_path):
+    recipe = small_runs.translation(tmp_path, batches={"packed": True, "max_tokens": 1500})
+    task = task_of(recipe, tmp_path / "run")
+    task.fix_shape()
+    shapes, filled = set(), []
+    for epoch in range(3):
+        order = task.order(epoch)
+        assert sorted(np.concatenate(order)) == list(range(len(task.data.train.lengths)))
+        for rows in order:
+            batch = task.lay_out(task.batch(rows))
+            shapes.add(tuple((name, each.shape) for name, each in batch.tensors.items()))
+            filled.append(batch.n_targets / batch.tensors["targets"].numel())
+        assert min(filled[:-1]) > 0.8
+        filled.clear()
+    assert len(shapes) == 1
+    assert [rows.tolist() for rows in order] == [rows.tolist() for rows in task.order(2)]
+
+
+@given(st.lists(st.tuples(*[st.integers(1, 60)] * 2), min_size=1), st.integers(60, 400))
+def test_whatever_the_lengths_batches_fit_their_shape(lengths, max_tokens):
+    lengths = np.array(lengths)
+    room = PackedShape.of(lengths, max_tokens=max_tokens)
+    for rows in room.fill(lengths, seed=0, epoch=0):
+        n_filling = room.texts - len(rows)
+        for side, total in zip((room.source, room.target), lengths[rows].sum(0), strict=True):
+            assert n_filling <= side - total <= n_filling * room.longest
 
 
 def test_packed_pairs_are_learned_too(tmp_path):

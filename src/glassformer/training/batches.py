@@ -112,12 +112,7 @@ def batch_by_tokens(
     """
     sides = lengths.reshape(len(lengths), -1)
     longest = sides.max(axis=1)
-    if len(sides) and longest.max() > max_tokens:
-        worst = int(longest.argmax())
-        raise ConfigError(
-            f"An example must fit a batch of max_tokens={max_tokens}; example {worst} has "
-            f"{int(longest[worst])} tokens. Raise batches.max_tokens, or lower batches.max_len."
-        )
+    check_lengths(longest, max_tokens)
     rng = None if seed is None else np.random.default_rng([seed, epoch, _ORDER])
     order = np.arange(len(sides)) if rng is None else rng.permutation(len(sides))
     batches: list[Rows] = []
@@ -141,6 +136,40 @@ def _cut(
             cuts.append(i)
             first = i
     return [rows for rows in np.split(order, cuts) if len(rows)]
+
+
+def fill_batches(
+    lengths: np.ndarray, *, room: Sequence[int], max_rows: int, seed: int, epoch: int = 0
+) -> list[Rows]:
+    """Batches of random examples: at most max_rows, whose lengths (N, sides) add up to the room.
+
+    >>> lengths = np.array([[3], [1], [2], [1], [6], [2]])
+    >>> [rows.tolist() for rows in fill_batches(lengths, room=(6,), max_rows=9, seed=0)]
+    [[1], [4], [5, 3, 2], [0]]
+    """
+    order = np.random.default_rng([seed, epoch, _ORDER]).permutation(len(lengths))
+    totals = lengths[order].cumsum(axis=0, dtype=np.int64)
+    most, before = np.array(room), np.zeros(len(room), dtype=np.int64)
+    cuts = [0]
+    while cuts[-1] < len(order):
+        ends = [
+            int(np.searchsorted(side, limit, "right"))
+            for side, limit in zip(totals.T, before + most, strict=True)
+        ]
+        first = cuts[-1]
+        cuts.append(min(max(min(ends), first + 1), first + max_rows))
+        before = totals[cuts[-1] - 1]
+    return np.split(order, cuts[1:-1]) if len(order) else []
+
+
+def check_lengths(longest: np.ndarray, max_tokens: int) -> None:
+    """Check that each example fits a batch."""
+    if len(longest) and longest.max() > max_tokens:
+        worst = int(longest.argmax())
+        raise ConfigError(
+            f"An example must fit a batch of max_tokens={max_tokens}; example {worst} has "
+            f"{int(longest[worst])} tokens. Raise batches.max_tokens, or lower batches.max_len."
+        )
 
 
 def window_batches(

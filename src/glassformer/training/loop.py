@@ -8,7 +8,7 @@ Losses stay on the device until they are logged, and nothing is saved before the
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -20,6 +20,7 @@ from glassformer.layers.embedding import trusting_tokens
 from glassformer.storage import move_aside
 from glassformer.training.attention_monitor import AttentionMonitor
 from glassformer.training.averaging import MovingAverage, mean_weights
+from glassformer.training.captured_steps import CapturedSteps, can_capture
 from glassformer.training.checkpointing import (
     SavedTensors,
     optimizer_tensors,
@@ -79,6 +80,9 @@ class Trainer:
         self.average = MovingAverage(self.model, decay=recipe.save.ema) if recipe.save.ema else None
         self.scaler = gradient_scaler(recipe.compute.precision, parallel.device)
         self.compute = torch.compile(self.objective) if recipe.compute.compile else self.objective
+        self.captured: CapturedSteps | None = None
+        if can_capture(recipe, parallel) and task.fix_shape():
+            self.captured = CapturedSteps(self.compute, self.model.parameters(), self._autocast)
         self.state = TrainingState()
         self.selected = Selection()
         self.schedule = recipe.full_schedule
@@ -232,12 +236,10 @@ class Trainer:
             for i, batch in enumerate(step.batches):
                 batch.check_tokens(self.model.config.vocab_size)
                 tensors = batch.to(device).tensors
-                is_last = i + 1 == len(step.batches)
-                with self.parallel.gradient_sync(self.objective, is_last=is_last):
-                    with autocast(recipe.compute.precision, device):
-                        loss = self.compute(tensors)
-                    self.scaler.scale(loss * (self.parallel.scale / step.n_targets)).backward()
-                total = loss.detach() if total is None else total + loss.detach()
+                loss = self._differentiate(
+                    tensors, self.parallel.scale / step.n_targets, i + 1 == len(step.batches)
+                )
+                total = loss if total is None else total + loss
         self.scaler.unscale_(self.optimizer)
         norm = clip_gradients(self.model.parameters(), recipe.optimizer.clip)
         self.scaler.step(self.optimizer)
@@ -247,6 +249,19 @@ class Trainer:
             self.average.update(self.model, n=n_done + 1)
         assert total is not None
         self.losses.add(n_done + 1, total / step.n_targets, norm, step)
+
+    def _differentiate(self, tensors: dict[str, Tensor], factor: float, is_last: bool) -> Tensor:
+        """The loss of a batch; its gradients, times `factor`, are added to the parameters'."""
+        if self.captured is not None:
+            return self.captured(tensors, factor)
+        with self.parallel.gradient_sync(self.objective, is_last=is_last):
+            with self._autocast():
+                loss = self.compute(tensors)
+            self.scaler.scale(loss * factor).backward()
+        return loss.detach()
+
+    def _autocast(self) -> AbstractContextManager:
+        return autocast(self.recipe.compute.precision, self.parallel.device)
 
     def _run_due_actions(self, is_epoch_end: bool) -> None:
         recipe, s = self.recipe, self.state

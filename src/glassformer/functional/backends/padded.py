@@ -4,7 +4,7 @@
 
 The matrix of all tokens by all tokens never exists. Padding comes last in each text: in causal
 attention no token sees it, otherwise its keys are masked. What padding asks is thrown away.
-On a GPU in half precision the flash kernel reads packed texts as they are, and nothing is padded.
+On a GPU in half precision kernels read packed texts as they are, and nothing is padded.
 """
 
 from typing import Any
@@ -20,6 +20,7 @@ from glassformer.functional.cells import Extent
 from glassformer.functional.checks import Scoring
 from glassformer.functional.masks import And, Causal, Mask, Padding
 from glassformer.functional.masks.packed_rows import PackedRow, Sequences
+from glassformer.functional.packed_texts import attend_packed, has_kernels
 
 
 def refusal(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -> str | None:
@@ -110,20 +111,32 @@ def _attend_packed(
     *,
     is_causal: bool,
 ) -> Tensor:
-    q, scale = sdpa.with_positive_scale(q, scale)
     queries, keys = texts.queries, texts.keys
-    out = torch.ops.aten._flash_attention_forward(
-        *(x[0].transpose(0, 1) for x in (q, k, v)),  # (1, H, N, D) → (N, H, D)
-        queries.starts,
-        keys.starts,
-        queries.places.shape[1],
-        keys.places.shape[1],
-        dropout,
-        is_causal,
-        False,
-        scale=scale,
-    )
-    return out[0].transpose(0, 1)[None]
+    longest = queries.places.shape[1], keys.places.shape[1]
+    operands = [x[0].transpose(0, 1) for x in (q, k, v)]  # (1, H, N, D) → (N, H, D)
+    if has_kernels(q, max(longest)):
+        out = attend_packed(
+            *operands,
+            queries.starts,
+            keys.starts,
+            longest[1],
+            scale,
+            dropout,
+            is_causal=is_causal,
+        )
+    else:
+        operands[0], scale = sdpa.with_positive_scale(operands[0], scale)
+        out = torch.ops.aten._flash_attention_forward(
+            *operands,
+            queries.starts,
+            keys.starts,
+            *longest,
+            dropout,
+            is_causal,
+            False,
+            scale=scale,
+        )[0]
+    return out.transpose(0, 1)[None]
 
 
 def _pad(x: Tensor, row: PackedRow) -> Tensor:

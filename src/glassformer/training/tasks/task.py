@@ -34,6 +34,10 @@ class Task(ABC):
         self.tokenizer, self.special = data.tokenizer, data.special
         self.pad = 0 if data.special.pad is None else data.special.pad
 
+    def fix_shape(self) -> bool:
+        """Give all batches one shape from now on, where the task can; whether they have one."""
+        return self.fixed_shape
+
     @abstractmethod
     def order(self, epoch: int) -> list[Rows]:
         """The batches of an epoch, each as the rows it holds."""

@@ -5,19 +5,17 @@
     targets  A     dog  sleeps </s>         what it must predict
 
 Padding follows each text: the causal mask hides it from the decoder, lengths from the encoder.
-Packed, there is none: sources are one row, targets another, and attention keeps texts apart.
+Packed, there is none (packed_pairs.py).
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from glassformer.errors import ConfigError
-from glassformer.functional import Padding, Sequences
-from glassformer.functional.masks import PackedRow
+from glassformer.functional import Padding
 from glassformer.models.output_heads import PendingLogits
 from glassformer.models.recurrent import LSTMSeq2Seq
 from glassformer.text import SpecialTokens
@@ -27,11 +25,14 @@ from glassformer.training.data import TrainingData
 from glassformer.training.loss import IGNORED
 from glassformer.training.recipe import Recipe
 from glassformer.training.scores import score_translations, translate_all
+from glassformer.training.tasks.packed_pairs import PackedShape, pack_pairs, packed_hidden
 from glassformer.training.tasks.task import Task, as_ragged, locate_lines
 
 
 class Translation(Task):
     """Pairs of texts, batched by number of tokens."""
+
+    room: PackedShape | None = None  # that of each batch, once it is fixed
 
     def __init__(self, recipe: Recipe, data: TrainingData) -> None:
         super().__init__(recipe, data)
@@ -40,15 +41,24 @@ class Translation(Task):
         if data.valid is not None:
             self.pairs.append((as_ragged(data.valid, "source"), as_ragged(data.valid, "target")))
 
-    def lengths(self) -> np.ndarray:
-        return self.data.train.lengths
+    def lengths(self) -> np.ndarray | None:
+        return None if self.recipe.batches.packed else self.data.train.lengths
+
+    def fix_shape(self) -> bool:
+        b = self.recipe.batches
+        if b.packed:
+            lengths, rows = self.data.train.lengths, b.max_rows
+            self.room = PackedShape.of(lengths, max_tokens=b.max_tokens, max_texts=rows)
+        return b.packed
 
     def order(self, epoch: int) -> list[Rows]:
-        b = self.recipe.batches
+        b, lengths, seed = self.recipe.batches, self.data.train.lengths, self.recipe.seed
+        if self.room is not None:
+            return self.room.fill(lengths, seed=seed, epoch=epoch)
         return batch_by_tokens(
-            self.data.train.lengths,
+            lengths,
             max_tokens=b.max_tokens,
-            seed=self.recipe.seed,
+            seed=seed,
             epoch=epoch,
             pool=b.pool,
             max_rows=b.max_rows,
@@ -59,7 +69,7 @@ class Translation(Task):
         return self._batch(self.pairs[0], rows)
 
     def lay_out(self, batch: Batch) -> Batch:
-        return pack_pairs(batch) if self.recipe.batches.packed else batch
+        return pack_pairs(batch, self.room) if self.recipe.batches.packed else batch
 
     def valid_batches(self) -> Iterator[Batch]:
         if self.data.valid is None:
@@ -124,41 +134,6 @@ def pair_batch(
     )
     n_targets = int(lengths.sum())
     return Batch(tensors, n_targets, n_targets + int(source_lengths.sum()))
-
-
-def pack_pairs(batch: Batch) -> Batch:
-    """The sources end to end in one row, and the targets in another."""
-    t = batch.tensors
-    lengths = {
-        "source": t["source_lengths"],
-        # A share without pairs has one row whose targets are all ignored: one of them stays.
-        "target": (t["targets"] != IGNORED).sum(1).clamp(min=1),
-    }
-    tensors = {}
-    for side, names in (("source", ("source",)), ("target", ("tokens", "targets"))):
-        row = PackedRow.of(lengths[side], longest=t[names[0]].shape[1])
-        tensors |= {f"{side}_{name}": each for name, each in row._asdict().items()}
-        inside = torch.arange(t[names[0]].shape[1]) < row.lengths[:, None]
-        tensors |= {name: t[name][inside][None] for name in names}  # (B, L) → (1, N)
-    return Batch(tensors, batch.n_targets, batch.n_tokens)
-
-
-def packed_hidden(model: Any, tensors: Mapping[str, Tensor]) -> Tensor:
-    """The decoder's hidden states of packed pairs."""
-    source, target = (
-        PackedRow(*(tensors[f"{side}_{name}"] for name in PackedRow._fields))
-        for side in ("source", "target")
-    )
-    context = model.encode(
-        tensors["source"], mask=Sequences.between(source), positions=source.positions
-    )
-    return model.hidden(
-        tensors["tokens"],
-        context,
-        mask=Sequences.between(target),
-        context_mask=Sequences.between(source, target),
-        positions=target.positions,
-    )
 
 
 def start_token(special: SpecialTokens) -> int:
