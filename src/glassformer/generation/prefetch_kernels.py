@@ -23,8 +23,10 @@ _RUN = tl.constexpr("""{
 
 _SECTOR = tl.constexpr("""{
     .reg .pred p;
+    .reg .b64 sector;
+    and.b64 sector, $1, -32;
     setp.ne.s32 p, $2, 0;
-    @p prefetch.global.L2 [$1];
+    @p prefetch.global.L2 [sector];
     mov.u32 $0, 0;
 }""")
 
@@ -45,7 +47,7 @@ def prefetch_run(start, count):
 @no_type_check
 @triton.jit
 def prefetch_sectors(pointers, is_there):
-    """Prefetch the 32 bytes at each pointer."""
+    """Prefetch the 32 bytes in which each pointer lies."""
     tl.inline_asm_elementwise(
         _SECTOR,
         "=r,l,r",
