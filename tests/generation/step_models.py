@@ -35,6 +35,12 @@ CHANGES: dict[str, dict] = {
         "biases": "qkv",
         "activation": "gelu_tanh",
     },
+    "heads of a power of 2": {
+        "positions": Positions(kind="rotary"),
+        "n_heads": 6,
+        "head_dim": 8,
+        "norms": Norms(kind="rms"),
+    },
     "translator": {
         "family": "encoder_decoder",
         "positions": Positions(kind="sinusoidal"),

@@ -18,7 +18,9 @@ from torch import Tensor
 
 from glassformer.functional.int8 import Int8Weight
 from glassformer.generation import program_shapes as shapes
+from glassformer.generation.products import multiply
 from glassformer.generation.step import widen_tables
+from glassformer.generation.weight_stream import Matrix, WeightStream
 from glassformer.layers.feed_forward import ACTIVATIONS
 from glassformer.models.decoder_weights import DecoderWeights, Linear, Norm
 
@@ -60,10 +62,9 @@ class CudaStep:
         capacity: int,
         missing: Int[Tensor, " B"] | None = None,
     ) -> None:
-        config, like = weights.config, weights.embedding
+        config, like, device = weights.config, weights.embedding, weights.embedding.device
         self.weights, self.batch, self.capacity = weights, batch, capacity
         self.config, self.like = config, like
-        device = like.device
         self.is_few = (
             batch <= FEW and config.norms.place == "pre" and weights.stack.embedding_norm is None
         )
@@ -98,6 +99,7 @@ class CudaStep:
             self.cos, self.sin = (table.contiguous() for table in tables)
         # Since Hopper, a kernel can start before the one that it depends on has ended.
         self.overlaps = like.is_cuda and torch.cuda.get_device_capability(device) >= (9, 0)
+        self.stream = WeightStream(weights) if self.overlaps else None
         if not self.is_few:
             self._pad_head()
 
@@ -105,8 +107,7 @@ class CudaStep:
         """Give the output matrix a multiple of 64 rows, without which cuBLAS has no fast kernel."""
         V = self.config.vocab_size
         if self.like.is_cuda and V % 64:
-            weight, bias = self.head.weight, self.head.bias
-            more = -V % 64
+            weight, bias, more = self.head.weight, self.head.bias, -V % 64
             weight = F.pad(weight, (0, 0, 0, more))
             self.head = Linear(weight, None if bias is None else F.pad(bias, (0, more)))
             self.logits = self.like.new_zeros(self.batch, V + more)[:, :V]
@@ -193,8 +194,7 @@ class CudaStep:
 
     def _run_few(self) -> Tensor:
         config = self.config
-        for i, layer in enumerate(self.weights.stack.layers):
-            attention, cross, feed_forward = layer
+        for i, (attention, cross, feed_forward) in enumerate(self.weights.stack.layers):
             heads = self._multiply(self.x, attention.qkv, norm=attention.norm)
             norms = (attention.q_norm, attention.k_norm)
             found = self._attend(heads, self.memory[i], norms=norms)
@@ -220,30 +220,29 @@ class CudaStep:
         if weights.stack.embedding_norm is not None:
             x = self._normalize(x, None, weights.stack.embedding_norm)
         update: Tensor | None = None
-        for i, layer in enumerate(weights.stack.layers):
-            attention, cross, feed_forward = layer
+        for i, (attention, cross, feed_forward) in enumerate(weights.stack.layers):
             h = self._normalize(x, update, attention.norm) if is_pre else x
-            heads = _linear(h, attention.qkv)
+            heads = multiply(h, attention.qkv)
             norms = (attention.q_norm, attention.k_norm)
             found = self._attend(heads, self.memory[i], norms=norms, whole=True)
-            update = _linear(found, attention.out)
+            update = multiply(found, attention.out)
             if not is_pre:
                 x = self._normalize(x, update, attention.norm)
             if cross is not None:
                 h = self._normalize(x, update, cross.norm) if is_pre else x
-                heads = _linear(h, cross.q)
+                heads = multiply(h, cross.q)
                 found = self._attend(heads, self.contexts[i], is_self=False, whole=True)
-                update = _linear(found, cross.out)
+                update = multiply(found, cross.out)
                 if not is_pre:
                     x = self._normalize(x, update, cross.norm)
             h = self._normalize(x, update, feed_forward.norm) if is_pre else x
-            hidden = _linear(h, feed_forward.up)
+            hidden = multiply(h, feed_forward.up)
             if config.gated:
                 gate, up = hidden.chunk(2, dim=-1)
                 hidden = ACTIVATIONS[config.activation](gate) * up
             else:
                 hidden = ACTIVATIONS[config.activation](hidden)
-            update = _linear(hidden, feed_forward.down)
+            update = multiply(hidden, feed_forward.down)
             if not is_pre:
                 x, update = self._normalize(x, update, feed_forward.norm), None
         if weights.stack.final_norm is not None:
@@ -252,8 +251,7 @@ class CudaStep:
             x = x + update
         if config.output.scale != 1.0:
             x = x * config.output.scale
-        V = config.vocab_size
-        self.logits.copy_(_linear(x, self.head)[:, :V])
+        self.logits.copy_(multiply(x, self.head)[:, : config.vocab_size])
         return self.logits
 
     def _multiply(
@@ -276,7 +274,10 @@ class CudaStep:
         y = y if onto is None else onto
         shape = shapes.shape_product(N, K, is_head=is_head)
         scale = self.config.output.scale if is_head else 1.0
-        self._launch(multiply_kernel, shapes.count_blocks(N, shape.columns))(
+        n_programs = shapes.count_blocks(N, shape.columns)
+        later = self.stream and self.stream.plan(Matrix(weight, gated), shape.columns, n_programs)
+        following, *amounts = later or (weight, 0, 0, 0, 0)
+        self._launch(multiply_kernel, n_programs)(
             x,
             y,
             weight,
@@ -288,11 +289,13 @@ class CudaStep:
             self.best,
             self.best_index,
             self.excluded,
+            following,
             float(scale),
             0.0 if norm is None else float(norm.eps),
             self.batch,
             N,
             self.config.n_heads,
+            *amounts,
             K=K,
             D=self.config.head_dim,
             SPLITS=splits,
@@ -304,6 +307,7 @@ class CudaStep:
             HAS_NORM_BIAS=norm is not None and norm.bias is not None,
             HAS_RESIDUAL=onto is not None,
             CHOOSES=is_head,
+            PREFETCHES=later is not None,
             ROWS=shapes.power_above(self.batch),
             WIDTH=shapes.power_above(K),
             BLOCK_N=shape.columns,
@@ -365,7 +369,7 @@ class CudaStep:
             BLOCK=32 if memory.dtype == torch.float32 else 64,
             num_warps=4,
         )
-        if splits == 1 or not whole:
+        if splits == 1 or not (whole or D & (D - 1)):  # products merge heads of powers of 2
             return out
         merged = memory.new_empty(B, H * D)
         self._launch(merge_kernel, B * H)(
@@ -394,7 +398,3 @@ class CudaStep:
             num_warps=4,
         )
         return y
-
-
-def _linear(x: Tensor, linear: Linear) -> Tensor:
-    return F.linear(x, linear.weight, linear.bias)

@@ -9,6 +9,8 @@ import triton
 import triton.language as tl
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
+from glassformer.generation.prefetch_kernels import prefetch_run
+
 
 @no_type_check
 @triton.jit
@@ -27,20 +29,41 @@ def _activate(x, KIND: tl.constexpr):
 
 @no_type_check
 @triton.jit
-def _merge_parts(parts, sums, rows, k, inside, H, D: tl.constexpr, SPLITS: tl.constexpr):
-    """Columns k of the heads' outputs: the weighted mean of what parts of the keys gave."""
-    first = (rows[:, None] * H + k[None, :] // D) * SPLITS
-    highest = tl.load(sums + first * 2, mask=inside, other=0.0)
-    for i in tl.static_range(1, SPLITS):
-        highest = tl.maximum(highest, tl.load(sums + (first + i) * 2, mask=inside, other=0.0))
+def _merge_parts(
+    parts,
+    sums,
+    start,
+    n_rows,
+    H,
+    dtype: tl.constexpr,
+    D: tl.constexpr,
+    SPLITS: tl.constexpr,
+    ROWS: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+):
+    """Columns `start` … of the heads' outputs: the weighted mean of what parts of the keys gave.
+
+    A row of the tile is a head, so that its weights are numbers and its loads are 16 bytes wide.
+    """
+    HEADS: tl.constexpr = BLOCK_K // D
+    i, d = tl.arange(0, ROWS * HEADS), tl.arange(0, D)
+    row, head = i // HEADS, start // D + i % HEADS
+    is_there = (row < n_rows) & (head < H)
+    first = (row * H + head) * SPLITS
+    inside = is_there[:, None] & (d >= 0)[None, :]
+    highest = tl.load(sums + first * 2, mask=is_there, other=0.0)
+    for part in tl.static_range(1, SPLITS):
+        other = tl.load(sums + (first + part) * 2, mask=is_there, other=0.0)
+        highest = tl.maximum(highest, other)
     total = tl.zeros_like(highest)
-    mean = tl.zeros_like(highest)
-    for i in tl.static_range(SPLITS):
-        cell = first + i
-        share = tl.exp(tl.load(sums + cell * 2, mask=inside, other=0.0) - highest)
-        total += share * tl.load(sums + cell * 2 + 1, mask=inside, other=1.0)
-        mean += share * tl.load(parts + cell * D + k[None, :] % D, mask=inside, other=0.0)
-    return mean / total
+    mean = tl.zeros([ROWS * HEADS, D], tl.float32)
+    for part in tl.static_range(SPLITS):
+        cell = first + part
+        value = tl.load(parts + cell[:, None] * D + d[None, :], mask=inside, other=0.0)
+        share = tl.exp(tl.load(sums + cell * 2, mask=is_there, other=0.0) - highest)
+        total += share * tl.load(sums + cell * 2 + 1, mask=is_there, other=1.0)
+        mean += share[:, None] * value
+    return tl.reshape((mean / total[:, None]).to(dtype), [ROWS, BLOCK_K])
 
 
 @no_type_check
@@ -54,6 +77,41 @@ def _multiply_rows(values, part, ROWS: tl.constexpr):
 
 @no_type_check
 @triton.jit
+def _prefetch_later(
+    weight,
+    following,
+    N,
+    distance,
+    share,
+    length,
+    gap,
+    K: tl.constexpr,
+    GATED: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+):
+    """Prefetch what the program `distance` places later reads, or a share of the next product.
+
+    Of the next product, the first `length` elements of one matrix, or of two that lie `gap` apart,
+    are shared among the programs that have none so far behind them.
+    """
+    program, n_programs = tl.program_id(0), tl.num_programs(0)
+    later = program + distance
+    if later < n_programs:
+        count = tl.minimum(BLOCK_N, N - later * BLOCK_N) * K
+        start = weight + later.to(tl.int64) * BLOCK_N * K
+        prefetch_run(start, count)
+        if GATED:
+            prefetch_run(start + N.to(tl.int64) * K, count)
+    else:
+        first = (program - tl.maximum(n_programs - distance, 0)).to(tl.int64) * share
+        count = tl.minimum(length - first, share).to(tl.int32)
+        prefetch_run(following + first, count)
+        if gap > 0:
+            prefetch_run(following + gap + first, count)
+
+
+@no_type_check
+@triton.jit(do_not_specialize=["distance", "share", "length", "gap"])
 def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
     x,
     y,
@@ -66,11 +124,16 @@ def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
     best,
     best_index,
     excluded,
+    following,
     scale,
     eps,
     n_rows,
     N,
     H,
+    distance,
+    share,
+    length,
+    gap,
     K: tl.constexpr,
     D: tl.constexpr,
     SPLITS: tl.constexpr,
@@ -83,6 +146,7 @@ def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
     HAS_RESIDUAL: tl.constexpr,
     CHOOSES: tl.constexpr,
     OVERLAPS: tl.constexpr,
+    PREFETCHES: tl.constexpr,
     ROWS: tl.constexpr,
     WIDTH: tl.constexpr,
     BLOCK_N: tl.constexpr,
@@ -123,6 +187,8 @@ def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
         factors = tl.load(norm_weight + k, mask=k < K, other=0.0).to(tl.float32)
     if HAS_NORM_BIAS:
         norm_shift = tl.load(norm_bias + k, mask=k < K, other=0.0).to(tl.float32)
+    if PREFETCHES:
+        _prefetch_later(weight, following, N, distance, share, length, gap, K, GATED, BLOCK_N)
     if OVERLAPS:
         gdc_wait()
     place = rows[:, None] * N + columns[None, :]
@@ -157,7 +223,8 @@ def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
             if HAS_NORM_BIAS:
                 norm_shift = tl.load(norm_bias + k, mask=has_k, other=0.0).to(tl.float32)
         if SPLITS > 0:
-            part = _merge_parts(x, sums, rows, k, there, H, D, SPLITS).to(dtype).to(tl.float32)
+            part = _merge_parts(x, sums, start, n_rows, H, dtype, D, SPLITS, ROWS, BLOCK_K)
+            part = part.to(tl.float32)
         else:
             part = tl.load(x + rows[:, None] * K + k[None, :], mask=there, other=0.0)
             part = part.to(tl.float32)

@@ -11,8 +11,9 @@ all that lies between two exchanges of data among the processors of the GPU:
     choose_kernel     the largest of all ─ token
 
 Numbers are rounded where the modules round them, and summed in float32. With OVERLAPS, a kernel
-starts while the one before it still runs, loads what no kernel writes (weights), and waits for the
-end of the other before it reads anything else.
+starts while the one before it still runs, asks for what no kernel of this step writes (weights,
+earlier keys and values), and waits for the end of the other before it reads anything else.
+embed_kernel lets no other start before the step before has ended.
 
 Only cuda_step.py imports these files, and only when needed, because they import triton.
 """
@@ -25,6 +26,8 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
+
+from glassformer.generation.prefetch_kernels import prefetch_sectors
 
 _NOTHING = tl.constexpr(-1e30)  # the logarithm of weight 0: its exp is 0, and 0 times it too
 
@@ -45,6 +48,29 @@ def _read_head(heads, weight, cells, partners, d, inside, eps, D, NORMS: tl.cons
         x = ((x * factor).to(dtype).to(tl.float32) * w).to(dtype).to(tl.float32)
         twin = ((twin * factor).to(dtype).to(tl.float32) * w_twin).to(dtype).to(tl.float32)
     return x, twin
+
+
+@no_type_check
+@triton.jit
+def _prefetch_keys(
+    past,
+    begin,
+    end,
+    memory_slot,
+    D: tl.constexpr,
+    KV: tl.constexpr,
+    WIDTH: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Prefetch the keys and values of the slots from `begin` to `end`."""
+    PER_SECTOR: tl.constexpr = 256 // past.dtype.element_ty.primitive_bitwidth
+    d = tl.arange(0, WIDTH // PER_SECTOR) * PER_SECTOR
+    for start in range(begin, end, BLOCK):
+        slots = start + tl.arange(0, BLOCK)
+        inside = (slots < end)[:, None] & (d < D)[None, :]
+        cells = past + (slots[:, None].to(tl.int64) * memory_slot + d[None, :])
+        prefetch_sectors(cells, inside)
+        prefetch_sectors(cells + KV * D, inside)
 
 
 @no_type_check
@@ -86,12 +112,26 @@ def attend_kernel(  # noqa: PLR0915  (a kernel is one function)
     """
     if OVERLAPS:
         gdc_launch_dependents()
-        gdc_wait()
     dtype = memory.dtype.element_ty
     part = tl.program_id(0) % SPLITS
     kv = (tl.program_id(0) // SPLITS) % KV
     b = tl.program_id(0) // (SPLITS * KV)
     g, d = tl.arange(0, ROWS), tl.arange(0, WIDTH)
+    # Past the first level of cache, which may hold the length of the step before.
+    length = tl.load(lengths + b, cache_modifier=".cg")
+    hidden = tl.load(missing + b, cache_modifier=".cg")
+    if ROTATES:
+        place = (length - hidden).to(tl.int64) * D + d
+        c = tl.load(cos + place, mask=d < D, other=0.0)[None, :]
+        s = tl.load(sin + place, mask=d < D, other=0.0)[None, :]
+    first = tl.maximum(hidden, length + 1 - window)
+    size = tl.cdiv(tl.cdiv(length - first, SPLITS), BLOCK) * BLOCK
+    begin = first + part * size
+    end = tl.minimum(length, begin + size)
+    past = memory + b.to(tl.int64) * memory_row + kv * D
+    if OVERLAPS:
+        _prefetch_keys(past, begin, end, memory_slot, D, KV, WIDTH, BLOCK)
+        gdc_wait()
     if LAYOUT == "half":  # noqa: SIM108  (the compiler knows only this form)
         twin = tl.where(d < D // 2, d + D // 2, d - D // 2)
     else:
@@ -105,19 +145,12 @@ def attend_kernel(  # noqa: PLR0915  (a kernel is one function)
     q, q_twin = _read_head(
         base, q_weight, rows + d[None, :], rows + twin[None, :], (d, twin), inside, eps, D, NORMS
     )
-    length = tl.load(lengths + b)
-    hidden = tl.load(missing + b)
     if ROTATES:
-        place = (length - hidden).to(tl.int64) * D + d
-        c = tl.load(cos + place, mask=d < D, other=0.0)[None, :]
-        s = tl.load(sin + place, mask=d < D, other=0.0)[None, :]
         q = q * c + q_twin * s
     q = q.to(dtype)
-    first = tl.maximum(hidden, length + 1 - window)
     top = tl.full([ROWS], _NOTHING, tl.float32)
     total = tl.zeros([ROWS], tl.float32)
     mean = tl.zeros([ROWS, WIDTH], tl.float32)
-    past = memory + b.to(tl.int64) * memory_row + kv * D
     if IS_SELF and part == 0:
         one = tl.arange(0, 1)
         has = (one == 0)[:, None] & (d < D)[None, :]
@@ -135,9 +168,6 @@ def attend_kernel(  # noqa: PLR0915  (a kernel is one function)
         top = tl.sum(q.to(tl.float32) * k.to(tl.float32), 1) * scale
         total += 1.0
         mean += v.to(tl.float32)
-    size = tl.cdiv(tl.cdiv(length - first, SPLITS), BLOCK) * BLOCK
-    begin = first + part * size
-    end = tl.minimum(length, begin + size)
     for start in range(begin, end, BLOCK):
         slots = start + tl.arange(0, BLOCK)
         is_there = slots < end
@@ -268,8 +298,8 @@ def embed_kernel(
 ):
     """One row: the token's vector, and its position's where positions are added."""
     if OVERLAPS:
-        gdc_launch_dependents()
         gdc_wait()
+        gdc_launch_dependents()
     b = tl.program_id(0)
     c = tl.arange(0, WIDTH)
     dtype = embedding.dtype.element_ty
