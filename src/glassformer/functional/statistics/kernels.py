@@ -177,6 +177,8 @@ def statistics_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
     behind = tl.minimum(tl.maximum(behind, ahead), after)
 
     gained = tl.zeros([4, 8, KEYS], tl.float32)
+    # If a tile lies in one cell of the map, rows are pooled after they are folded: half the sums.
+    LINES: tl.constexpr = 32 if CELLS == "one" and not DISTANCE else ROWS
     for span in range(3 if CAREFUL else 2):
         if CAREFUL:
             begin = tl.where(span == 0, first, tl.where(span == 1, ahead, after))
@@ -187,7 +189,7 @@ def statistics_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
         side = tl.where(span == 0, -1.0, 1.0)
         end = begin + n * (part + 1) // n_parts
         begin += n * part // n_parts
-        pooled = tl.zeros([ROWS, 4], tl.float32)
+        pooled = tl.zeros([LINES, 4], tl.float32)
         highest = tl.zeros([ROWS], tl.int32)
         a = 0  # the row of the map in which the first tile starts
         if CELLS != "none":
@@ -228,7 +230,8 @@ def statistics_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
             if ASK == "all":
                 surprise = tl.sum(weights * log_weights, 1) * -LN2
             if ASK != "mass":
-                gained += _fold_rows(weights, ROWS, KEYS)
+                folded = _fold_rows(weights, ROWS, KEYS)
+                gained += folded
             if DISTANCE:
                 given, offset = _moments(weights, ROWS, KEYS)
                 if CAREFUL:
@@ -236,7 +239,8 @@ def statistics_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
                 else:
                     far = tl.sum(side * (past[:, None] * given - offset), 1)
             elif CELLS != "none":
-                given = tl.sum(tl.sum(tl.reshape(weights, [ROWS, KEYS // 8, 4, 2]), 1), 2)
+                given = folded if CELLS == "one" else weights
+                given = tl.sum(tl.sum(tl.reshape(given, [LINES, KEYS // 8, 4, 2]), 1), 2)
             if ASK == "all":
                 # Nonnegative floats have the same order as their bits.
                 strongest = tl.max(weights.to(tl.int32, bitcast=True), 1)
@@ -266,7 +270,7 @@ def statistics_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
                     pooled += given
                     highest = tl.maximum(highest, strongest)
                 if edge <= start + ROWS:
-                    _add_to_cell(mass + cell, maximum + cell, pooled, highest, ROWS)
+                    _add_to_cell(mass + cell, maximum + cell, pooled, highest, ROWS, LINES)
                     cell += N
                     if CELLS == "two":
                         pooled = tl.where(inside[:, None], 0.0, given)
@@ -274,12 +278,12 @@ def statistics_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
                         a += 1
                         edge = (a + 1) * L // M
                     else:
-                        pooled = tl.zeros([ROWS, 4], tl.float32)
+                        pooled = tl.zeros([LINES, 4], tl.float32)
                         highest = tl.zeros([ROWS], tl.int32)
                         edge += height
         between = CELLS == "one" or CELLS == "two"  # noqa: PLR1714  (Triton reads no `in`)
         if between and (begin < end) & (edge <= L):
-            _add_to_cell(mass + cell, maximum + cell, pooled, highest, ROWS)
+            _add_to_cell(mass + cell, maximum + cell, pooled, highest, ROWS, LINES)
     if ASK != "mass":
         total = tl.sum(tl.reshape(gained, [32, KEYS]), 0)
         target = received + head * n_keys + key0
@@ -314,9 +318,10 @@ def _moments(weights, ROWS: tl.constexpr, KEYS: tl.constexpr):
 
 @no_type_check
 @triton.jit
-def _add_to_cell(mass, maximum, given, strongest, ROWS: tl.constexpr):
+def _add_to_cell(mass, maximum, given, strongest, ROWS: tl.constexpr, LINES: tl.constexpr):
     # Sixteen rows belong to one warp, which can sum them alone.
     same = tl.zeros([ROWS // 16], tl.int32)
-    tl.atomic_add(mass + same, tl.sum(tl.reshape(given, [ROWS // 16, 64]), 1), sem="relaxed")
+    given = tl.sum(tl.reshape(given, [ROWS // 16, LINES * 64 // ROWS]), 1)
+    tl.atomic_add(mass + same, given, sem="relaxed")
     most = tl.max(tl.reshape(strongest, [ROWS // 16, 16]), 1)
     tl.atomic_max(maximum + same, most, sem="relaxed")
