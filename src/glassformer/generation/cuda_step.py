@@ -20,7 +20,6 @@ from glassformer.functional.int8 import Int8Weight
 from glassformer.generation import program_shapes as shapes
 from glassformer.generation.products import multiply
 from glassformer.generation.step import widen_tables
-from glassformer.generation.weight_stream import Matrix, WeightStream
 from glassformer.layers.feed_forward import ACTIVATIONS
 from glassformer.models.decoder_weights import DecoderWeights, Linear, Norm
 
@@ -99,7 +98,6 @@ class CudaStep:
             self.cos, self.sin = (table.contiguous() for table in tables)
         # Since Hopper, a kernel can start before the one that it depends on has ended.
         self.overlaps = like.is_cuda and torch.cuda.get_device_capability(device) >= (9, 0)
-        self.stream = WeightStream(weights) if self.overlaps else None
         if not self.is_few:
             self._pad_head()
 
@@ -274,10 +272,7 @@ class CudaStep:
         y = y if onto is None else onto
         shape = shapes.shape_product(N, K, is_head=is_head)
         scale = self.config.output.scale if is_head else 1.0
-        n_programs = shapes.count_blocks(N, shape.columns)
-        later = self.stream and self.stream.plan(Matrix(weight, gated), shape.columns, n_programs)
-        following, *amounts = later or (weight, 0, 0, 0, 0)
-        self._launch(multiply_kernel, n_programs)(
+        self._launch(multiply_kernel, shapes.count_blocks(N, shape.columns))(
             x,
             y,
             weight,
@@ -289,13 +284,11 @@ class CudaStep:
             self.best,
             self.best_index,
             self.excluded,
-            following,
             float(scale),
             0.0 if norm is None else float(norm.eps),
             self.batch,
             N,
             self.config.n_heads,
-            *amounts,
             K=K,
             D=self.config.head_dim,
             SPLITS=splits,
@@ -307,7 +300,6 @@ class CudaStep:
             HAS_NORM_BIAS=norm is not None and norm.bias is not None,
             HAS_RESIDUAL=onto is not None,
             CHOOSES=is_head,
-            PREFETCHES=later is not None,
             ROWS=shapes.power_above(self.batch),
             WIDTH=shapes.power_above(K),
             BLOCK_N=shape.columns,
@@ -368,6 +360,7 @@ class CudaStep:
             ROWS=max(16, shapes.power_above(H // KV)),
             BLOCK=32 if memory.dtype == torch.float32 else 64,
             num_warps=4,
+            num_stages=2,  # little shared memory: the next kernel finds room while this one runs
         )
         if splits == 1 or not (whole or D & (D - 1)):  # products merge heads of powers of 2
             return out

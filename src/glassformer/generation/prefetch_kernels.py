@@ -1,7 +1,7 @@
-"""Asking the memory of a Hopper GPU for data before its use, in PTX (product_kernels.py).
+"""Asking a GPU's memory for data before its use, in PTX.
 
 Nothing waits for a prefetch and no register is held: data that will be read moves into the L2 cache
-while the kernels before its use are bound by latency, and memory would be idle.
+while the kernel before its use still runs.
 """
 
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
@@ -11,16 +11,6 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-_RUN = tl.constexpr("""{
-    .reg .pred p;
-    .reg .u32 thread;
-    mov.u32 thread, %tid.x;
-    setp.eq.u32 p, thread, 0;
-    setp.gt.and.s32 p, $2, 0, p;
-    @p cp.async.bulk.prefetch.L2.global [$1], $2;
-    mov.u32 $0, 0;
-}""")
-
 _SECTOR = tl.constexpr("""{
     .reg .pred p;
     .reg .b64 sector;
@@ -29,19 +19,6 @@ _SECTOR = tl.constexpr("""{
     @p prefetch.global.L2 [sector];
     mov.u32 $0, 0;
 }""")
-
-
-@no_type_check
-@triton.jit
-def prefetch_run(start, count):
-    """Prefetch `count` elements from the pointer `start` on: a multiple of 16 bytes, or ≤ 0.
-
-    One thread asks for all of them at once.
-    """
-    size = count * (start.dtype.element_ty.primitive_bitwidth // 8)
-    tl.inline_asm_elementwise(
-        _RUN, "=r,l,r", [start.to(tl.int64), size], dtype=tl.int32, is_pure=False, pack=1
-    )
 
 
 @no_type_check

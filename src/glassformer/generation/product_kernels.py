@@ -9,8 +9,6 @@ import triton
 import triton.language as tl
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
-from glassformer.generation.prefetch_kernels import prefetch_run
-
 
 @no_type_check
 @triton.jit
@@ -77,41 +75,6 @@ def _multiply_rows(values, part, ROWS: tl.constexpr):
 
 @no_type_check
 @triton.jit
-def _prefetch_later(
-    weight,
-    following,
-    N,
-    distance,
-    share,
-    length,
-    gap,
-    K: tl.constexpr,
-    GATED: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-):
-    """Prefetch what the program `distance` places later reads, or a share of the next product.
-
-    Of the next product, the first `length` elements of one matrix, or of two that lie `gap` apart,
-    are shared among the programs that have none so far behind them.
-    """
-    program, n_programs = tl.program_id(0), tl.num_programs(0)
-    later = program + distance
-    if later < n_programs:
-        count = tl.minimum(BLOCK_N, N - later * BLOCK_N) * K
-        start = weight + later.to(tl.int64) * BLOCK_N * K
-        prefetch_run(start, count)
-        if GATED:
-            prefetch_run(start + N.to(tl.int64) * K, count)
-    else:
-        first = (program - tl.maximum(n_programs - distance, 0)).to(tl.int64) * share
-        count = tl.minimum(length - first, share).to(tl.int32)
-        prefetch_run(following + first, count)
-        if gap > 0:
-            prefetch_run(following + gap + first, count)
-
-
-@no_type_check
-@triton.jit(do_not_specialize=["distance", "share", "length", "gap"])
 def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
     x,
     y,
@@ -124,16 +87,11 @@ def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
     best,
     best_index,
     excluded,
-    following,
     scale,
     eps,
     n_rows,
     N,
     H,
-    distance,
-    share,
-    length,
-    gap,
     K: tl.constexpr,
     D: tl.constexpr,
     SPLITS: tl.constexpr,
@@ -146,7 +104,6 @@ def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
     HAS_RESIDUAL: tl.constexpr,
     CHOOSES: tl.constexpr,
     OVERLAPS: tl.constexpr,
-    PREFETCHES: tl.constexpr,
     ROWS: tl.constexpr,
     WIDTH: tl.constexpr,
     BLOCK_N: tl.constexpr,
@@ -187,8 +144,6 @@ def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
         factors = tl.load(norm_weight + k, mask=k < K, other=0.0).to(tl.float32)
     if HAS_NORM_BIAS:
         norm_shift = tl.load(norm_bias + k, mask=k < K, other=0.0).to(tl.float32)
-    if PREFETCHES:
-        _prefetch_later(weight, following, N, distance, share, length, gap, K, GATED, BLOCK_N)
     if OVERLAPS:
         gdc_wait()
     place = rows[:, None] * N + columns[None, :]

@@ -4,8 +4,6 @@ from typing import NamedTuple
 
 _KEYS_PER_PART = 128  # of a sequence: what one program of the attention kernel reads
 _PARTS = 264  # programs that fill a GPU; with more, parts gain nothing
-LARGE = 1 << 22  # numbers of a matrix from which memory is the bound; those of GPT-2 124M have less
-_NUMBERS = 1 << 14  # that a program of a large product loads at once
 
 
 class ProductShape(NamedTuple):
@@ -19,19 +17,12 @@ class ProductShape(NamedTuple):
 def shape_product(N: int, K: int, *, is_head: bool) -> ProductShape:
     """How a product of N columns, each a sum of K numbers, is divided.
 
-    A large one is bound by memory: its programs have more warps, which load whole rows at once. In
-    a small one that slows down the whole step: the next kernel waits for the last program.
+    Larger parts read faster when one product follows the other (by a tenth), and slow down a whole
+    step by as much: the next kernel waits for the last of them.
     """
-    whole = power_above(K)
-    is_large = K > 1024 and N * K >= LARGE
+    chunk = min(power_above(K), 4096)
     if is_head:
-        chunk, warps = (2048, 8) if is_large else (1024, 4)
-        return ProductShape(head_block(N), min(whole, chunk), warps)
-    if is_large:
-        chunk = min(whole, 8192)
-        columns = max(2, _NUMBERS // chunk)
-        return ProductShape(columns if columns * _PARTS <= N else columns // 2, chunk, 8)
-    chunk = min(whole, 4096)
+        return ProductShape(head_block(N), min(chunk, 1024), 4)
     return ProductShape(4 if chunk <= 2048 else 2, chunk, 4)
 
 
