@@ -7,7 +7,9 @@ import torch
 
 from generation.step_models import CHANGES, SOURCES, make
 from glassformer.generation import cuda_step
+from glassformer.generation.cuda_prompts import read_prompts
 from glassformer.generation.cuda_step import CudaStep, refusal
+from glassformer.generation.prompts import pad_left
 from glassformer.generation.sessions import DecodingSession
 from glassformer.models.decoder_weights import DecoderWeights
 from triton_interpreter import DEVICE, INTERPRETED, check_in_interpreter, needs_kernels
@@ -70,6 +72,42 @@ def test_logits_and_choice(
             for session in (plain, truth):
                 session.append(tokens)
         assert step.lengths.tolist() == [n] * batch
+
+
+@needs_kernels
+@pytest.mark.parametrize("prompts", [[[3, 1, 4, 1, 5]], [[3, 1, 4, 1, 5, 9], [2], [6, 5]]])
+@pytest.mark.parametrize("name", [name for name in CHANGES if name != "translator"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_prompts(name: str, dtype: torch.dtype, prompts: list[list[int]]) -> None:
+    """Without padding and with it, the second copy of a prompt has its keys and values, too."""
+    model = make(name, dtype, DEVICE)
+    exact = make(name, torch.float64, DEVICE)
+    exact.load_state_dict({k: v.double() for k, v in model.state_dict().items()})
+    tokens, missing = pad_left(prompts, torch.device(DEVICE))
+    (B, L), with_padding = tokens.shape, bool(missing.any())
+    step = CudaStep(DecoderWeights.of(model), batch=2 * B, capacity=16)
+    step.memory.fill_(torch.nan)
+    with torch.no_grad():
+        hidden = read_prompts(step, tokens, missing if with_padding else None, 2)
+        logits = model.head(hidden, model.embedding.weight)
+        found, expected, theirs = [], [], []
+        for m, kept in ((exact, expected), (model, theirs)):
+            session = DecodingSession(m, prompts, source=None, max_new_tokens=1)
+            kept += [session.next_logits(), *(each.k for each in session.cache.layers)]
+            kept += [each.v for each in session.cache.layers]
+    memory = step.memory[:, ::2, :L]
+    assert torch.equal(memory.nan_to_num(), step.memory[:, 1::2, :L].nan_to_num())
+    found = [
+        logits[:, -1],
+        *memory[:, :, :, 0].transpose(2, 3),
+        *memory[:, :, :, 1].transpose(2, 3),
+    ]
+    real = (torch.arange(L, device=DEVICE) >= missing[:, None])[:, None, :, None]
+    for i, (ours, other, truth) in enumerate(zip(found, theirs, expected, strict=True)):
+        shown = slice(None) if i == 0 else real.expand_as(truth)
+        gap = (ours.double() - truth)[shown].abs().max()
+        unit = torch.finfo(dtype).eps * truth.abs().max()
+        assert gap <= 2 * (other.double() - truth)[shown].abs().max() + 16 * unit
 
 
 @needs_kernels

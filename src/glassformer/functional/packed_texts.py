@@ -4,6 +4,8 @@ Short texts have kernels of our own: one program for each text and head. PyTorch
 which takes the longer ones, computes tiles of 128 × 128, most of which a sentence leaves empty.
 """
 
+# pyright: reportCallIssue=false
+
 import math
 from typing import Any
 

@@ -19,6 +19,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from glassformer.errors import ConfigError
+from glassformer.generation.cuda_prompts import read_prompts
 from glassformer.generation.cuda_step import CudaStep
 from glassformer.generation.direct import DirectSession
 from glassformer.generation.sampling import Sampling, adjust, choose
@@ -160,6 +161,12 @@ class CapturedSession(DirectSession):
         if missing is not None:
             self.step.missing.copy_(missing)
         self.step.excluded.zero_()
+
+    def _prefill(self, tokens: Int[Tensor, "B L"]) -> Float[Tensor, "B L C"]:
+        if self.context is not None:
+            return super()._prefill(tokens)
+        missing = self.missing if self.is_padded else None
+        return read_prompts(self.step, tokens, missing, self.copies)
 
     def _read(self, tokens: Int[Tensor, " B"]) -> Float[Tensor, "B V"]:
         self.step.tokens.copy_(tokens)

@@ -21,7 +21,7 @@ from glassformer.generation import program_shapes as shapes
 from glassformer.generation.products import multiply
 from glassformer.generation.step import widen_tables
 from glassformer.layers.feed_forward import ACTIVATIONS
-from glassformer.models.decoder_weights import DecoderWeights, Linear, Norm
+from glassformer.models.decoder_weights import AttentionWeights, DecoderWeights, Linear, Norm
 
 FEW = 4  # rows
 _FAR = 1 << 30  # no window
@@ -213,17 +213,29 @@ class CudaStep:
         return self._multiply(self.x, self.weights.head, norm=norm, is_head=True)
 
     def _run_many(self) -> Tensor:
+        def attend(i: int, heads: Tensor, weights: AttentionWeights) -> Tensor:
+            norms = (weights.q_norm, weights.k_norm)
+            return self._attend(heads, self.memory[i], norms=norms, whole=True)
+
+        x = self.run_layers(self.x, attend)
+        x = x if self.config.output.scale == 1.0 else x * self.config.output.scale
+        self.logits.copy_(multiply(x, self.head)[:, : self.config.vocab_size])
+        return self.logits
+
+    def run_layers(
+        self,
+        x: Float[Tensor, "N C"],
+        attend: Callable[[int, Tensor, AttentionWeights], Tensor],
+    ) -> Float[Tensor, "N C"]:
+        """All layers and the last norm; `attend` is self-attention of a layer from its heads."""
         weights, config = self.weights, self.config
-        x, is_pre = self.x, config.norms.place == "pre"
+        is_pre = config.norms.place == "pre"
         if weights.stack.embedding_norm is not None:
             x = self._normalize(x, None, weights.stack.embedding_norm)
         update: Tensor | None = None
         for i, (attention, cross, feed_forward) in enumerate(weights.stack.layers):
             h = self._normalize(x, update, attention.norm) if is_pre else x
-            heads = multiply(h, attention.qkv)
-            norms = (attention.q_norm, attention.k_norm)
-            found = self._attend(heads, self.memory[i], norms=norms, whole=True)
-            update = multiply(found, attention.out)
+            update = multiply(attend(i, multiply(h, attention.qkv), attention), attention.out)
             if not is_pre:
                 x = self._normalize(x, update, attention.norm)
             if cross is not None:
@@ -247,10 +259,7 @@ class CudaStep:
             x = self._normalize(x, update, weights.stack.final_norm)
         elif update is not None:
             x = x + update
-        if config.output.scale != 1.0:
-            x = x * config.output.scale
-        self.logits.copy_(multiply(x, self.head)[:, : config.vocab_size])
-        return self.logits
+        return x
 
     def _multiply(
         self,

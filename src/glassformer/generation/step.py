@@ -172,7 +172,7 @@ class Step:
             memory[:, length] = heads[:, H:].unflatten(1, (2, -1))
             q = heads[:, :H]
         else:
-            turned = _rotate(heads[:, :n], *turns, self.layout)
+            turned = rotate(heads[:, :n], *turns, self.layout)
             memory[:, length, 0], memory[:, length, 1] = turned[:, H:], heads[:, n:]
             q = turned[:, :H]
         k, v = memory[:, start : length + 1].permute(2, 0, 3, 1, 4).unbind(0)  # each B K S D
@@ -210,7 +210,8 @@ def widen_tables(cos: Tensor, sin: Tensor, layout: str) -> tuple[Tensor, Tensor]
     return cos.repeat_interleave(2, dim=-1), torch.stack((-sin, sin), dim=-1).flatten(-2)
 
 
-def _rotate(x: Float[Tensor, "B H D"], cos: Tensor, sin: Tensor, layout: str) -> Tensor:
+def rotate(x: Float[Tensor, "... H D"], cos: Tensor, sin: Tensor, layout: str) -> Tensor:
+    """Turn queries or keys by the angles of tables from `widen_tables`."""
     pairs = x.unflatten(-1, (2, -1) if layout == "half" else (-1, 2))
     partner = pairs.flip(-2 if layout == "half" else -1).flatten(-2)
     return (x * cos + partner * sin).to(x.dtype)

@@ -140,4 +140,5 @@ class CapturedSteps:
             return
         pairs = zip(self.gradients, found, strict=True)
         both = [(to, each) for to, each in pairs if to is not None and each is not None]
-        torch._foreach_copy_([to for to, _ in both], [each for _, each in both])
+        for to, each in both:
+            to.copy_(each)
