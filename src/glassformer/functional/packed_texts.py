@@ -21,11 +21,11 @@ _LOG2E = math.log2(math.e)
 
 def has_kernels(q: Tensor, longest: int) -> bool:
     """Whether the kernels of ours compute attention of texts that are no longer than that."""
-    return longest <= SHORT and q.shape[-1] <= 128 and _run_on(q.device.type, q.device.index)
+    return longest <= SHORT and q.shape[-1] <= 128 and _run_on(str(q.device))
 
 
-def _run_on(kind: str, index: int | None) -> bool:
-    return triton_refusal(torch.device(kind, index)) is None
+def _run_on(device: str) -> bool:
+    return triton_refusal(torch.device(device)) is None
 
 
 _run_on._dynamo_marked_constant = True  # type: ignore[attr-defined]  # as in backends/padded.py

@@ -113,10 +113,12 @@ def _attend_packed(
 ) -> Tensor:
     queries, keys = texts.queries, texts.keys
     longest = queries.places.shape[1], keys.places.shape[1]
-    operands = [x[0].transpose(0, 1) for x in (q, k, v)]  # (1, H, N, D) → (N, H, D)
+    q, k, v = (x[0].transpose(0, 1) for x in (q, k, v))  # (1, H, N, D) → (N, H, D)
     if has_kernels(q, max(longest)):
         out = attend_packed(
-            *operands,
+            q,
+            k,
+            v,
             queries.starts,
             keys.starts,
             longest[1],
@@ -125,9 +127,11 @@ def _attend_packed(
             is_causal=is_causal,
         )
     else:
-        operands[0], scale = sdpa.with_positive_scale(operands[0], scale)
+        q, scale = sdpa.with_positive_scale(q, scale)
         out = torch.ops.aten._flash_attention_forward(
-            *operands,
+            q,
+            k,
+            v,
             queries.starts,
             keys.starts,
             *longest,
