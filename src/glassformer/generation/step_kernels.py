@@ -58,19 +58,23 @@ def attend_kernel(  # noqa: PLR0915  (a kernel is one function)
     k_weight,
     lengths,
     missing,
+    origins,
     out,
     sums,
     eps,
     scale,
     memory_row,
     memory_slot,
+    capacity,
     H,
     window,
     D: tl.constexpr,
     KV: tl.constexpr,
     GROUP: tl.constexpr,
     SPLITS: tl.constexpr,
+    COPIES: tl.constexpr,
     IS_SELF: tl.constexpr,
+    FOLLOWS: tl.constexpr,
     ROTATES: tl.constexpr,
     LAYOUT: tl.constexpr,
     NORMS: tl.constexpr,
@@ -82,7 +86,8 @@ def attend_kernel(  # noqa: PLR0915  (a kernel is one function)
 ):
     """One part of the keys of a sequence for the GROUP query heads that share them.
 
-    Self-attention adds the new key and value, which part 0 also writes into the memory.
+    Self-attention adds the new key and value, which part 0 also writes into the memory. With
+    FOLLOWS, a slot lies in the row that `origins` names; COPIES rows share one of the memory.
     """
     if OVERLAPS:
         gdc_launch_dependents()
@@ -105,8 +110,8 @@ def attend_kernel(  # noqa: PLR0915  (a kernel is one function)
     q, q_twin = _read_head(
         base, q_weight, rows + d[None, :], rows + twin[None, :], (d, twin), inside, eps, D, NORMS
     )
-    length = tl.load(lengths + b)
-    hidden = tl.load(missing + b)
+    length = tl.load(lengths + b // COPIES)
+    hidden = tl.load(missing + b // COPIES)
     if ROTATES:
         place = (length - hidden).to(tl.int64) * D + d
         c = tl.load(cos + place, mask=d < D, other=0.0)[None, :]
@@ -117,7 +122,7 @@ def attend_kernel(  # noqa: PLR0915  (a kernel is one function)
     top = tl.full([ROWS], _NOTHING, tl.float32)
     total = tl.zeros([ROWS], tl.float32)
     mean = tl.zeros([ROWS, WIDTH], tl.float32)
-    past = memory + b.to(tl.int64) * memory_row + kv * D
+    past = memory + (b // COPIES).to(tl.int64) * memory_row + kv * D
     if IS_SELF and part == 0:
         one = tl.arange(0, 1)
         has = (one == 0)[:, None] & (d < D)[None, :]
@@ -142,6 +147,9 @@ def attend_kernel(  # noqa: PLR0915  (a kernel is one function)
         slots = start + tl.arange(0, BLOCK)
         is_there = slots < end
         cells = slots[:, None].to(tl.int64) * memory_slot + d[None, :]
+        if FOLLOWS:
+            row = tl.load(origins + b.to(tl.int64) * capacity + slots, mask=is_there, other=0)
+            cells += (row - b).to(tl.int64)[:, None] * memory_row
         visible = is_there[:, None] & (d < D)[None, :]
         k = tl.load(past + cells, mask=visible, other=0.0)
         v = tl.load(past + KV * D + cells, mask=visible, other=0.0)
@@ -197,10 +205,13 @@ def merge_kernel(
 def largest_kernel(
     logits,
     excluded,
+    forbidden,
     best,
     best_index,
     V,
     stride,
+    COPIES: tl.constexpr,
+    FORBIDS: tl.constexpr,
     OVERLAPS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
@@ -215,6 +226,10 @@ def largest_kernel(
     value = value.to(tl.float32)
     is_nan = inside & ~(value == value)  # noqa: PLR0124
     value += tl.load(excluded + columns, mask=inside, other=0.0)
+    if FORBIDS:
+        row = (b // COPIES).to(tl.int64) * V
+        hidden = tl.load(forbidden + row + columns, mask=inside, other=0)
+        value = tl.where(hidden != 0, float("-inf"), value)
     value = tl.where(is_nan, float("inf"), value)
     top = tl.max(value, 0)
     first = tl.min(tl.where(value == top, tl.where(is_nan, -1, columns), 2147483647), 0)
@@ -236,7 +251,10 @@ def choose_kernel(
     OVERLAPS: tl.constexpr,
     PARTS: tl.constexpr,
 ):
-    """One row: the token with the largest logit (the first of equals) becomes the next to read."""
+    """One row: the token with the largest logit (the first of equals) becomes the next to read.
+
+    It is −1 where a logit is NaN, and −2 where no token is left.
+    """
     if OVERLAPS:
         gdc_launch_dependents()
         gdc_wait()
@@ -244,7 +262,9 @@ def choose_kernel(
     part = tl.arange(0, PARTS)
     value = tl.load(best + b * n_parts + part, mask=part < n_parts, other=float("-inf"))
     index = tl.load(best_index + b * n_parts + part, mask=part < n_parts, other=2147483647)
-    token = tl.min(tl.where(value == tl.max(value, 0), index, 2147483647), 0)
+    top = tl.max(value, 0)
+    token = tl.min(tl.where(value == top, index, 2147483647), 0)
+    token = tl.where(top == float("-inf"), -2, token)
     length = tl.load(lengths + b) + 1
     tl.store(written + length * batch + b, token)
     tl.store(tokens + b, tl.maximum(token, 0))
