@@ -261,7 +261,7 @@ def compare_base(wish: argparse.Namespace, folder: Path) -> None:
     for beams in (1, 4):
         label = "greedy" if beams == 1 else f"beam {beams}"
         for batch, some in ((len(sources), sources), (1, sources[:FEW])):
-            works = {
+            works: dict[str, Callable[[], object]] = {
                 program.name: lambda program=program, batch=batch, some=some, beams=beams: [
                     program.translate(some[i : i + batch], beams=beams, forced=NEW_TOKENS)
                     for i in range(0, len(some), batch)

@@ -72,7 +72,8 @@ class Transformers:
 
         self.special = special
         self.name = f"transformers {str(dtype).removeprefix('torch.')}"
-        self.model = MarianMTModel.from_pretrained(folder).eval().to(device, dtype)
+        model: Any = MarianMTModel.from_pretrained(folder)
+        self.model = model.eval().to(device, dtype)
 
     def translate(self, sources: Texts, *, beams: int, forced: int | None) -> list[list[int]]:
         from transformers import GenerationConfig

@@ -16,7 +16,8 @@ from glassformer.generation import (
     generate_tokens,
     sessions,
 )
-from glassformer.generation.captured import Advance, CapturedSession, Engine
+from glassformer.generation.captured import Advance, CapturedSession, Engine, EngineKey
+from glassformer.models import DecoderWeights
 from triton_interpreter import DEVICE, INTERPRETED, check_in_interpreter, needs_kernels
 
 NEW = 4 if INTERPRETED else 40  # the interpreter takes seconds for each step
@@ -161,6 +162,22 @@ def test_a_row_must_leave_a_token(sampling: Sampling, repeat: int) -> None:
     options = {"max_new_tokens": NEW, "sampling": sampling, "forbidden": hidden}
     with pytest.raises(ConfigError, match="nothing but -inf in row 1"):
         generate_tokens(model, PROMPTS * repeat, **options)
+
+
+def test_engines_that_wait_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make("rotary", torch.float32)
+    key = EngineKey(1, 128, 0, torch.device("cpu"))
+    captured.return_engine(model, Engine(DecoderWeights.of(model), key))
+    failures = [torch.OutOfMemoryError("no memory left")]
+
+    def make_engine(weights: DecoderWeights, key: EngineKey) -> Engine:
+        if failures:
+            raise failures.pop()
+        return Engine(weights, key)
+
+    monkeypatch.setattr(captured, "Engine", make_engine)
+    assert captured.borrow_engine(model, key._replace(batch=2)).key.batch == 2
+    assert captured._engines[model] == []
 
 
 @needs_kernels

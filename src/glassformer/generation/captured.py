@@ -26,7 +26,7 @@ from glassformer.generation.sampling import Sampling, adjust, choose
 from glassformer.models import Decoder, DecoderWeights, EncoderDecoder
 
 _LEAST = 128  # tokens of the smallest capacity
-_KEPT = 2  # engines of a model that wait for the next session
+_KEPT = 4  # engines of a model that wait for the next session
 _CHUNK = 16  # steps between two looks at what was written
 _AHEAD = 4  # steps of beam search that the GPU may be behind the host
 
@@ -147,7 +147,12 @@ def borrow_engine(model: Decoder | EncoderDecoder, key: EngineKey) -> Engine:
             if engine.key == key:
                 waiting.remove(engine)
                 return engine
-    return Engine(weights, key)
+    try:
+        return Engine(weights, key)
+    except torch.OutOfMemoryError:
+        with _lock:
+            waiting.clear()
+        return Engine(weights, key)
 
 
 def return_engine(model: Decoder | EncoderDecoder, engine: Engine) -> None:
