@@ -1,7 +1,8 @@
-"""Translating on a CPU: the same weights in glassformer, CTranslate2 and transformers.
+"""Translating: the same weights in glassformer, CTranslate2 and transformers.
 
     python benchmarks/translating.py             the base shape, and the shipped model
     python benchmarks/translating.py --quick     3 rounds, batch 1, 2 threads
+    python benchmarks/translating.py --device cuda --sentences 1000    see translating_many.py
 
 Needs ctranslate2 and transformers (`pip install ctranslate2 transformers`). The base shape has
 6 + 6 layers, width 512, 8 heads, hidden width 2,048, 32,000 tokens and random weights: it reads
@@ -250,6 +251,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7, help="runs of each program and setting")
     parser.add_argument("--quick", action="store_true", help="3 rounds, batch 1, 2 threads")
     parser.add_argument("--only", choices=("base", "shipped", "memory"), help="one part")
+    parser.add_argument("--sentences", type=int, help="translate many in one call, and one by one")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of the many")
+    parser.add_argument("--singly", type=int, default=100, help="how many of them one by one")
     parser.add_argument("--threads", type=int, nargs="+", default=[2, 1])
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 8])
     parser.add_argument(
@@ -264,6 +268,11 @@ def main() -> None:
     if wish.quick:
         wish.rounds, wish.batches, wish.threads = 3, [1], [2]
     check = Check()
+    if wish.sentences is not None:
+        from translating_many import compare_many
+
+        compare_many(check.require, wish)
+        sys.exit(1 if check.breaches else 0)
     with tempfile.TemporaryDirectory() as base, tempfile.TemporaryDirectory() as shipped:
         if wish.only in (None, "base", "memory"):
             compare_base(check, wish, Path(base))

@@ -1,4 +1,4 @@
-"""One encoder-decoder in four programs: ours, transformers, CTranslate2 in float32 and in int8.
+"""One encoder-decoder in three programs: ours, transformers, CTranslate2, in several precisions.
 
 Our model is the origin of all: `gf.save(…, layout="marian")` writes the folder that transformers
 reads, and `write_ctranslate2` what CTranslate2 reads. Each program takes and gives token ids.
@@ -60,11 +60,20 @@ class Ours:
 class Transformers:
     name = "transformers float32"
 
-    def __init__(self, folder: Path, special: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        special: Any,
+        *,
+        device: str = "cpu",
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
         from transformers import MarianMTModel
 
         self.special = special
-        self.model = MarianMTModel.from_pretrained(folder).eval()
+        self.name = f"transformers {str(dtype).removeprefix('torch.')}"
+        model: Any = MarianMTModel.from_pretrained(folder)
+        self.model = model.eval().to(device, dtype)
 
     def translate(self, sources: Texts, *, beams: int, forced: int | None) -> list[list[int]]:
         from transformers import GenerationConfig
@@ -80,10 +89,15 @@ class Transformers:
             pad_token_id=self.special.pad,
             suppress_tokens=list(self.special.never),
         )
-        given = torch.tensor([list(source) for source in sources])
+        lengths = torch.tensor([len(source) for source in sources])
+        given = torch.full((len(sources), int(lengths.max())), self.special.pad)
+        for row, source in zip(given, sources, strict=True):
+            row[: len(source)] = torch.tensor(list(source))
+        visible = (torch.arange(given.shape[1]) < lengths[:, None]).long()
+        device = self.model.device
         with torch.no_grad():
             found = self.model.generate(
-                given, attention_mask=torch.ones_like(given), generation_config=settings
+                given.to(device), attention_mask=visible.to(device), generation_config=settings
             )
         return found[:, 1:].tolist()
 
@@ -102,13 +116,27 @@ class Transformers:
 
 
 class CTranslate2:
-    def __init__(self, folder: Path, special: Any, *, compute_type: str, threads: int) -> None:
-        """`folder` has one model for each compute type."""
+    def __init__(
+        self,
+        folder: Path,
+        special: Any,
+        *,
+        compute_type: str,
+        threads: int,
+        device: str = "cpu",
+        batch_tokens: int = 0,
+    ) -> None:
+        """`folder` has one model in int8 and one in float32, from which float16 is made.
+
+        `batch_tokens` are the source tokens of a batch, which it chooses by length; 0: all texts.
+        """
         import ctranslate2
 
         self.name, self.special = f"CTranslate2 {compute_type}", special
+        self.batches = {"max_batch_size": batch_tokens, "batch_type": "tokens"}
         self.translator = ctranslate2.Translator(
-            str(folder / compute_type),
+            str(folder / ("int8" if compute_type == "int8" else "float32")),
+            device=device,
             compute_type=compute_type,
             inter_threads=1,
             intra_threads=threads,
@@ -121,6 +149,7 @@ class CTranslate2:
             max_decoding_length=forced or 200,
             min_decoding_length=forced or 1,
             suppress_sequences=_spell([[t] for t in self.special.never]),
+            **self.batches,
         )
         return [[int(token) for token in best.hypotheses[0]] for best in found]
 

@@ -127,6 +127,16 @@ def test_exclusions_ties_and_nan(few: bool, monkeypatch: pytest.MonkeyPatch) -> 
         step.choose(written)
         logits[:, likeliest] = -torch.inf
         assert written[1].tolist() == logits.argmax(-1).tolist()
+        hidden = torch.zeros(2, 37, dtype=torch.bool, device=DEVICE)
+        hidden[1, written[1, 1]] = True  # in the second row alone
+        step.exclude(likeliest, hidden)
+        step.lengths.zero_()
+        step.tokens.zero_()
+        logits = step().clone()
+        step.choose(written)
+        logits[:, likeliest] = -torch.inf
+        logits[hidden] = -torch.inf
+        assert written[1].tolist() == logits.argmax(-1).tolist()
         model.head.weight[7, 3] = torch.nan
         step = CudaStep(DecoderWeights.of(model), batch=2, capacity=4)
         step()

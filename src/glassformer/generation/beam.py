@@ -18,6 +18,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from glassformer.errors import ConfigError
+from glassformer.generation.beam_state import MOST_BEAMS
+from glassformer.generation.captured import CapturedSession
 from glassformer.generation.native_stack import Rule
 from glassformer.generation.prompts import GenerativeModel, check_excluded, check_prompts
 from glassformer.generation.sampling import exclude_tokens
@@ -97,12 +99,15 @@ def beam_search(
             forbidden,
             observe,
         )
-        for n in range(max_new_tokens):
-            search.step(n)
-            if search.is_over(n_best, early):
-                break
-        search.session.close()
-        return [search.best(b, n_best) for b in range(len(prompts))]
+        session = search.session
+        try:
+            if isinstance(session, CapturedSession) and search.can_select(session) and early:
+                search.run_captured(session)
+            else:
+                search.run(n_best, early)
+        finally:
+            session.close()
+        return search.list_best(n_best)
 
 
 def check_beams(beams: int, n_best: int = 1) -> None:
@@ -139,6 +144,35 @@ class _Search:
         self.prompts = [*range(len(prompts))]  # those that are still searched, or may be
         self.finished: list[list[Hypothesis]] = [[] for _ in prompts]
         self.rule = Rule(never, forbidden, device=self.session.fresh.device)
+
+    def can_select(self, session: CapturedSession) -> bool:
+        """Whether the GPU selects the beams: nobody watches, and they are few."""
+        return self.observe is None and session.copies <= MOST_BEAMS
+
+    def run_captured(self, session: CapturedSession) -> None:
+        """Search on the GPU, and take over the texts it found."""
+        found = session.search(
+            max_new_tokens=self.max_new_tokens,
+            stops=sorted(self.stop),
+            never=self.rule.never,
+            forbidden=self.rule.forbidden,
+        )
+        for b, texts in enumerate(found):
+            self.finished[b] = [
+                self._text(each.log_probability, each.tokens, each.length)
+                for each in texts
+                if each.is_finished
+            ]
+            others = [each for each in texts if not each.is_finished]
+            self.scores[b] = [each.log_probability for each in others]
+            self.texts[b] = [each.tokens for each in others]
+
+    def run(self, n_best: int, early: bool) -> None:
+        """Search step by step."""
+        for n in range(self.max_new_tokens):
+            self.step(n)
+            if self.is_over(n_best, early):
+                break
 
     def step(self, n: int) -> None:
         tokens: list[int] = []
@@ -199,14 +233,17 @@ class _Search:
         bound = max(self.scores[row]) / self.max_new_tokens ** max(self.length_penalty, 0.0)
         return early or bound <= done[n_best - 1].score
 
-    def best(self, b: int, n_best: int) -> list[Hypothesis]:
-        texts = list(self.finished[b])
-        if b in self.prompts and (len(texts) < n_best or not self.stop):
-            row = self.prompts.index(b)
-            for score, text in zip(self.scores[row], self.texts[row], strict=True):
-                if score > -math.inf:
-                    texts.append(self._text(score, text, len(text)))
-        return sorted(texts, reverse=True)[:n_best]
+    def list_best(self, n_best: int) -> list[list[Hypothesis]]:
+        """The best texts of each prompt; those that have not ended count where there are fewer."""
+        found = [list(texts) for texts in self.finished]
+        for b, scores, texts in zip(self.prompts, self.scores, self.texts, strict=True):
+            if len(found[b]) < n_best or not self.stop:
+                found[b] += [
+                    self._text(score, text, len(text))
+                    for score, text in zip(scores, texts, strict=True)
+                    if score > -math.inf
+                ]
+        return [sorted(texts, reverse=True)[:n_best] for texts in found]
 
     def _finish(self, b: int, score: float, text: tuple[int, ...], length: int) -> None:
         self.finished[b].append(self._text(score, text, length))

@@ -15,10 +15,11 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from glassformer.errors import ConfigError
+from glassformer.generation.beam_state import BeamState, FoundText
 from glassformer.generation.cuda_prompts import read_prompts
 from glassformer.generation.cuda_step import CudaStep
 from glassformer.generation.direct import DirectSession
@@ -26,8 +27,11 @@ from glassformer.generation.sampling import Sampling, adjust, choose
 from glassformer.models import Decoder, DecoderWeights, EncoderDecoder
 
 _LEAST = 128  # tokens of the smallest capacity
-_KEPT = 2  # engines of a model that wait for the next session
+_KEPT = 4  # engines of a model that wait for the next session
 _CHUNK = 16  # steps between two looks at what was written
+_AHEAD = 4  # steps of beam search that the GPU may be behind the host
+
+Advance = Sampling | BeamState | None  # what follows the logits of a step
 
 
 class EngineKey(NamedTuple):
@@ -37,6 +41,7 @@ class EngineKey(NamedTuple):
     capacity: int
     context_length: int  # 0 for a decoder
     device: torch.device
+    copies: int = 1  # rows of one prompt
 
 
 class Engine:
@@ -49,34 +54,45 @@ class Engine:
     def __init__(self, weights: DecoderWeights, key: EngineKey) -> None:
         self.key = key
         self.weights = weights
-        self.step = CudaStep(weights, batch=key.batch, capacity=key.capacity)
+        self.step = CudaStep(weights, batch=key.batch, capacity=key.capacity, copies=key.copies)
         if key.context_length:
             self.step.allocate_context(key.context_length)
         shape = (key.capacity, key.batch)
         self.written = torch.zeros(shape, dtype=torch.int32, device=key.device)
-        self.on_host = torch.zeros(shape, dtype=torch.int32, pin_memory=True)
+        is_pinned = key.device.type == "cuda"
+        self.on_host = torch.zeros(shape, dtype=torch.int32, pin_memory=is_pinned)
         self.seen = torch.zeros(shape, dtype=torch.long, device=key.device)
         self.columns = torch.arange(key.capacity, device=key.device)
         self.generator = torch.Generator(key.device)
-        self.graphs: dict[Sampling | None, torch.cuda.CUDAGraph] = {}
+        self.searches: dict[tuple[int, ...], BeamState] = {}
+        self.graphs: dict[tuple[Advance, bool], torch.cuda.CUDAGraph] = {}
 
-    def replay(self, sampling: Sampling | None = None) -> None:
-        """One step; with `sampling` it also chooses the next tokens and advances."""
-        graph = self.graphs.get(sampling)
+    def find_search(self, beams: int, stops: Sequence[int]) -> BeamState:
+        """The state of a search with these settings, which its graph knows."""
+        key = (beams, *stops)
+        if key not in self.searches:
+            self.searches[key] = BeamState(self.step, beams=beams, stops=stops)
+        return self.searches[key]
+
+    def replay(self, advance: Advance = None) -> None:
+        """One step; with `advance` it also chooses the next tokens and moves on."""
+        key = (advance, self.step.is_restricted)
+        graph = self.graphs.get(key)
         if graph is None:
-            graph = self.graphs[sampling] = self._capture(sampling)
+            graph = self.graphs[key] = self._capture(advance)
         graph.replay()
 
-    def _capture(self, sampling: Sampling | None) -> torch.cuda.CUDAGraph:
+    def _capture(self, advance: Advance) -> torch.cuda.CUDAGraph:
         # A step runs once before it is captured, which compiles its kernels. What it moved on is
         # put back; the rest is written again.
         state = (self.step.tokens, self.step.lengths, self.written, self.seen)
+        state += advance.moving if isinstance(advance, BeamState) else ()
         before = [each.clone() for each in state]
         drawn = self.generator.get_state()
         stream = torch.cuda.Stream(self.key.device)
         stream.wait_stream(torch.cuda.current_stream(self.key.device))
         with torch.cuda.stream(stream):
-            self._run(sampling)
+            self._run(advance)
         torch.cuda.current_stream(self.key.device).wait_stream(stream)
         for each, kept in zip(state, before, strict=True):
             each.copy_(kept)
@@ -88,18 +104,23 @@ class Engine:
         torch._C._cuda_clearCublasWorkspaces()
         # Other threads may go on using the GPU meanwhile.
         with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
-            self._run(sampling)
+            self._run(advance)
         torch._C._cuda_clearCublasWorkspaces()
         return graph
 
-    def _run(self, sampling: Sampling | None) -> None:
-        logits = self.step()
+    def _run(self, advance: Advance) -> None:
+        if isinstance(advance, BeamState):
+            advance.advance()
+            return
+        logits, sampling = self.step(), advance
         if sampling is None:
             return
         if sampling.temperature == 0 and sampling.repetition_penalty is None:
             self.step.choose(self.written)
             return
         allowed = logits + self.step.excluded
+        if self.step.is_restricted:
+            allowed = allowed.masked_fill(self.step.forbidden != 0, -torch.inf)
         lengths = self.step.lengths
         is_there = (self.columns <= lengths[:, None]) & (self.columns >= self.step.missing[:, None])
         adjusted = adjust(allowed, sampling, self.seen.T, mask=is_there)
@@ -107,7 +128,8 @@ class Engine:
         lengths.add_(1)
         here = lengths.long()[None]
         self.seen.scatter_(0, here, tokens[None])
-        valid = torch.where(adjusted.isnan().any(dim=1), -1, tokens)
+        valid = torch.where((adjusted == -torch.inf).all(dim=1), -2, tokens)
+        valid = torch.where(adjusted.isnan().any(dim=1), -1, valid)
         self.written.scatter_(0, here, valid.to(self.written.dtype)[None])
         self.step.tokens.copy_(tokens)
 
@@ -126,7 +148,12 @@ def borrow_engine(model: Decoder | EncoderDecoder, key: EngineKey) -> Engine:
             if engine.key == key:
                 waiting.remove(engine)
                 return engine
-    return Engine(weights, key)
+    try:
+        return Engine(weights, key)
+    except torch.OutOfMemoryError:
+        with _lock:
+            waiting.clear()
+        return Engine(weights, key)
 
 
 def return_engine(model: Decoder | EncoderDecoder, engine: Engine) -> None:
@@ -154,13 +181,14 @@ class CapturedSession(DirectSession):
 
     def _set_up(self, batch: int, capacity: int, missing: Tensor | None) -> None:
         length = 0 if self.context is None else round_up(self.context.shape[1], 64)
-        key = EngineKey(batch, round_up(capacity + 1), length, self.prompt.device)
+        sizes = (batch, round_up(capacity + 1), length)
+        key = EngineKey(*sizes, self.prompt.device, self.copies)
         self.engine = borrow_engine(self.model, key)
         self.step = self.engine.step
         self.step.missing.zero_()
         if missing is not None:
             self.step.missing.copy_(missing)
-        self.step.excluded.zero_()
+        self.step.exclude((), None)
 
     def _prefill(self, tokens: Int[Tensor, "B L"]) -> Float[Tensor, "B L C"]:
         if self.context is not None:
@@ -183,10 +211,11 @@ class CapturedSession(DirectSession):
         *,
         max_new_tokens: int,
         never: Sequence[int],
+        forbidden: Bool[Tensor, "B V"] | None = None,
         seed: int | None,
     ) -> Iterator[list[int]]:
         """The tokens of each step, read while the GPU works on later ones."""
-        self._begin(never, seed)
+        self._begin(never, forbidden, seed)
         L = self.fresh.shape[1]
         pending: deque[tuple[range, torch.cuda.Event]] = deque()
         n_launched, size = 0, 1
@@ -196,23 +225,53 @@ class CapturedSession(DirectSession):
                 size = min(2 * size, _CHUNK)
                 for _ in range(n):
                     self.engine.replay(sampling)
-                pending.append(self._fetch(range(L + n_launched, L + n_launched + n)))
+                part = range(L + n_launched, L + n_launched + n)
+                pending.append(self._fetch(part, self.engine.written))
                 n_launched += n
             columns, event = pending.popleft()
             event.synchronize()
             for tokens in self.engine.on_host[columns.start : columns.stop].tolist():
                 if min(tokens) < 0:
-                    raise ConfigError(
-                        f"logits must be numbers; got NaN in row {tokens.index(-1)}. Look for an "
-                        "overflow or a division by zero in the model."
-                    )
+                    raise _name_fault(tokens)
                 yield tokens
 
-    def _begin(self, never: Sequence[int], seed: int | None) -> None:
+    def search(
+        self,
+        *,
+        max_new_tokens: int,
+        stops: Sequence[int],
+        never: Sequence[int],
+        forbidden: Bool[Tensor, "P V"] | None,
+    ) -> list[list[FoundText]]:
+        """The texts that beam search finds for each prompt, with a beam for each copy."""
+        state = self.engine.find_search(self.copies, stops)
+        self._begin(never, forbidden, None)
+        state.begin()
+        L = self.fresh.shape[1]
+        pending: deque[tuple[range, torch.cuda.Event]] = deque()
+        n_launched, is_live = 0, True
+        while is_live and (n_launched < max_new_tokens or pending):
+            while n_launched < max_new_tokens and len(pending) < _AHEAD:
+                self.engine.replay(state)
+                pending.append(self._fetch(range(L + n_launched, L + n_launched + 1), state.live))
+                n_launched += 1
+            columns, event = pending.popleft()
+            event.synchronize()
+            live = self.engine.on_host[columns.start, : len(self.prompt)]
+            if bool((live < 0).any()):
+                raise ConfigError(
+                    "logits must be numbers; got NaN. Look for an overflow or a division by zero "
+                    "in the model."
+                )
+            is_live = bool(live.any())
+        return state.read_texts(range(L, L + n_launched))
+
+    def _begin(
+        self, never: Sequence[int], forbidden: Bool[Tensor, "P V"] | None, seed: int | None
+    ) -> None:
         """Read all but the last token of each prompt, which the first step reads."""
         engine, step, L = self.engine, self.step, self.fresh.shape[1]
-        if never:
-            step.excluded[list(never)] = -torch.inf
+        step.exclude(never, forbidden)
         if seed is None:
             engine.generator.seed()
         else:
@@ -223,9 +282,22 @@ class CapturedSession(DirectSession):
         step.tokens.copy_(self.fresh[:, -1])
         step.lengths.fill_(L - 1)
 
-    def _fetch(self, columns: range) -> tuple[range, torch.cuda.Event]:
+    def _fetch(self, columns: range, written: Int[Tensor, "T n"]) -> tuple[range, torch.cuda.Event]:
         part = slice(columns.start, columns.stop)
-        self.engine.on_host[part].copy_(self.engine.written[part], non_blocking=True)
+        on_host = self.engine.on_host[part, : written.shape[1]]
+        on_host.copy_(written[part], non_blocking=True)
         event = torch.cuda.Event()
         event.record()
         return columns, event
+
+
+def _name_fault(tokens: Sequence[int]) -> ConfigError:
+    if -1 in tokens:
+        return ConfigError(
+            f"logits must be numbers; got NaN in row {tokens.index(-1)}. Look for an overflow or a "
+            "division by zero in the model."
+        )
+    return ConfigError(
+        "Every row of logits must leave a token to choose; got nothing but -inf in row "
+        f"{tokens.index(-2)}. Exclude fewer tokens."
+    )

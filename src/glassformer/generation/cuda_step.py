@@ -6,14 +6,14 @@ one CUDA graph and replayed for each token. Attention reads only the slots that 
 cuBLAS.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from glassformer.functional.int8 import Int8Weight
@@ -51,6 +51,8 @@ class CudaStep:
         missing   (B,)    padding at the beginning of each row
         memory    (layers, B, capacity, 2, K, D)    keys and values
         logits    (B, V)    after the last call
+
+    `copies` rows that follow each other have one source, and one row of forbidden tokens.
     """
 
     def __init__(
@@ -60,9 +62,10 @@ class CudaStep:
         batch: int,
         capacity: int,
         missing: Int[Tensor, " B"] | None = None,
+        copies: int = 1,
     ) -> None:
         config, like, device = weights.config, weights.embedding, weights.embedding.device
-        self.weights, self.batch, self.capacity = weights, batch, capacity
+        self.weights, self.batch, self.capacity, self.copies = weights, batch, capacity, copies
         self.config, self.like = config, like
         self.is_few = (
             batch <= FEW and config.norms.place == "pre" and weights.stack.embedding_norm is None
@@ -75,9 +78,10 @@ class CudaStep:
         self.memory = like.new_zeros(
             len(weights.stack.layers), batch, capacity, 2, config.n_kv_heads, config.head_dim
         )
-        self.contexts: list[Tensor] = []  # per layer: (B, S, 2, K, D)
+        self.contexts: list[Tensor] = []  # per layer: (B / copies, S, 2, K, D)
         self.context_lengths = self.lengths
         self.context_missing = torch.zeros_like(self.lengths)
+        self.origins: Tensor | None = None  # (B, capacity): the row of memory that has each slot
         self.logits = like.new_zeros(batch, config.vocab_size)
         self.head = weights.head
         self.x = like.new_zeros(batch, config.dim)
@@ -87,6 +91,8 @@ class CudaStep:
         self.best = torch.zeros(batch, self.n_blocks, dtype=torch.float32, device=device)
         self.best_index = torch.zeros(batch, self.n_blocks, dtype=torch.int32, device=device)
         self.excluded = torch.zeros(config.vocab_size, dtype=torch.float32, device=device)
+        self.forbidden = self.excluded  # until `exclude` has a mask
+        self.is_restricted = False
         places = torch.arange(capacity, device=device)
         self.added = like
         if weights.stack.positions is not None:
@@ -111,43 +117,56 @@ class CudaStep:
             self.logits = self.like.new_zeros(self.batch, V + more)[:, :V]
 
     def read_context(
-        self, context: Float[Tensor, "B S C"], lengths: Int[Tensor, " B"] | None, copies: int
+        self, context: Float[Tensor, "P S C"], lengths: Int[Tensor, " P"] | None, copies: int
     ) -> None:
         """Project the keys and values of cross-attention, once for all steps and copies."""
+        assert copies == self.copies
         config, S = self.config, context.shape[1]
         if not self.contexts:
             self.allocate_context(S)
         for layer, kept in zip(self.weights.stack.layers, self.contexts, strict=True):
             assert layer.cross is not None
             kv = F.linear(context, layer.cross.kv.weight, layer.cross.kv.bias)
-            kv = kv.unflatten(-1, (2, config.n_kv_heads, config.head_dim))
-            kept[:, :S] = kv.repeat_interleave(copies, dim=0)
-        rows = torch.full((len(context),), S) if lengths is None else lengths
-        self.context_lengths.copy_(rows.repeat_interleave(copies))
+            kept[:, :S] = kv.unflatten(-1, (2, config.n_kv_heads, config.head_dim))
+        self.context_lengths.copy_(torch.full((len(context),), S) if lengths is None else lengths)
 
     def allocate_context(self, length: int) -> None:
         """Set up buffers for contexts of at most `length` tokens, which keep their addresses."""
-        config = self.config
-        shape = (self.batch, length, 2, config.n_kv_heads, config.head_dim)
+        config, P = self.config, self.batch // self.copies
+        shape = (P, length, 2, config.n_kv_heads, config.head_dim)
         self.contexts = [self.like.new_zeros(shape) for _ in self.weights.stack.layers]
-        self.context_lengths = torch.zeros_like(self.lengths)
+        self.context_lengths = self.lengths.new_zeros(P)
+
+    def exclude(self, never: Sequence[int], forbidden: Bool[Tensor, "P V"] | None) -> None:
+        """Set the tokens that are not chosen: `never` in all rows, `forbidden` in each its own."""
+        self.excluded.zero_()
+        if never:
+            self.excluded[list(never)] = -torch.inf
+        self.is_restricted = forbidden is not None
+        if forbidden is not None:
+            if self.forbidden is self.excluded:
+                self.forbidden = torch.zeros_like(forbidden, dtype=torch.int8, device=self.x.device)
+            self.forbidden.copy_(forbidden)
 
     def choose(self, written: Int[Tensor, "T B"]) -> None:
         """The token with the largest logit of each row becomes the next, and is written down."""
         from glassformer.generation.step_kernels import choose_kernel, largest_kernel
 
         if not self.is_few:
-            self._launch(largest_kernel, self.n_blocks, self.batch)(
+            self.launch(largest_kernel, self.n_blocks, self.batch)(
                 self.logits,
                 self.excluded,
+                self.forbidden,
                 self.best,
                 self.best_index,
                 self.config.vocab_size,
                 self.logits.stride(0),
+                COPIES=self.copies,
+                FORBIDS=self.is_restricted,
                 BLOCK=self.block,
                 num_warps=4,
             )
-        self._launch(choose_kernel, self.batch)(
+        self.launch(choose_kernel, self.batch)(
             self.best,
             self.best_index,
             self.tokens,
@@ -168,7 +187,8 @@ class CudaStep:
         self._embed()
         return self._run_few() if self.is_few else self._run_many()
 
-    def _launch(self, kernel: Any, *grid: int) -> Callable[..., None]:
+    def launch(self, kernel: Any, *grid: int) -> Callable[..., None]:
+        """What launches a kernel, which may start before the one before it has ended."""
         overlaps = {"launch_pdl": True} if self.overlaps else {}
         return partial(kernel[grid], OVERLAPS=self.overlaps, **overlaps)
 
@@ -176,7 +196,7 @@ class CudaStep:
         from glassformer.generation.step_kernels import embed_kernel
 
         weights, C = self.weights, self.config.dim
-        self._launch(embed_kernel, self.batch)(
+        self.launch(embed_kernel, self.batch)(
             self.tokens,
             self.lengths,
             self.missing,
@@ -281,7 +301,7 @@ class CudaStep:
         y = y if onto is None else onto
         shape = shapes.shape_product(N, K, is_head=is_head)
         scale = self.config.output.scale if is_head else 1.0
-        self._launch(multiply_kernel, shapes.count_blocks(N, shape.columns))(
+        self.launch(multiply_kernel, shapes.count_blocks(N, shape.columns))(
             x,
             y,
             weight,
@@ -293,6 +313,7 @@ class CudaStep:
             self.best,
             self.best_index,
             self.excluded,
+            self.forbidden,
             float(scale),
             0.0 if norm is None else float(norm.eps),
             self.batch,
@@ -309,6 +330,8 @@ class CudaStep:
             HAS_NORM_BIAS=norm is not None and norm.bias is not None,
             HAS_RESIDUAL=onto is not None,
             CHOOSES=is_head,
+            COPIES=self.copies,
+            FORBIDS=is_head and self.is_restricted,
             ROWS=shapes.power_above(self.batch),
             WIDTH=shapes.power_above(K),
             BLOCK_N=shape.columns,
@@ -339,7 +362,8 @@ class CudaStep:
             sums = torch.empty(B, H, splits, 2, dtype=torch.float32, device=memory.device)
         self.sums = sums
         q_norm, k_norm = norms
-        self._launch(attend_kernel, B * KV * splits)(
+        origins = self.origins if is_self else None
+        self.launch(attend_kernel, B * KV * splits)(
             heads,
             memory,
             self.cos,
@@ -348,19 +372,23 @@ class CudaStep:
             heads if k_norm is None else k_norm.weight,
             self.lengths if is_self else self.context_lengths,
             self.missing if is_self else self.context_missing,
+            self.lengths if origins is None else origins,
             out,
             sums,
             0.0 if q_norm is None else float(q_norm.eps),
             float(D**-0.5 if config.attention_scale is None else config.attention_scale),
             memory.stride(0),
             memory.stride(1),
+            self.capacity,
             H,
             _FAR if config.window is None or not is_self else config.window,
             D=D,
             KV=KV,
             GROUP=H // KV,
             SPLITS=splits,
+            COPIES=1 if is_self else self.copies,
             IS_SELF=is_self,
+            FOLLOWS=origins is not None,
             ROTATES=is_self and config.positions.kind == "rotary",
             LAYOUT=config.positions.layout,
             NORMS=is_self and q_norm is not None,
@@ -374,7 +402,7 @@ class CudaStep:
         if splits == 1 or not (whole or D & (D - 1)):  # products merge heads of powers of 2
             return out
         merged = memory.new_empty(B, H * D)
-        self._launch(merge_kernel, B * H)(
+        self.launch(merge_kernel, B * H)(
             out, sums, merged, D=D, SPLITS=splits, WIDTH=shapes.power_above(D), num_warps=1
         )
         return merged
@@ -384,7 +412,7 @@ class CudaStep:
         from glassformer.generation.step_kernels import normalize_kernel
 
         y, C = torch.empty_like(x), x.shape[1]
-        self._launch(normalize_kernel, len(x))(
+        self.launch(normalize_kernel, len(x))(
             x,
             x if update is None else update,
             y,

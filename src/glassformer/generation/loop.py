@@ -181,8 +181,7 @@ def _stream_chosen(
         rule = Rule(never, forbidden, stop, device=session.fresh.device)
         yield from _stream_greedy(session, max_new_tokens, rule, stretch)
         return
-    # A graph excludes the same tokens in all rows.
-    if not isinstance(session, CapturedSession) or forbidden is not None:
+    if not isinstance(session, CapturedSession):
         steps = _steps(lambda: session, max_new_tokens, sampling, stop, never, forbidden, seed)
         for step in steps:
             yield step.tokens.tolist(), step.done.tolist()
@@ -190,7 +189,11 @@ def _stream_chosen(
     stops, done = frozenset(stop), [False] * len(session.fresh)
     try:
         for tokens in session.stream_tokens(
-            sampling, max_new_tokens=max_new_tokens, never=never, seed=seed
+            sampling,
+            max_new_tokens=max_new_tokens,
+            never=never,
+            forbidden=forbidden,
+            seed=seed,
         ):
             done = [ended or token in stops for token, ended in zip(tokens, done, strict=True)]
             yield tokens, done

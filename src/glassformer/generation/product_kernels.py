@@ -87,6 +87,7 @@ def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
     best,
     best_index,
     excluded,
+    forbidden,
     scale,
     eps,
     n_rows,
@@ -103,6 +104,8 @@ def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
     HAS_NORM_BIAS: tl.constexpr,
     HAS_RESIDUAL: tl.constexpr,
     CHOOSES: tl.constexpr,
+    COPIES: tl.constexpr,
+    FORBIDS: tl.constexpr,
     OVERLAPS: tl.constexpr,
     ROWS: tl.constexpr,
     WIDTH: tl.constexpr,
@@ -206,6 +209,10 @@ def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
     if CHOOSES:
         value = out.to(tl.float32)
         value += tl.load(excluded + columns, mask=is_inside, other=float("-inf"))[None, :]
+        if FORBIDS:
+            cells = (rows // COPIES)[:, None].to(tl.int64) * N + columns[None, :]
+            hidden = tl.load(forbidden + cells, mask=in_y, other=0)
+            value = tl.where(hidden != 0, float("-inf"), value)
         # NaN is never the largest, so it becomes +∞ with an index that no token has.
         is_nan = in_y & ~(out == out)  # noqa: PLR0124
         value = tl.where(is_nan, float("inf"), value)

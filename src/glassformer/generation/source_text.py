@@ -5,9 +5,9 @@ tokens of one language at a time; `restricted=False` leaves both to the model.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from weakref import WeakKeyDictionary
 
 import torch
 from jaxtyping import Bool
@@ -51,23 +51,52 @@ def read_source(
     >>> source.text, source.copied
     ('<fr> I saw a cat in the.', ('🐱', 'кухня'))
     """
+    return read_sources(model, [text], to, restricted=restricted)[0]
+
+
+def read_sources(
+    model: Translator, texts: Sequence[str], to: str | None = None, *, restricted: bool = True
+) -> list[SourceText]:
+    """As `read_source` reads each; texts, and words that many of them have, are encoded at once."""
     tokenizer = tokenizer_of(model)
-    text = add_language_tag(model, text, to)
-    tag, plain = _split_tag(tokenizer, text)
+    languages = tokenizer.languages
+    tagged = [_add_tag(languages, text, to) for text in texts]
     coverage = tokenizer.coverage if restricted else None
+    parts = [_split_tag(languages, text) for text in tagged]
     if coverage is None:
-        return SourceText(text=text, tokens=tuple(tokenizer.encode(text)), offset=len(tag))
-    found = cut_unreadable(plain, coverage)
-    text = tag + found.text if found.text or not found.spans else ""
-    target = coverage.targets.get(tag.strip("<> "))
-    return SourceText(
-        text=text,
-        tokens=tuple(tokenizer.encode(text)) if text else (),
-        offset=len(tag),
-        spans=found.spans,
-        forbidden=None if target is None else _forbid(model, target, found.text),
-        has_spaces=target is None or target.has_spaces,
-    )
+        read = zip(parts, tagged, tokenizer.encode_many(tagged), strict=True)
+        return [
+            SourceText(text=text, tokens=tuple(tokens), offset=len(tag))
+            for (tag, _), text, tokens in read
+        ]
+    cut = [cut_unreadable(plain, coverage) for _, plain in parts]
+    tagged = [
+        tag + found.text if found.text or not found.spans else ""
+        for (tag, _), found in zip(parts, cut, strict=True)
+    ]
+    words = _encode_words(tokenizer, (found.text for found in cut))
+    codes = [tag.strip("<> ") for tag, _ in parts]
+    rules = {
+        code: _find_rule(model, coverage.targets[code])
+        for code in {*codes} & coverage.targets.keys()
+    }
+    end = list(model.special.end)
+    sources = []
+    for (tag, _), code, found, text, tokens in zip(
+        parts, codes, cut, tagged, tokenizer.encode_many(tagged), strict=True
+    ):
+        rule = rules.get(code)
+        sources.append(
+            SourceText(
+                text=text,
+                tokens=tuple(tokens) if text else (),
+                offset=len(tag),
+                spans=found.spans,
+                forbidden=None if rule is None else rule.forbid(found.text, words, end),
+                has_spaces=rule is None or rule.target.has_spaces,
+            )
+        )
+    return sources
 
 
 def read_any_source(model: Translator, text: str, to: str | None = None) -> SourceText:
@@ -78,7 +107,10 @@ def read_any_source(model: Translator, text: str, to: str | None = None) -> Sour
 
 def add_language_tag(model: Translator, text: str, to: str | None) -> str:
     """Put the tag of the target language before a text, for models that translate into several."""
-    known = tokenizer_of(model).languages
+    return _add_tag(tokenizer_of(model).languages, text, to)
+
+
+def _add_tag(known: Sequence[str], text: str, to: str | None) -> str:
     if not text:
         return text  # an empty text is refused where it is read
     if to is None and (not known or text.startswith(tuple(f"<{code}>" for code in known))):
@@ -95,43 +127,69 @@ def add_language_tag(model: Translator, text: str, to: str | None) -> str:
     return f"<{to}> {text}"
 
 
-def _split_tag(tokenizer: Tokenizer, text: str) -> tuple[str, str]:
-    for code in tokenizer.languages:
+def _split_tag(languages: Sequence[str], text: str) -> tuple[str, str]:
+    for code in languages:
         for tag in (f"<{code}> ", f"<{code}>"):
             if text.startswith(tag):
                 return tag, text[len(tag) :]
     return "", text
 
 
-def _forbid(model: Translator, target: TargetCoverage, text: str) -> Bool[Tensor, " V"]:
-    """The tokens that do not belong to a language, except for those that are in the text."""
-    found = _forbid_others(target, model.config.vocab_size).clone()
-    borrowed = _find_borrowed(tokenizer_of(model), target, text)
-    found[[*model.special.end, *borrowed]] = False
-    return found
+class _WritingRule:
+    """Which tokens a translation into one language may have."""
+
+    def __init__(self, model: Translator, target: TargetCoverage) -> None:
+        tokenizer = tokenizer_of(model)
+        self.target = target
+        self.others = torch.ones(model.config.vocab_size, dtype=torch.bool)
+        self.others[list(target.own)] = False
+        written = ((token, tokenizer.decode([token]).strip()) for token in target.borrowed)
+        self.borrowed = {token: text.casefold() for token, text in written if text}
+
+    def forbid(
+        self, text: str, words: Mapping[str, Sequence[int]], end: Sequence[int]
+    ) -> Bool[Tensor, " V"]:
+        """The tokens that do not belong to the language, except for those that are in the text."""
+        found = self.others.clone()
+        found[[*end, *self._find_borrowed(text, words)]] = False
+        return found
+
+    def _find_borrowed(self, text: str, words: Mapping[str, Sequence[int]]) -> Iterator[int]:
+        """Tokens of the text's words: names may be written in any language.
+
+        A token that the language borrows may also be a part of a word, in either case: the X of an
+        x-ray, the OK of karaoke.
+        """
+        for word in _WORD.findall(text):
+            yield from words[word]
+        small = text.casefold()
+        for token, written in self.borrowed.items():
+            if written in small:
+                yield token
 
 
-@lru_cache(maxsize=16)
-def _forbid_others(target: TargetCoverage, vocab_size: int) -> Bool[Tensor, " V"]:
-    found = torch.ones(vocab_size, dtype=torch.bool)
-    found[list(target.own)] = False
-    return found
+_rules: WeakKeyDictionary[Tokenizer, list[_WritingRule]] = WeakKeyDictionary()
 
 
-def _find_borrowed(tokenizer: Tokenizer, target: TargetCoverage, text: str) -> Iterator[int]:
-    """Tokens of the text's words: names may be written in any language.
+def _find_rule(model: Translator, target: TargetCoverage) -> _WritingRule:
+    """The rule of a language, which is made once: languages have thousands of tokens."""
+    known = _rules.setdefault(tokenizer_of(model), [])
+    for rule in known:
+        if rule.target is target and len(rule.others) == model.config.vocab_size:
+            return rule
+    known.append(_WritingRule(model, target))
+    return known[-1]
 
-    A token that the language borrows may also be a part of a word, in either case: the X of an
-    x-ray, the OK of karaoke.
-    """
-    for word in _WORD.findall(text):
-        for spaced in (word, f" {word}"):
-            yield from tokenizer.encode(spaced, add_special=False)
-    small = text.casefold()
-    for token in target.borrowed:
-        written = tokenizer.decode([token]).strip().casefold()
-        if written and written in small:
-            yield token
+
+def _encode_words(tokenizer: Tokenizer, texts: Iterable[str]) -> dict[str, list[int]]:
+    """The tokens of each word, with a space before it and without."""
+    words = list(dict.fromkeys(word for text in texts for word in _WORD.findall(text)))
+    spelled = [*words, *(f" {word}" for word in words)]
+    tokens = tokenizer.encode_many(spelled, add_special=False)
+    return {
+        word: bare + spaced
+        for word, bare, spaced in zip(words, tokens, tokens[len(words) :], strict=False)
+    }
 
 
 _WORD = re.compile(r"\w+")

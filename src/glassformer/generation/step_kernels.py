@@ -75,7 +75,7 @@ def _prefetch_keys(
 
 @no_type_check
 @triton.jit
-def attend_kernel(  # noqa: PLR0915  (a kernel is one function)
+def attend_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
     heads,
     memory,
     cos,
@@ -84,19 +84,23 @@ def attend_kernel(  # noqa: PLR0915  (a kernel is one function)
     k_weight,
     lengths,
     missing,
+    origins,
     out,
     sums,
     eps,
     scale,
     memory_row,
     memory_slot,
+    capacity,
     H,
     window,
     D: tl.constexpr,
     KV: tl.constexpr,
     GROUP: tl.constexpr,
     SPLITS: tl.constexpr,
+    COPIES: tl.constexpr,
     IS_SELF: tl.constexpr,
+    FOLLOWS: tl.constexpr,
     ROTATES: tl.constexpr,
     LAYOUT: tl.constexpr,
     NORMS: tl.constexpr,
@@ -108,7 +112,8 @@ def attend_kernel(  # noqa: PLR0915  (a kernel is one function)
 ):
     """One part of the keys of a sequence for the GROUP query heads that share them.
 
-    Self-attention adds the new key and value, which part 0 also writes into the memory.
+    Self-attention adds the new key and value, which part 0 also writes into the memory. With
+    FOLLOWS, a slot lies in the row that `origins` names; COPIES rows share one of the memory.
     """
     if OVERLAPS:
         gdc_launch_dependents()
@@ -118,8 +123,8 @@ def attend_kernel(  # noqa: PLR0915  (a kernel is one function)
     b = tl.program_id(0) // (SPLITS * KV)
     g, d = tl.arange(0, ROWS), tl.arange(0, WIDTH)
     # Past the first level of cache, which may hold the length of the step before.
-    length = tl.load(lengths + b, cache_modifier=".cg")
-    hidden = tl.load(missing + b, cache_modifier=".cg")
+    length = tl.load(lengths + b // COPIES, cache_modifier=".cg")
+    hidden = tl.load(missing + b // COPIES, cache_modifier=".cg")
     if ROTATES:
         place = (length - hidden).to(tl.int64) * D + d
         c = tl.load(cos + place, mask=d < D, other=0.0)[None, :]
@@ -128,7 +133,7 @@ def attend_kernel(  # noqa: PLR0915  (a kernel is one function)
     size = tl.cdiv(tl.cdiv(length - first, SPLITS), BLOCK) * BLOCK
     begin = first + part * size
     end = tl.minimum(length, begin + size)
-    past = memory + b.to(tl.int64) * memory_row + kv * D
+    past = memory + (b // COPIES).to(tl.int64) * memory_row + kv * D
     if OVERLAPS:
         _prefetch_keys(past, begin, end, memory_slot, D, KV, WIDTH, BLOCK)
         gdc_wait()
@@ -172,6 +177,9 @@ def attend_kernel(  # noqa: PLR0915  (a kernel is one function)
         slots = start + tl.arange(0, BLOCK)
         is_there = slots < end
         cells = slots[:, None].to(tl.int64) * memory_slot + d[None, :]
+        if FOLLOWS:
+            row = tl.load(origins + b.to(tl.int64) * capacity + slots, mask=is_there, other=0)
+            cells += (row - b).to(tl.int64)[:, None] * memory_row
         visible = is_there[:, None] & (d < D)[None, :]
         k = tl.load(past + cells, mask=visible, other=0.0)
         v = tl.load(past + KV * D + cells, mask=visible, other=0.0)
@@ -227,10 +235,13 @@ def merge_kernel(
 def largest_kernel(
     logits,
     excluded,
+    forbidden,
     best,
     best_index,
     V,
     stride,
+    COPIES: tl.constexpr,
+    FORBIDS: tl.constexpr,
     OVERLAPS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
@@ -245,6 +256,10 @@ def largest_kernel(
     value = value.to(tl.float32)
     is_nan = inside & ~(value == value)  # noqa: PLR0124
     value += tl.load(excluded + columns, mask=inside, other=0.0)
+    if FORBIDS:
+        row = (b // COPIES).to(tl.int64) * V
+        hidden = tl.load(forbidden + row + columns, mask=inside, other=0)
+        value = tl.where(hidden != 0, float("-inf"), value)
     value = tl.where(is_nan, float("inf"), value)
     top = tl.max(value, 0)
     first = tl.min(tl.where(value == top, tl.where(is_nan, -1, columns), 2147483647), 0)
@@ -266,7 +281,10 @@ def choose_kernel(
     OVERLAPS: tl.constexpr,
     PARTS: tl.constexpr,
 ):
-    """One row: the token with the largest logit (the first of equals) becomes the next to read."""
+    """One row: the token with the largest logit (the first of equals) becomes the next to read.
+
+    It is −1 where a logit is NaN, and −2 where no token is left.
+    """
     if OVERLAPS:
         gdc_launch_dependents()
         gdc_wait()
@@ -274,7 +292,9 @@ def choose_kernel(
     part = tl.arange(0, PARTS)
     value = tl.load(best + b * n_parts + part, mask=part < n_parts, other=float("-inf"))
     index = tl.load(best_index + b * n_parts + part, mask=part < n_parts, other=2147483647)
-    token = tl.min(tl.where(value == tl.max(value, 0), index, 2147483647), 0)
+    top = tl.max(value, 0)
+    token = tl.min(tl.where(value == top, index, 2147483647), 0)
+    token = tl.where(top == float("-inf"), -2, token)
     length = tl.load(lengths + b) + 1
     tl.store(written + length * batch + b, token)
     tl.store(tokens + b, tl.maximum(token, 0))

@@ -10,7 +10,7 @@ from torch import Tensor
 from glassformer.errors import ConfigError
 from glassformer.generation.beam import beam_search
 from glassformer.generation.copied_spans import insert_spans
-from glassformer.generation.source_text import SourceText, Translator, read_source
+from glassformer.generation.source_text import SourceText, Translator, read_sources
 from glassformer.generation.text_arguments import Texts, list_texts, match_input
 from glassformer.models import EncoderDecoder
 from glassformer.models.baselines import RecurrentTranslator
@@ -102,7 +102,7 @@ def rank_translations(
         raise ConfigError(
             "A translation needs a start token; this model has none. Set model.special.start."
         )
-    sources = [read_source(model, text, to, restricted=restricted) for text in texts]
+    sources = read_sources(model, texts, to, restricted=restricted)
     if not texts or not all(source.tokens or source.spans for source in sources):
         raise ConfigError("A text to translate must have at least one token; got an empty one.")
     if max_new_tokens is None:

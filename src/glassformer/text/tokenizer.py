@@ -95,6 +95,8 @@ class JsonTokenizer(Tokenizer):
         return check_known(found, self.n_known)
 
     def encode_many(self, texts: Sequence[str], *, add_special: bool = True) -> list[list[int]]:
+        if len(texts) == 1:  # threads take longer than one text
+            return [self.encode(texts[0], add_special=add_special)]
         with self._convert_errors(texts):
             found = self.backend.encode_batch_fast(list(texts), add_special_tokens=add_special)
         return [check_known(encoding.ids, self.n_known) for encoding in found]

@@ -67,6 +67,8 @@ def cut_unreadable(text: str, coverage: Coverage) -> ReadableText:
     >>> found.text, [(span.text, span.place) for span in found.spans]
     ('I saw.', [('🕷️ жук', 'before the last mark')])
     """
+    if _is_known(text, coverage):
+        return ReadableText(text=text)
     characters = _split(text, coverage)
     ranges = _find_ranges(characters)
     read, spans, done = "", list[Span](), 0
@@ -91,6 +93,15 @@ def cut_unreadable(text: str, coverage: Coverage) -> ReadableText:
         whole = Span(text=text, place="start", offset=0, is_spaced=(False, False))
         return ReadableText(text="", spans=(whole,))
     return ReadableText(text=read, spans=tuple(spans))
+
+
+def _is_known(text: str, coverage: Coverage) -> bool:
+    """Whether sources in training write every character so; spaces other than " " they do not."""
+    return (
+        text.isprintable()
+        and coverage.characters.issuperset(text.replace(" ", ""))
+        and unicodedata.is_normalized("NFC", text)
+    )
 
 
 def _split(text: str, coverage: Coverage) -> list[_Character]:

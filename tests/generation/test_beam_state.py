@@ -1,0 +1,201 @@
+"""Searches and restricted choices by graphs: the texts of the modules, on a GPU or interpreted."""
+
+from collections.abc import Callable
+from itertools import product
+
+import pytest
+import torch
+
+from generation.step_models import CHANGES, PROMPTS, SOURCES, V, make
+from glassformer.errors import ConfigError
+from glassformer.generation import (
+    Sampling,
+    beam_search,
+    captured,
+    cuda_step,
+    generate_tokens,
+    sessions,
+)
+from glassformer.generation.captured import Advance, CapturedSession, Engine, EngineKey
+from glassformer.models import DecoderWeights
+from triton_interpreter import DEVICE, INTERPRETED, check_in_interpreter, needs_kernels
+
+NEW = 4 if INTERPRETED else 40  # the interpreter takes seconds for each step
+SOME = [("rotary", 3, False), ("translator", 1, True), ("translator", 3, True)]
+DRAWN = Sampling(temperature=0.8, top_k=9)
+
+
+class Event:
+    """What is recorded has happened: without a GPU, nothing runs ahead."""
+
+    def record(self) -> None: ...
+
+    def synchronize(self) -> None: ...
+
+
+@pytest.fixture(autouse=True)
+def without_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the interpreter, a step runs where a graph would be replayed, and products by torch."""
+    if INTERPRETED:
+        monkeypatch.setattr(cuda_step, "FEW", 0)
+        monkeypatch.setattr(Engine, "replay", run_step)
+        monkeypatch.setattr(captured.torch.cuda, "Event", Event)
+        monkeypatch.setattr(sessions, "_choose_direct", choose_session)
+
+
+def run_step(engine: Engine, advance: Advance = None) -> None:
+    engine._run(advance)
+
+
+def choose_session(model: torch.nn.Module, _: int) -> type[CapturedSession] | None:
+    return CapturedSession if sessions.refusal(model) is None else None
+
+
+def by_modules(monkeypatch: pytest.MonkeyPatch, decode: Callable[[], object]) -> object:
+    with monkeypatch.context() as patch:
+        patch.setattr(sessions, "refusal", lambda _: "asked for the modules")
+        return decode()
+
+
+def forbid(seed: int = 3) -> torch.Tensor:
+    """A mask that forbids each prompt other tokens, and none the stop token."""
+    found = torch.rand(len(PROMPTS), V, generator=torch.Generator().manual_seed(seed)) < 0.4
+    found[:, 11] = False
+    return found
+
+
+@pytest.mark.plain
+def test_the_interpreter_finds_the_texts_of_the_modules() -> None:
+    check_in_interpreter(__file__)
+
+
+@needs_kernels
+@pytest.mark.parametrize(
+    ("name", "beams", "restricted"),
+    [
+        (name, beams, restricted)
+        for name, beams, restricted in product(CHANGES, [1, 3], [True, False])
+        if not INTERPRETED or (name, beams, restricted) in SOME
+    ],
+)
+def test_texts_of_the_plain_search(
+    name: str, beams: int, restricted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = make(name, torch.float32, DEVICE)
+
+    def decode() -> list:
+        return beam_search(
+            model,
+            PROMPTS,
+            source=SOURCES if name == "translator" else None,
+            max_new_tokens=NEW,
+            beams=beams,
+            n_best=beams,
+            stop=[11, 20],
+            never=[7, 8],
+            forbidden=forbid() if restricted else None,
+        )
+
+    for _ in range(1 if INTERPRETED else 2):  # the second time by the engine that waited
+        for ours, theirs in zip(decode(), by_modules(monkeypatch, decode), strict=True):
+            assert [text.tokens for text in ours] == [text.tokens for text in theirs]
+            assert [text.score for text in ours] == pytest.approx(
+                [text.score for text in theirs], rel=1e-4
+            )
+
+
+@needs_kernels
+def test_searches_end_at_different_times_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make("translator", torch.float32, DEVICE)
+    with torch.no_grad():
+        model.head.weight[11] += 0.2  # texts that end soon
+
+    def decode(stop: list[int]) -> list:
+        options = {"source": SOURCES, "max_new_tokens": NEW, "beams": 2, "n_best": 2}
+        return beam_search(model, [[3]] * 3, **options, stop=stop)
+
+    for stop in ([11, 5, 3], [])[: 1 if INTERPRETED else 2]:
+        ours = decode(stop)
+        theirs = by_modules(monkeypatch, lambda stop=stop: decode(stop))
+        lengths = {len(text.tokens) for texts in ours for text in texts}
+        assert lengths == {NEW} if not stop else len(lengths) > 1
+        assert [[text.tokens for text in texts] for texts in ours] == [
+            [text.tokens for text in texts] for texts in theirs
+        ]
+
+
+@needs_kernels
+@pytest.mark.parametrize("sampling", [Sampling(temperature=0), DRAWN])
+@pytest.mark.parametrize("repeat", [1, 2])
+def test_restricted_tokens_of_the_plain_loop(
+    sampling: Sampling, repeat: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = make("translator", torch.float32, DEVICE)
+
+    def decode() -> list:
+        return generate_tokens(
+            model,
+            PROMPTS * repeat,
+            source=SOURCES * repeat,
+            max_new_tokens=NEW,
+            sampling=sampling,
+            stop=[11],
+            never=[7],
+            forbidden=forbid().repeat(repeat, 1),
+            seed=5,
+        )
+
+    written = decode()
+    hidden = forbid().repeat(repeat, 1)
+    assert not any(hidden[i, token] for i, row in enumerate(written) for token in row)
+    if sampling.temperature == 0 or not INTERPRETED:
+        assert written == by_modules(monkeypatch, decode)
+
+
+@needs_kernels
+@pytest.mark.parametrize("repeat", [1, 2])
+@pytest.mark.parametrize("sampling", [Sampling(temperature=0), DRAWN])
+def test_a_row_must_leave_a_token(sampling: Sampling, repeat: int) -> None:
+    model = make("rotary", torch.float32, DEVICE)
+    hidden = torch.zeros(3 * repeat, V, dtype=torch.bool)
+    hidden[1] = True
+    options = {"max_new_tokens": NEW, "sampling": sampling, "forbidden": hidden}
+    with pytest.raises(ConfigError, match="nothing but -inf in row 1"):
+        generate_tokens(model, PROMPTS * repeat, **options)
+
+
+def test_engines_that_wait_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make("rotary", torch.float32)
+    key = EngineKey(1, 128, 0, torch.device("cpu"))
+    captured.return_engine(model, Engine(DecoderWeights.of(model), key))
+    failures = [torch.OutOfMemoryError("no memory left")]
+
+    def make_engine(weights: DecoderWeights, key: EngineKey) -> Engine:
+        if failures:
+            raise failures.pop()
+        return Engine(weights, key)
+
+    monkeypatch.setattr(captured, "Engine", make_engine)
+    assert captured.borrow_engine(model, key._replace(batch=2)).key.batch == 2
+    assert captured._engines[model] == []
+
+
+@needs_kernels
+def test_nan_ends_a_search() -> None:
+    model = make("rotary", torch.float32, DEVICE)
+    with torch.no_grad():
+        model.decoder.final_norm.weight.fill_(torch.nan)
+    with pytest.raises(ConfigError, match="got NaN"):
+        beam_search(model, PROMPTS, max_new_tokens=NEW, beams=2)
+
+
+@needs_kernels
+def test_what_the_host_selects(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make("rotary", torch.float32, DEVICE)
+    monkeypatch.setattr(CapturedSession, "search", None)  # it is not called
+    options = {"max_new_tokens": 2 if INTERPRETED else NEW, "stop": [11]}
+    beam_search(model, [[6]], beams=2, early=False, **options)
+    beam_search(model, [[6]], beams=17, **options)
+    seen: list = []
+    beam_search(model, [[6]], beams=2, observe=seen.extend, **options)
+    assert seen
