@@ -1,5 +1,7 @@
 """Tests marked `gpu` skip without a CUDA device; all run from one seed; browsers start once."""
 
+import atexit
+import gc
 import os
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -18,6 +20,7 @@ if find_spec("beartype"):  # not where vLLM is tested
 # Tiny tensors: threads wait for each other longer than they work, here and in every process begun.
 torch.set_num_threads(1)
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+gc.disable()  # modules and tests are kept: looking through them for garbage doubles the collection
 settings.register_profile("ours", deadline=None)  # no timed tests
 settings.load_profile("ours")
 
@@ -32,9 +35,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.flaky(reruns=2))  # a busy machine is no fault
 
 
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
+    atexit.register(gc.unfreeze)  # some extensions complain of what is left at the end
+
+
 @pytest.fixture(autouse=True)
 def seeded() -> None:
-    torch.manual_seed(0)
+    # Without a GPU torch.manual_seed keeps for each absent device who called it: milliseconds.
+    seed = torch.manual_seed if torch.cuda.is_available() else torch.default_generator.manual_seed
+    seed(0)
 
 
 @pytest.fixture(scope="session")

@@ -3,15 +3,15 @@
 The hook decorates every function and dataclass with `jaxtyping.jaxtyped`, which binds the arguments
 of each call to the signature and checks them twice, and which writes its checks anew whenever a
 function within a function is defined. Here the arguments are checked once before a call and the
-result once after it; sizes are remembered from one to the other where a signature names any; and
-the checks of a function are written once, at its first call.
+result once after it; sizes are remembered from one to the other where a signature names any; where
+none does, beartype alone checks; and the checks of a function are written once, at its first call.
 """
 
 import functools
 import inspect
 import types
-from collections.abc import Callable
-from typing import Any, NamedTuple, get_args, get_type_hints
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import jaxtyping
 import torch
@@ -25,12 +25,14 @@ class Checks(NamedTuple):
     """The checks of one function, and the annotations they were written for."""
 
     hints: dict[str, Any]
-    arguments: Callable[..., Any]
+    arguments: Callable[..., Any] | None
     result: Callable[[Any], Any] | None
-    has_shapes: bool
 
 
 _checks: dict[types.CodeType, Checks] = {}
+_MADE_BY_GENERATORS = (Iterator, Iterable, Generator)  # which return nothing else
+# Their bodies run later than the call, which is what is checked.
+_DELAYED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 def check_signature(fn: Any = None, *, typechecker: Any = None) -> Any:
@@ -47,41 +49,68 @@ def check_signature(fn: Any = None, *, typechecker: Any = None) -> Any:
 
 def _wrap(fn: types.FunctionType) -> Callable[..., Any]:
     hints = {name: _resolve(hint, fn.__globals__) for name, hint in fn.__annotations__.items()}
-    known: Checks | None = None
+    checked: Callable[..., Any] | None = None
 
     @functools.wraps(fn)
     def call_checked(*args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
-        nonlocal known
-        if known is None:
-            known = _find_checks(fn, hints)
-        if not known.has_shapes:
-            return _call(fn, known, args, kwargs)
-        with _sizes("context"):
-            return _call(fn, known, args, kwargs)
+        nonlocal checked
+        if checked is None:
+            checked = _write(fn, hints)
+        try:
+            return checked(*args, **kwargs)
+        except BeartypeCallHintViolation as error:
+            raise jaxtyping.TypeCheckError(str(error)) from error
 
     return call_checked
 
 
-def _call(fn: Callable[..., Any], checks: Checks, args: tuple, kwargs: dict[str, Any]) -> Any:
-    __tracebackhide__ = True
-    _check(checks.arguments, checks, args, kwargs)
-    result = fn(*args, **kwargs)
-    if checks.result is not None:
-        _check(checks.result, checks, (result,), {})
-    return result
+def _write(fn: types.FunctionType, hints: dict[str, Any]) -> Callable[..., Any]:
+    """A function with its checks, as fast as they allow."""
+    if any(map(_names_shapes, hints.values())):
+        return _check_shapes(fn, _find_checks(fn, hints))
+    if "<locals>" in fn.__qualname__ or fn.__code__.co_flags & _DELAYED:
+        return _check_in_parts(fn, _find_checks(fn, hints))
+    same = types.FunctionType(
+        fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__
+    )
+    same.__kwdefaults__, same.__annotations__ = fn.__kwdefaults__, hints
+    same.__qualname__, same.__module__ = fn.__qualname__, fn.__module__
+    return beartype(same)
 
 
-def _check(checked: Callable[..., Any], checks: Checks, args: tuple, kwargs: dict) -> None:
-    __tracebackhide__ = True
-    try:
-        if not checks.has_shapes:
-            checked(*args, **kwargs)
-        else:
-            with torch._C.DisableTorchFunction():  # no recorder hears how shapes are read
-                checked(*args, **kwargs)
-    except BeartypeCallHintViolation as error:
-        raise jaxtyping.TypeCheckError(str(error)) from error
+def _check_in_parts(fn: types.FunctionType, checks: Checks) -> Callable[..., Any]:
+    arguments, result = checks.arguments, checks.result
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        if arguments is not None:
+            arguments(*args, **kwargs)
+        returned = fn(*args, **kwargs)
+        if result is not None:
+            result(returned)
+        return returned
+
+    return call
+
+
+def _check_shapes(fn: types.FunctionType, checks: Checks) -> Callable[..., Any]:
+    arguments, result = checks.arguments, checks.result
+    unheard = torch._C.DisableTorchFunction  # no recorder hears how shapes are read
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        with _sizes("context"):
+            if arguments is not None:
+                with unheard():
+                    arguments(*args, **kwargs)
+            returned = fn(*args, **kwargs)
+            if result is not None:
+                with unheard():
+                    result(returned)
+            return returned
+
+    return call
 
 
 def _find_checks(fn: types.FunctionType, hints: dict[str, Any]) -> Checks:
@@ -108,11 +137,12 @@ def _write_checks(fn: types.FunctionType, hints: dict[str, Any]) -> Checks:
     for each in (arguments, result):
         each.__name__, each.__qualname__ = fn.__name__, fn.__qualname__
         each.__module__ = fn.__module__
+    is_generator = fn.__code__.co_flags & inspect.CO_GENERATOR
+    is_sure = returned is Any or (is_generator and get_origin(returned) in _MADE_BY_GENERATORS)
     return Checks(
         hints,
-        beartype(arguments),
-        None if returned is Any else beartype(result),
-        any(map(_names_shapes, hints.values())),
+        beartype(arguments) if any(hint is not Any for hint in taken.values()) else None,
+        None if is_sure else beartype(result),
     )
 
 

@@ -51,3 +51,34 @@ def test_usage_errors(tmp_path):
 
 def test_a_command_that_computes_loads_it(tmp_path):
     assert run_lines(tmp_path, ["mask causal"]) == {"mask causal": (0, True)}
+
+
+# Is the collector asleep in the midst of torch's import, and awake at its end?
+COLLECTOR = """
+import gc, importlib.abc, json, sys
+from glassformer.cli import main
+
+during = set()
+class Watch(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.startswith("torch."):
+            during.add(gc.isenabled())
+
+sys.meta_path.insert(0, Watch())
+n_finders = len(sys.meta_path)
+before = main(["mask", "--help"]), sorted(during), gc.isenabled(), len(sys.meta_path) - n_finders
+after = main(["mask", "causal"]), sorted(during), gc.isenabled(), len(sys.meta_path) - n_finders
+print(json.dumps([before, after, gc.get_freeze_count() > 0]), file=sys.stderr)
+"""
+
+
+def test_torch_is_imported_without_the_garbage_collector(tmp_path):
+    command = [sys.executable, "-c", COLLECTOR]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert json.loads(ended.stderr) == [[0, [], True, 0], [0, [False], True, 0], True]
+
+
+def test_a_collector_that_was_off_stays_off(tmp_path):
+    command = [sys.executable, "-c", f"import gc; gc.disable(){COLLECTOR}"]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert json.loads(ended.stderr) == [[0, [], False, 0], [0, [False], False, 0], True]

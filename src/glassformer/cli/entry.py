@@ -4,6 +4,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+from glassformer.cli.torch_import import torch_without_gc
+
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 
@@ -12,7 +14,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         from glassformer.cli.app import run_words
 
-        return run_words(sys.argv[1:] if argv is None else argv)
+        with torch_without_gc():
+            return run_words(sys.argv[1:] if argv is None else argv)
     except KeyboardInterrupt:  # while modules were still being imported
         say_interrupted()
         return INTERRUPTED
