@@ -1,6 +1,6 @@
-"""One rank of a pipeline that is watched: run by torchrun, with gloo.
+"""The ranks of a pipeline that is watched, with gloo.
 
-torchrun --nproc-per-node 2 pipeline_run.py FOLDER WAY…
+python pipeline_run.py N_RANKS FOLDER WAY…
 """
 
 import sys
@@ -33,6 +33,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from glassformer.errors import TraceError
 from glassformer.tracing import Trace, watch
 from glassformer.tracing.head_shards import as_plain
+from tracing.forked_ranks import run_ranks
 from tracing.sharded_run import SIZES
 
 N_LAYERS = 4
@@ -260,4 +261,5 @@ def main(folder: Path, ways: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    n_ranks, folder, *ways = sys.argv[1:]
+    sys.exit(run_ranks(int(n_ranks), lambda: main(Path(folder), ways)))

@@ -1,6 +1,6 @@
-"""One rank of a sharded model that is watched: run by torchrun, with gloo.
+"""The ranks of a sharded model that is watched, with gloo.
 
-torchrun --nproc-per-node 2 sharded_run.py FOLDER tensor|data|pipeline
+python sharded_run.py N_RANKS FOLDER tensor|data
 """
 
 import sys
@@ -16,6 +16,7 @@ from torch.distributed.fsdp import fully_shard
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from glassformer.tracing import Trace, watch
+from tracing.forked_ranks import run_ranks
 
 SIZES: dict[str, Any] = {
     "vocab_size": 37,
@@ -92,4 +93,5 @@ def main(folder: Path, ways: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    n_ranks, folder, *ways = sys.argv[1:]
+    sys.exit(run_ranks(int(n_ranks), lambda: main(Path(folder), ways)))

@@ -22,10 +22,9 @@ SCRIPT = Path(sharded_run.__file__)
 
 def launch(folder: Path, *ways: str, n_ranks: int, script: Path = SCRIPT) -> None:
     """Run a script on several processes of this machine."""
-    words = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={n_ranks}"]
     environ = {**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
     found = subprocess.run(
-        [sys.executable, *words, str(script), str(folder), *ways],
+        [sys.executable, str(script), str(n_ranks), str(folder), *ways],
         env=environ,
         capture_output=True,
         text=True,

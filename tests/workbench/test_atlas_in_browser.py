@@ -11,7 +11,7 @@ from glassformer.tracing import Site
 from glassformer.workbench.memory import Memory
 from glassformer.workbench.wire.requests import ReadingRequest
 from workbench.browsing import listen
-from workbench.served import TOKEN, Server, serving
+from workbench.served import TOKEN, Server
 
 expect = pytest.importorskip("playwright.sync_api").expect
 pytestmark = pytest.mark.browser
@@ -21,12 +21,6 @@ STORY = " ".join(
 )
 SITE, HEAD = "decoder.1.self", 1
 ASKED = f"model=writer&room=atlas&site={SITE}&head={HEAD}&lang=en&sentence={quote(STORY)}"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with serving("glassformer.workbench.desk", size=1) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -12,19 +12,13 @@ from glassformer.tracing import Trace
 from glassformer.workbench.memory import Memory
 from glassformer.workbench.wire.requests import ReadingRequest
 from workbench.browsing import listen
-from workbench.served import TOKEN, Server, serving
+from workbench.served import TOKEN, Server
 
 expect = pytest.importorskip("playwright.sync_api").expect
 pytestmark = pytest.mark.browser
 
 TEXT = "Mrs. Weston smiled, and"
 ASKED = f"model=writer&room=flow&sentence={quote(TEXT)}&site=decoder.1.self&query=5"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with serving("glassformer.workbench.desk", size=1) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -17,12 +17,6 @@ expect = pytest.importorskip("playwright.sync_api").expect
 pytestmark = pytest.mark.browser
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with serving("glassformer.workbench.desk", size=1) as found:
-        yield found
-
-
 @pytest.fixture
 def tab(chromium: Any, server: Server) -> Iterator[Any]:
     """A tab whose faults, and requests to anybody else, fail the test."""

@@ -12,19 +12,13 @@ from glassformer.functional.arithmetic import RowArithmetic
 from glassformer.workbench.memory import Memory
 from glassformer.workbench.wire.requests import ReadingRequest
 from workbench.browsing import listen
-from workbench.served import TOKEN, Server, serving
+from workbench.served import TOKEN, Server
 
 expect = pytest.importorskip("playwright.sync_api").expect
 pytestmark = pytest.mark.browser
 
 TEXT, SITE, HEAD, QUERY, KEY = "The cat sat on the mat.", "decoder.2.self", 3, 4, 1
 ASKED = f"model=writer&room=steps&site={SITE}&head={HEAD}&query={QUERY}&key={KEY}&sentence={TEXT}"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with serving("glassformer.workbench.desk", size=1) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from glassformer.workbench.memory import Memory
 from glassformer.workbench.rooms.touch import compare_runs
 from glassformer.workbench.wire.touch import ChangeRequest
 from workbench.browsing import listen
-from workbench.served import TOKEN, Server, serving
+from workbench.served import TOKEN, Server
 
 expect = pytest.importorskip("playwright.sync_api").expect
 pytestmark = pytest.mark.browser
@@ -19,12 +19,6 @@ TEXT = "Mrs. Weston smiled, and"
 CELL = {"site": "decoder.1.self", "head": 2, "query": 5, "key": 2}
 PLACE = "&".join(f"{name}={value}" for name, value in CELL.items())
 ASKED = f"model=writer&room=touch&sentence={quote(TEXT)}&{PLACE}"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with serving("glassformer.workbench.desk", size=1) as found:
-        yield found
 
 
 @pytest.fixture

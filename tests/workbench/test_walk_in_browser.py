@@ -5,7 +5,6 @@ forward, reload, open the link elsewhere: the path stays, and the numbers are th
 """
 
 import re
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -16,7 +15,7 @@ from glassformer.tracing import Trace
 from glassformer.workbench.memory import Memory
 from glassformer.workbench.wire.requests import ReadingRequest
 from workbench.browsing import listen
-from workbench.served import TOKEN, Server, serving
+from workbench.served import TOKEN, Server
 
 expect = pytest.importorskip("playwright.sync_api").expect
 pytestmark = pytest.mark.browser
@@ -28,12 +27,6 @@ WEIGHTS = {
     "steps": (f"td[data-step=weights][data-key='{KEY}']", "data-value"),
     "atlas": ("#weight", "data-weight"),
 }
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with serving("glassformer.workbench.desk", size=1) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

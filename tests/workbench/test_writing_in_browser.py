@@ -8,7 +8,7 @@ import pytest
 
 import glassformer as gf
 from workbench.browsing import listen
-from workbench.served import TOKEN, Server, serving
+from workbench.served import TOKEN, Server
 
 expect = pytest.importorskip("playwright.sync_api").expect
 pytestmark = pytest.mark.browser
@@ -16,12 +16,6 @@ pytestmark = pytest.mark.browser
 TEXT = "It was a dark"
 WRITER = f"room=writing&model=writer&sentence={quote(TEXT)}&writing.max_new_tokens=12"
 TRANSLATOR = f"room=writing&model=translator&to=fr&sentence={quote('Where is the station?')}"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with serving("glassformer.workbench.desk", size=1) as found:
-        yield found
 
 
 class Room:
