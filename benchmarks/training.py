@@ -21,7 +21,6 @@ from typing import Any
 
 import torch
 import torch._dynamo
-from torch import nn
 
 from glassformer.models import PRESETS
 from glassformer.models.config import Dropout, Norms, Positions
@@ -51,6 +50,7 @@ PARTS = {
     "PyTorch's attention": {"fixed_shape": False},
     "padded": {"packed": False},
 }
+Racer = Ours | Theirs
 TOLERANCE = {"fp32": 1e-5, "bf16": 3e-3}  # of a loss, relative
 APART = 0.02  # nats: how much higher our mean of the last steps may lie, besides noise
 
@@ -73,20 +73,22 @@ def check_losses(shape: Shape, nanogpt: Path, device: str) -> bool:
     return fine
 
 
-def measure_memory(work: Callable[[], object], model: nn.Module) -> float:
-    """Peak GiB of a step: weights, their gradients and moments, activations."""
+def measure_memory(make: Callable[[], Racer]) -> tuple[Racer, float]:
+    """A racer after its first round, and its peak GiB: weights, gradients, moments, activations."""
+    if not torch.cuda.is_available():
+        return make(), 0.0
     before = torch.cuda.memory_allocated()
     torch.cuda.reset_peak_memory_stats()
-    work()
-    resident = 3 * sum(p.numel() * p.element_size() for p in model.parameters())
-    return (torch.cuda.max_memory_allocated() - before + resident) / 2**30
+    racer = make()
+    racer()  # graphs keep their memory, which later rounds would not show
+    return racer, (torch.cuda.max_memory_allocated() - before) / 2**30
 
 
 def race(shape: Shape, args: argparse.Namespace, folder: Path, *, compiled: bool) -> None:
     """Tokens per second of both, and of ours with other settings."""
     options = {"compiled": compiled, "n_steps": args.steps}
     peer = build_peer(shape, args.nanogpt, shape.build())
-    theirs = Theirs(shape, peer, args.device, **options)
+    theirs, their_gib = measure_memory(lambda: Theirs(shape, peer, args.device, **options))
     settings: dict[str, dict[str, Any]] = {"": {}}
     if args.parts:
         settings |= PARTS
@@ -95,12 +97,13 @@ def race(shape: Shape, args: argparse.Namespace, folder: Path, *, compiled: bool
     for name, setting in settings.items():
         if ("fixed_shape" if shape.is_pair else "packed") in setting:
             continue  # pairs never have one shape, and only they are packed
-        ours = Ours(shape, folder, args.device, **options, **setting)
+        ours, our_gib = measure_memory(
+            lambda setting=setting: Ours(shape, folder, args.device, **options, **setting)
+        )
         found = compare(ours, theirs, args.device, repeats=args.repeats)
         tokens, memory = args.steps * shape.n_tokens, ""
         if args.device == "cuda":
-            gib = [measure_memory(w, w.model) for w in (ours, theirs)]
-            memory = f"   {gib[0]:.1f} and {gib[1]:.1f} GiB"
+            memory = f"   {our_gib:.1f} and {their_gib:.1f} GiB"
         label = ("compiled" if compiled else "eager") + (f", {name}" if name else "")
         print(
             f"{label:<30} {tokens / found.ours:>12,.0f} {tokens / found.theirs:>12,.0f} "
