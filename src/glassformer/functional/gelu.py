@@ -28,7 +28,9 @@ def _launch(name: str, *tensors: Tensor) -> Tensor:
     tensors = tuple(each.contiguous() for each in tensors)
     out, n = torch.empty_like(tensors[0]), tensors[0].numel()
     if n:
-        getattr(gelu_kernels, name)[(-(-n // _BLOCK),)](*tensors, out, n, BLOCK=_BLOCK, num_warps=4)
+        launch = getattr(gelu_kernels, name)[(-(-n // _BLOCK),)]
+        with torch.cuda.device_of(out):
+            launch(*tensors, out, n, BLOCK=_BLOCK, num_warps=4)
     return out
 
 

@@ -85,22 +85,23 @@ def _attend(
     q, k, v = (_rows_together(x) for x in (q, k, v))
     N, H, D = q.shape
     out, lse = q.new_empty(N, H, D), q.new_empty(H, N, dtype=torch.float32)
-    packed_forward_kernel[(len(query_starts) - 1, H)](
-        q,
-        k,
-        v,
-        out,
-        lse,
-        query_starts,
-        key_starts,
-        seed,
-        *(stride for x in (q, k, v) for stride in x.stride()[:2]),
-        out.stride(0),
-        N,
-        H // k.shape[1],
-        longest,
-        **_options(q, scale, dropout, is_causal),
-    )
+    with torch.cuda.device_of(q):
+        packed_forward_kernel[(len(query_starts) - 1, H)](
+            q,
+            k,
+            v,
+            out,
+            lse,
+            query_starts,
+            key_starts,
+            seed,
+            *(stride for x in (q, k, v) for stride in x.stride()[:2]),
+            out.stride(0),
+            N,
+            H // k.shape[1],
+            longest,
+            **_options(q, scale, dropout, is_causal),
+        )
     return out, lse
 
 
@@ -125,29 +126,30 @@ def _attend_backward(
     d_out, q, k, v = (_rows_together(x) for x in (d_out, q, k, v))
     d_q, d_k, d_v = (x.new_empty(x.shape) for x in (q, k, v))
     N, H, _ = q.shape
-    packed_backward_kernel[(len(query_starts) - 1, k.shape[1])](
-        q,
-        k,
-        v,
-        out,
-        lse,
-        d_out,
-        d_q,
-        d_k,
-        d_v,
-        query_starts,
-        key_starts,
-        seed,
-        *(stride for x in (q, k, v) for stride in x.stride()[:2]),
-        out.stride(0),
-        *d_out.stride()[:2],
-        d_k.stride(0),
-        N,
-        H // k.shape[1],
-        longest,
-        to_scores=scale,
-        **_options(q, scale, dropout, is_causal),
-    )
+    with torch.cuda.device_of(q):
+        packed_backward_kernel[(len(query_starts) - 1, k.shape[1])](
+            q,
+            k,
+            v,
+            out,
+            lse,
+            d_out,
+            d_q,
+            d_k,
+            d_v,
+            query_starts,
+            key_starts,
+            seed,
+            *(stride for x in (q, k, v) for stride in x.stride()[:2]),
+            out.stride(0),
+            *d_out.stride()[:2],
+            d_k.stride(0),
+            N,
+            H // k.shape[1],
+            longest,
+            to_scores=scale,
+            **_options(q, scale, dropout, is_causal),
+        )
     return d_q, d_k, d_v
 
 

@@ -194,7 +194,8 @@ class CapturedSession(DirectSession):
         if self.context is not None:
             return super()._prefill(tokens)
         missing = self.missing if self.is_padded else None
-        return read_prompts(self.step, tokens, missing, self.copies)
+        with torch.cuda.device_of(tokens):
+            return read_prompts(self.step, tokens, missing, self.copies)
 
     def _read(self, tokens: Int[Tensor, " B"]) -> Float[Tensor, "B V"]:
         self.step.tokens.copy_(tokens)

@@ -163,20 +163,21 @@ def _compute_by_kernel(
     from glassformer.training.loss_kernel import BLOCK, WARPS, loss_kernel
 
     losses = logits.new_empty(len(logits), dtype=torch.float32)
-    loss_kernel[(len(logits),)](
-        logits,
-        targets,
-        losses,
-        logits.stride(0),
-        vocab_size,
-        logits.shape[1],
-        smoothing,
-        LEARNS=learns,
-        SMOOTHS=smoothing != 0.0,
-        IGNORED=IGNORED,
-        BLOCK=BLOCK,
-        num_warps=WARPS,  # pyright: ignore[reportCallIssue]
-    )
+    with torch.cuda.device_of(logits):
+        loss_kernel[(len(logits),)](
+            logits,
+            targets,
+            losses,
+            logits.stride(0),
+            vocab_size,
+            logits.shape[1],
+            smoothing,
+            LEARNS=learns,
+            SMOOTHS=smoothing != 0.0,
+            IGNORED=IGNORED,
+            BLOCK=BLOCK,
+            num_warps=WARPS,  # pyright: ignore[reportCallIssue]
+        )
     return losses.sum(), logits if learns else None
 
 
