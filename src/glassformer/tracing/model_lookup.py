@@ -26,7 +26,12 @@ class ModuleTree:
     def __init__(self, model: nn.Module) -> None:
         self.model = model
         self.paths = {module: path for path, module in model.named_modules()}
-        self._children = {module: tuple(module.children()) for module in self.paths}
+        self._children = {
+            module: tuple(
+                dict.fromkeys(part for part in module._modules.values() if part is not None)
+            )
+            for module in self.paths
+        }
         self._parents: dict[nn.Module, list[nn.Module]] = {module: [] for module in self.paths}
         for module, children in self._children.items():
             for child in children:

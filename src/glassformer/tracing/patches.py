@@ -7,7 +7,7 @@ of its own (torch.compile and accelerate set `forward` so) is that one replaced.
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial, wraps
@@ -90,15 +90,39 @@ def listen(thing: Any, name: str, tap: Tap) -> Callable[[], None]:
 def _stop_listening(key: tuple[int, str], tap: Tap, undo: Callable[[], None]) -> None:
     """May be called again: the second time it does nothing."""
     with _lock:
-        known, present = _taps.get(key, (None, ()))
-        left = tuple(each for each in present if each is not tap)
-        if len(left) == len(present):
-            return
-        if known is not None and left:
-            _taps[key] = known, left
-        else:
-            del _taps[key]
-    undo()
+        is_removed = _remove_tap(key, tap)
+    if is_removed:
+        undo()
+
+
+def listen_to_all(things: Iterable[Any], name: str, tap: Tap) -> Callable[[], None]:
+    """The same for many objects at once, whose calls of that name are reported by other means."""
+    tap = tap._replace(thread=threading.get_ident())
+    keys = []
+    with _lock:
+        for thing in things:
+            keys.append((id(thing), name))
+            _taps[keys[-1]] = ref(thing), (*_find_present(thing, name), tap)
+
+    def stop() -> None:
+        with _lock:
+            for key in keys:
+                _remove_tap(key, tap)
+
+    return stop
+
+
+def _remove_tap(key: tuple[int, str], tap: Tap) -> bool:
+    """Whether the tap was there."""
+    known, present = _taps.get(key, (None, ()))
+    left = tuple(each for each in present if each is not tap)
+    if len(left) == len(present):
+        return False
+    if known is not None and left:
+        _taps[key] = known, left
+    else:
+        del _taps[key]
+    return True
 
 
 def _find_present(thing: Any, name: str) -> tuple[Tap, ...]:
@@ -134,7 +158,7 @@ def _report_calls(thing: Any, name: str) -> Callable[[], None]:
     if name in vars(thing):
         return replace_method(thing, name, partial(_OwnMethod, thing, name))
     owner = next((kind for kind in type(thing).__mro__ if name in vars(kind)), None)
-    if owner is None:  # not a method: its calls are reported by other means
+    if owner is None:  # nothing calls it
         return lambda: None
     return replace_method(owner, name, partial(_wrap_method, name))
 

@@ -23,7 +23,14 @@ _SIDES = (("decoder", "decoder"), ("encoder", "encoder"))
 
 def name_places(modules: list[tuple[str, nn.Module]], config: Any) -> dict[nn.Module, Place]:
     """A name for every module; those that would share one keep their paths."""
-    found = {module: _place(path, module, config) for path, module in modules}
+    both = getattr(config, "is_encoder_decoder", False)
+    decoding: dict[int, bool] = {}  # by config, whose attributes take tens of microseconds each
+    found = {}
+    for path, module in modules:
+        own = getattr(module, "config", config)
+        if id(own) not in decoding:
+            decoding[id(own)] = not both and bool(getattr(own, "is_decoder", False))
+        found[module] = _place(path, module, is_decoder=decoding[id(own)])
     paths = {module: path for path, module in modules}
     often = Counter(place.name for place in found.values())
     return {
@@ -68,26 +75,24 @@ def find_innermost(modules: dict[nn.Module, str]) -> list[tuple[str, nn.Module]]
     ]
 
 
-def _place(path: str, module: nn.Module, config: Any) -> Place:
+def _place(path: str, module: nn.Module, *, is_decoder: bool) -> Place:
     parts = path.split(".")
     at = next((i for i, part in enumerate(parts) if part.isdigit()), None)
     is_cross = bool(_CROSS.search(".".join(parts[0 if at is None else at :])))
-    stack = _stack(parts[:at], module, config)
+    stack = _stack(parts[:at], module, is_decoder=is_decoder)
     if at is None:
         return Place(path or type(module).__name__, stack, None, is_cross)
     layer = int(parts[at])
     return Place(f"{stack}.{layer}.{'cross' if is_cross else 'self'}", stack, layer, is_cross)
 
 
-def _stack(before: list[str], module: nn.Module, config: Any) -> str:
+def _stack(before: list[str], module: nn.Module, *, is_decoder: bool) -> str:
     """What the path says; if it says nothing, modules that see the future are encoders."""
     for part in before:
         for stack, words in _STACKS:
             if re.search(words, part):
                 return stack
-    own = getattr(module, "config", config)
-    both = getattr(config, "is_encoder_decoder", False)
-    if not both and getattr(own, "is_decoder", False):
+    if is_decoder:
         return "decoder"
     for part in before:
         for stack, word in _SIDES:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from glassformer.functional.statistics.kernel_lse import KernelLse
 from glassformer.tracing.model_lookup import ModuleTree
-from glassformer.tracing.patches import Tap, find_taps, listen, replace_method, surround
+from glassformer.tracing.patches import Tap, find_taps, listen_to_all, replace_method, surround
 
 KNOWN = ("eager", "sdpa")  # implementations whose arithmetic we know
 ATTENTION = "<attention>"  # what taps on modules listen to; no method has this name
@@ -86,8 +86,7 @@ def enter_interface(tree: ModuleTree, tap: Tap, undo: list[Callable[[], None]]) 
     undo.append(replace_method(AttentionInterface, "get_interface", _wrap_get_interface))
     undo.append(replace_method(AttentionInterface, "__getitem__", _wrap_getitem))
     undo.append(replace_method(PreTrainedModel, "get_compiled_call", _wrap_get_compiled_call))
-    for module in tree.paths:
-        undo.append(listen(module, ATTENTION, tap))
+    undo.append(listen_to_all(tree.paths, ATTENTION, tap))
 
 
 def _wrap_get_interface(original: Any) -> Any:
