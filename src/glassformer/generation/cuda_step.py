@@ -18,9 +18,9 @@ from torch import Tensor
 
 from glassformer.functional.int8 import Int8Weight
 from glassformer.generation import program_shapes as shapes
+from glassformer.generation.cuda_layers import Attend, run_layers
 from glassformer.generation.products import multiply
 from glassformer.generation.step import widen_tables
-from glassformer.layers.feed_forward import ACTIVATIONS
 from glassformer.models.decoder_weights import AttentionWeights, DecoderWeights, Linear, Norm
 
 FEW = 4  # rows
@@ -242,44 +242,13 @@ class CudaStep:
         self.logits.copy_(multiply(x, self.head)[:, : self.config.vocab_size])
         return self.logits
 
-    def run_layers(
-        self,
-        x: Float[Tensor, "N C"],
-        attend: Callable[[int, Tensor, AttentionWeights], Tensor],
-    ) -> Float[Tensor, "N C"]:
+    def run_layers(self, x: Float[Tensor, "N C"], attend: Attend) -> Float[Tensor, "N C"]:
         """All layers and the last norm; `attend` is self-attention of a layer from its heads."""
-        weights, config = self.weights, self.config
-        is_pre = config.norms.place == "pre"
-        if weights.stack.embedding_norm is not None:
-            x = self._normalize(x, None, weights.stack.embedding_norm)
-        update: Tensor | None = None
-        for i, (attention, cross, feed_forward) in enumerate(weights.stack.layers):
-            h = self._normalize(x, update, attention.norm) if is_pre else x
-            update = multiply(attend(i, multiply(h, attention.qkv), attention), attention.out)
-            if not is_pre:
-                x = self._normalize(x, update, attention.norm)
-            if cross is not None:
-                h = self._normalize(x, update, cross.norm) if is_pre else x
-                heads = multiply(h, cross.q)
-                found = self._attend(heads, self.contexts[i], is_self=False, whole=True)
-                update = multiply(found, cross.out)
-                if not is_pre:
-                    x = self._normalize(x, update, cross.norm)
-            h = self._normalize(x, update, feed_forward.norm) if is_pre else x
-            hidden = multiply(h, feed_forward.up)
-            if config.gated:
-                gate, up = hidden.chunk(2, dim=-1)
-                hidden = ACTIVATIONS[config.activation](gate) * up
-            else:
-                hidden = ACTIVATIONS[config.activation](hidden)
-            update = multiply(hidden, feed_forward.down)
-            if not is_pre:
-                x, update = self._normalize(x, update, feed_forward.norm), None
-        if weights.stack.final_norm is not None:
-            x = self._normalize(x, update, weights.stack.final_norm)
-        elif update is not None:
-            x = x + update
-        return x
+
+        def attend_context(i: int, heads: Tensor) -> Tensor:
+            return self._attend(heads, self.contexts[i], is_self=False, whole=True)
+
+        return run_layers(self.weights, x, attend, attend_context, self._normalize)
 
     def _multiply(
         self,
