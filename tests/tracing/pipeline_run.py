@@ -262,4 +262,5 @@ def main(folder: Path, ways: list[str]) -> None:
 
 if __name__ == "__main__":
     n_ranks, folder, *ways = sys.argv[1:]
+    transformers.Qwen3ForCausalLM  # imported when it is named: once, not by each rank
     sys.exit(run_ranks(int(n_ranks), lambda: main(Path(folder), ways)))
