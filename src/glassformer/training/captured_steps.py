@@ -120,6 +120,7 @@ class CapturedSteps:
         graph = torch.cuda.CUDAGraph()
         drawn = torch.cuda.get_rng_state(device)
         torch.cuda.synchronize()
+        torch.cuda.empty_cache()  # a graph has memory of its own: what earlier steps used is free
         # cuBLAS keeps its workspace between calls, and others may free it (a compiled model does).
         # Cleared before and after, the graph has one of its own.
         torch._C._cuda_clearCublasWorkspaces()
