@@ -1,7 +1,7 @@
 """Training tasks, one file each: from batches to losses, and from a model to scores.
 
 Reading order: task (the interface), windows (parts of a long text), language_modeling,
-masked_modeling, translation, classification.
+masked_modeling, translation (packed_pairs: without padding), classification.
 """
 
 from glassformer.training.tasks.classification import Classification
