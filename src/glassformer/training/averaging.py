@@ -1,6 +1,7 @@
 """Averaged weights: an exponential moving average (EMA), or the mean of the last checkpoints."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -43,6 +44,19 @@ class MovingAverage:
                 mine = self.weights[name].clone()
                 self.weights[name].copy_(parameter)
                 parameter.copy_(mine)
+
+
+@contextmanager
+def using_average(average: MovingAverage | None, model: nn.Module) -> Iterator[None]:
+    """Compute with the moving average of the weights (EMA), if there is one."""
+    if average is None:
+        yield
+        return
+    average.swap(model)
+    try:
+        yield
+    finally:
+        average.swap(model)
 
 
 def mean_weights(

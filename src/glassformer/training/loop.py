@@ -7,8 +7,7 @@
 Losses stay on the device until they are logged, and nothing is saved before they are checked.
 """
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,7 +18,7 @@ from glassformer.errors import CheckpointError
 from glassformer.layers.embedding import trusting_tokens
 from glassformer.storage import move_aside
 from glassformer.training.attention_monitor import AttentionMonitor
-from glassformer.training.averaging import MovingAverage, mean_weights
+from glassformer.training.averaging import MovingAverage, mean_weights, using_average
 from glassformer.training.captured_steps import CapturedSteps, can_capture
 from glassformer.training.checkpointing import (
     SavedTensors,
@@ -212,7 +211,7 @@ class Trainer:
     def _stop_early(self) -> NoReturn:
         """Save a checkpoint to resume from and the weights to use meanwhile, then stop."""
         self._save_last()
-        with self._using_average():
+        with using_average(self.average, self.model):
             weights = gather_weights(self.model)
         if self.parallel.is_main:
             self.folder.save_model("latest", self.model, weights)
@@ -317,7 +316,7 @@ class Trainer:
 
     def _evaluate(self) -> None:
         s, recipe = self.state, self.recipe
-        with self._using_average():
+        with using_average(self.average, self.model):
             scores = self._compute_scores()
             if not scores:
                 return
@@ -388,18 +387,6 @@ class Trainer:
         if self.parallel.sum(failed):
             raise CheckpointError(problem or "A checkpoint to average is damaged.")
         return [checkpoints.path(step, regular=True) for step in steps]
-
-    @contextmanager
-    def _using_average(self) -> Iterator[None]:
-        """Compute with the moving average of the weights (EMA), if the recipe keeps one."""
-        if self.average is None:
-            yield
-            return
-        self.average.swap(self.model)
-        try:
-            yield
-        finally:
-            self.average.swap(self.model)
 
 
 def _is_due(step: int, ended_epoch: int, when: Any) -> bool:
