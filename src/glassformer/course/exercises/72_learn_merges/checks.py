@@ -19,6 +19,10 @@ def cases(draw: Draw) -> Iterator[Case]:
         words = draw_words(draw, "abcd", 9, 7)
         counts = {word: draw.size(1, 40) for word in words}
         yield Case("small", call, {"counts": counts, "n": 8}, ("merges",))
+    # "ca b" and "a bc" contain the text "a b", and not its two pieces.
+    n = draw.size(2, 5)
+    yield Case("small", call, {"counts": {"ca": 2 * n, "cab": 1, "ab": n}, "n": 3}, ("merges",))
+    yield Case("small", call, {"counts": {"bc": 2 * n, "abc": 1, "ab": n}, "n": 3}, ("merges",))
     for _ in range(3):
         counts = dict.fromkeys(draw_words(draw, "abc", 5, 6), 2)
         yield Case("ties", call, {"counts": counts, "n": 7}, ("merges",))
