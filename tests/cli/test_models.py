@@ -74,6 +74,23 @@ def test_a_text_is_continued_without_naming_a_model(run):
     assert code == 0 and out.startswith("Once upon a")
 
 
+def test_a_draft_leaves_the_text_as_it_is(run):
+    words = ("generate", "Once upon a time and a time and a", "--max-new", "30", "--seed", "4")
+    code, plain, err = run(*words, "--draft", "none")
+    assert code == 0 and "guessed" not in err
+    for draft in ("lookup", "storyteller"):
+        code, out, err = run(*words, "--draft", draft)
+        assert (code, out) == (0, plain) and "guessed tokens held; the model ran" in err
+    assert run(*words) == (0, plain, run(*words, "--draft", "none")[2])
+    for draft, why in (
+        ("writer", "which has 4096 tokens; got 6000"),
+        ("reader", "--draft must be"),
+        ("nosuch", "'nosuch' is not there"),
+    ):
+        code, out, err = run(*words, "--draft", draft)
+        assert code == 2 and out == "" and why in err and err.count("\n") == 1
+
+
 def test_a_sentence_is_translated_without_naming_a_model(run):
     code, out, _ = run("translate", "--to", "fr", "Where is the station?")
     assert (code, out) == (0, "Où se trouve la gare ?\n")

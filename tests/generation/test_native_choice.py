@@ -11,8 +11,8 @@ from closeness import assert_close
 from generation.step_models import CHANGES, PROMPTS, SOURCES, V, make
 from glassformer.errors import ConfigError
 from glassformer.generation import beam_search, generate_tokens
+from glassformer.generation.choice_rule import Rule
 from glassformer.generation.direct import DirectSession
-from glassformer.generation.native_stack import Rule
 from glassformer.generation.native_structures import find_stack_library
 from glassformer.generation.sampling import exclude_tokens
 from glassformer.generation.sessions import DecodingSession

@@ -47,7 +47,7 @@ def describe(
     return linear
 
 
-def project(library, x, weight, scale, bias, *, panels: bool) -> torch.Tensor:
+def project(library, x, weight, scale, bias, *, panels: bool, alike: bool = False) -> torch.Tensor:
     """x · weightᵀ (· scale) + bias; what lies around the result must stay as it was."""
     (n_rows, n_in), n_out = x.shape, len(weight)
     linear = describe(weight, scale, bias)
@@ -60,7 +60,7 @@ def project(library, x, weight, scale, bias, *, panels: bool) -> torch.Tensor:
     shape = structures.Stack(
         dim=n_in, hidden=n_in, heads=1, kv_heads=1, head_dim=1, is_int8=scale is not None
     )
-    call = structures.Call(n_sequences=n_rows, n_tokens=1, most_threads=1)
+    call = structures.Call(n_sequences=n_rows, n_tokens=1, most_threads=1, alike=alike)
     n_scratch = library.scratch_floats(addressof(shape), addressof(call))
     scratch = torch.full((n_scratch + 16,), 77.0)
     call.scratch = scratch.data_ptr()
@@ -80,6 +80,20 @@ def test_floats(library, shape: tuple[int, int], panels: bool) -> None:
         exact = torch.nn.functional.linear(x.double(), weight.double(), bias.double())
         found = project(library, x, weight, None, bias, panels=panels)
         assert_close(found, exact.float(), 1e-6 * shape[1] ** 0.5 * float(exact.abs().max()))
+
+
+@pytest.mark.parametrize("panels", [False, True])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_rows_that_must_be_alike_are_as_if_each_were_alone(library, shape, panels: bool) -> None:
+    torch.manual_seed(0)
+    weight, bias = torch.randn(shape), torch.randn(shape[0])
+    x = torch.randn(max(ROWS), shape[1])
+    options = {"panels": panels, "alike": True}
+    each = torch.cat(
+        [project(library, row, weight, None, bias, panels=panels) for row in x.split(1)]
+    )
+    for n in ROWS:
+        assert_same(project(library, x[:n], weight, None, bias, **options), each[:n])
 
 
 @pytest.mark.parametrize("panels", [False, True])

@@ -14,6 +14,7 @@ from glassformer.cli.help import Command
 from glassformer.languages import Language
 
 TEMPERATURE, TOP_P = 0.8, 0.95
+NO_DRAFT = "none"
 _LONGEST_TAIL = 800  # characters in which a loop is searched
 _LOOP = re.compile(r"(.{8,}?)\1{3}\Z", re.DOTALL)
 
@@ -56,6 +57,9 @@ def add(app: typer.Typer, language: Language) -> None:
         seed: Annotated[
             int | None, typer.Option("--seed", metavar="N", help=say("generate.seed"))
         ] = None,
+        draft: Annotated[
+            str | None, typer.Option("--draft", metavar="MODEL", help=say("generate.draft"))
+        ] = None,
         device: Annotated[str | None, model_options.device_option(language)] = None,
         dtype: Annotated[str | None, model_options.dtype_option(language)] = None,
         as_json: Annotated[bool, model_options.json_option(language)] = False,
@@ -63,6 +67,7 @@ def add(app: typer.Typer, language: Language) -> None:
         # Imported here: help screens and usage errors must not load torch.
         from glassformer.generation import stream
         from glassformer.generation.continuation import check_stops, tokenizer_of
+        from glassformer.generation.drafts import LOOKUP, find_draft
         from glassformer.generation.prompts import check_max_new_tokens
         from glassformer.generation.sampling import Sampling
 
@@ -79,6 +84,12 @@ def add(app: typer.Typer, language: Language) -> None:
         if seed is None:  # drawn here, so that it can be shown and used again
             seed = secrets.randbelow(1_000_000)
         loaded = model_options.load_model(model, device, dtype, language, default="storyteller")
+        if draft in (None, LOOKUP):
+            guesser = find_draft(LOOKUP)
+        elif draft == NO_DRAFT:
+            guesser = None
+        else:
+            guesser = find_draft(model_options.load_model(draft, device, dtype, language))
         if max_new is None and model is None:  # a story has an end: leave it the room
             n_tokens = len(tokenizer_of(loaded).encode(text))
             max_new = max(1, loaded.config.max_len - n_tokens)
@@ -94,6 +105,7 @@ def add(app: typer.Typer, language: Language) -> None:
             stop=stop or (),
             seed=seed,
             chat=chat,
+            draft=guesser,
         )
         pieces = until_repetition(pieces)
         if as_json:
@@ -106,8 +118,11 @@ def add(app: typer.Typer, language: Language) -> None:
             sys.stdout.write(piece)
             sys.stdout.flush()
         sys.stdout.write("\n")
+        sys.stdout.flush()
+        if draft is not None and guesser is not None:
+            counts = {"passes": guesser.n_passes, "held": guesser.n_held}
+            typer.echo(say("generate.guesses", guesses=guesser.n_guesses, **counts), err=True)
         if temperature > 0:
-            sys.stdout.flush()
             typer.echo(say("generate.repeat", seed=seed), err=True)
 
 

@@ -1,11 +1,12 @@
 """From a model to text: sampling, greedy decoding and beam search.
 
-On tokens: `sampling` turns a row of logits into a token and knows no model; `loop` decodes with a
-session; `beam` is beam search. `sessions` chooses how a model is run: by its modules, so that all
-can be watched, or by its weights alone: on a CPU (`direct`) in C (`native_step`, `native_stack`,
-`native_structures`) or in PyTorch (`step`, `products`), on a GPU as a CUDA graph (`captured`,
-`cuda_step`, `cuda_layers`, `cuda_prompts`, `step_kernels`, `product_kernels`, `prefetch_kernels`;
-for beam search `beam_state`, `beam_kernels`).
+On tokens: `sampling` turns a row of logits into a token and knows no model, `choice_rule` says
+which tokens may follow; `loop` decodes with a session; `beam` is beam search; `speculative` reads
+several tokens at a time that `drafts` guess. `sessions` chooses how a model is run: by its modules,
+so that all can be watched, or by its weights alone: on a CPU (`direct`) in C (`native_step`,
+`native_stack`, `native_structures`) or in PyTorch (`step`, `products`), on a GPU as a CUDA graph
+(`captured`, `cuda_step`, `cuda_layers`, `cuda_prompts`, `step_kernels`, `product_kernels`,
+`prefetch_kernels`; for beam search `beam_state`, `beam_kernels`).
 
 On text: `continuation` (decoders), `translation` (encoder-decoders; `source_text` is what they read
 and may write, `copied_spans` what is copied), `encoder_tasks` (encoders). May import models and
@@ -14,6 +15,7 @@ what lies below them, never tracing or training.
 
 from glassformer.generation.beam import Candidate, Hypothesis, beam_search
 from glassformer.generation.continuation import generate, stream
+from glassformer.generation.drafts import Draft, LookupDraft, ModelDraft
 from glassformer.generation.encoder_tasks import Guess, embed, fill
 from glassformer.generation.loop import DecodingStep, generate_tokens, stream_tokens
 from glassformer.generation.sampling import Sampling, adjust, choose
@@ -23,8 +25,11 @@ from glassformer.generation.translation import Translation, rank_translations, t
 __all__ = [
     "Candidate",
     "DecodingStep",
+    "Draft",
     "Guess",
     "Hypothesis",
+    "LookupDraft",
+    "ModelDraft",
     "Sampling",
     "Translation",
     "add_language_tag",

@@ -20,7 +20,7 @@ from torch import Tensor
 from glassformer.errors import ConfigError
 from glassformer.generation.beam_state import MOST_BEAMS
 from glassformer.generation.captured import CapturedSession
-from glassformer.generation.native_stack import Rule
+from glassformer.generation.choice_rule import Rule
 from glassformer.generation.prompts import GenerativeModel, check_excluded, check_prompts
 from glassformer.generation.sampling import exclude_tokens
 from glassformer.generation.sessions import can_drop, start_session

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from glassformer.errors import CheckpointError, ConfigError
+from glassformer.generation.drafts import LOOKUP, Draft
 from glassformer.generation.loop import stream_chosen
 from glassformer.generation.sampling import Sampling
 from glassformer.generation.text_arguments import Texts, list_texts, match_input
@@ -29,6 +30,7 @@ def generate(
     stop: str | Sequence[str] = (),
     seed: int | None = None,
     chat: bool = False,
+    draft: Draft | Decoder | str | None = LOOKUP,
 ) -> Texts:
     """Continue a text, or each text of a list, up to the model's end token or a stop string.
 
@@ -43,8 +45,11 @@ def generate(
         stop                 a string, or several, before which the text ends
         seed                 makes sampling reproducible
         chat                 wrap the text in the model's chat template, as a user's message
+        draft                what guesses tokens ahead, which the model reads several at a time:
+                             "lookup" (in the text so far), a smaller model, or None
 
-    The texts of a list are generated together in one batch; the answer has the continuations only.
+    The texts of a list are generated together in one batch, with a draft model one by one; the
+    answer has the continuations only. A draft changes how long that takes, never the text.
 
     >>> import glassformer as gf
     >>> writer = gf.load("writer")
@@ -57,8 +62,9 @@ def generate(
     True
     """
     texts = list_texts(text)
-    # An LSTM reads prompts of one length at a time.
-    batches = [[each] for each in texts] if isinstance(model, RecurrentLanguage) else [texts]
+    # An LSTM reads prompts of one length at a time, and a draft guesses for one text.
+    is_single = isinstance(model, RecurrentLanguage) or isinstance(draft, Draft | Decoder)
+    batches = [[each] for each in texts] if is_single else [texts]
     written: list[str] = []
     for batch in batches:
         pieces = stream(
@@ -73,6 +79,7 @@ def generate(
             stop=stop,
             seed=seed,
             chat=chat,
+            draft=draft,
         )
         columns = list(pieces) or [[""] * len(batch)]
         written += ["".join(each) for each in zip(*columns, strict=True)]
@@ -92,6 +99,7 @@ def stream(
     stop: str | Sequence[str] = (),
     seed: int | None = None,
     chat: bool = False,
+    draft: Draft | Decoder | str | None = LOOKUP,
 ) -> Iterator[Texts]:
     """Continue a text as `generate` does, and yield each piece as soon as it is certain.
 
@@ -122,6 +130,8 @@ def stream(
     if max_new_tokens is None:
         room = model.config.max_len - max(map(len, prompts))
         max_new_tokens = max(1, min(MAX_NEW_TOKENS, room))
+    if draft == LOOKUP and (len(prompts) > 1 or not isinstance(model, Decoder)):
+        draft = None  # it is the default, and only for one text
     steps = stream_chosen(
         model,
         prompts,
@@ -130,6 +140,7 @@ def stream(
         stop=model.special.end,
         never=model.special.never,
         seed=seed,
+        draft=draft,
     )
     tokenizer = tokenizer_of(model)
     streams = [TextStream(tokenizer, prompt=prompt, stop=stops) for prompt in prompts]

@@ -11,7 +11,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from glassformer.functional import Prefix
-from glassformer.generation.native_stack import Reading, Rule
+from glassformer.generation.choice_rule import Rule
+from glassformer.generation.native_stack import Reading
 from glassformer.generation.native_step import MOST_ROWS, NativeStep, encode, find_native
 from glassformer.generation.products import prepare_weights
 from glassformer.generation.prompts import encode_source, pad_left
@@ -102,6 +103,32 @@ class DirectSession:
             self.length += self.fresh.shape[1] + len(chosen) - 1
         self.append(chosen[-1])
         return chosen.tolist()
+
+    @property
+    def reads_ahead(self) -> bool:
+        """Whether `read_ahead` and `go_back` may be called: one text, read in C."""
+        return isinstance(self.step, NativeStep) and len(self.fresh) == 1
+
+    def read_ahead(self, guesses: Sequence[int]) -> Float[Tensor, "n V"]:
+        """The logits after the new token and after each guess, as if each were read alone."""
+        reading, tokens = self._prepare_guesses(guesses)
+        return reading.read_ahead(tokens, self.length - tokens.shape[1])
+
+    def write_ahead(self, guesses: Sequence[int], rule: Rule) -> list[int]:
+        """The most probable tokens, up to the first that is not as guessed."""
+        reading, tokens = self._prepare_guesses(guesses)
+        written = reading.write_ahead(tokens, self.length - tokens.shape[1], rule)
+        return (choose(reading.logits, GREEDY) if written is None else written).tolist()
+
+    def _prepare_guesses(self, guesses: Sequence[int]) -> tuple[Reading, Int[Tensor, "1 n"]]:
+        assert isinstance(self.step, NativeStep) and self.fresh.shape == (1, 1)
+        tokens = self.fresh.new_tensor([[int(self.fresh), *guesses]])
+        self.length += tokens.shape[1]
+        return self.step.reading, tokens
+
+    def go_back(self, length: int, tokens: Sequence[int]) -> None:
+        """Forget what was read after the first `length` tokens; go on with these."""
+        self.length, self.fresh = length, self.fresh.new_tensor([[*tokens]])
 
     def rank(self, n_best: int, rule: Rule) -> tuple[list[list[float]], list[list[int]]] | None:
         """Read the new tokens; for each row the log-probabilities of the best next ones, and these.

@@ -9,6 +9,7 @@ is in the key-value cache. Prompts of unequal length are padded on the left, so 
 the same column; the padding is masked, and positions do not count it.
 """
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,11 +19,14 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from glassformer.generation.captured import CapturedSession
+from glassformer.generation.choice_rule import Rule
 from glassformer.generation.direct import DirectSession
-from glassformer.generation.native_stack import Rule
+from glassformer.generation.drafts import Draft, ModelDraft, check_drafted, find_draft
 from glassformer.generation.prompts import GenerativeModel, check_excluded, check_prompts
 from glassformer.generation.sampling import GREEDY, Sampling, adjust, choose, exclude_tokens
 from glassformer.generation.sessions import Session, can_drop, start_session
+from glassformer.generation.speculative import Sampler, stream_drafted
+from glassformer.models import Decoder
 
 _STRETCH = 8  # tokens per call into C when the output is not streamed; Ctrl+C waits for them
 
@@ -61,12 +65,14 @@ def generate_tokens(
     seed: int | None = None,
     fixed: bool = False,
     compiled: bool = False,
+    draft: Draft | Decoder | str | None = None,
 ) -> list[list[int]]:
     """Continue each prompt up to a stop token, which is left out.
 
     `source` is the encoder's input; tokens in `never` are excluded, and for each prompt those that
     are True in its row of `forbidden`. `fixed` uses a cache of fixed size; `compiled` does too, and
-    compiles the decode step.
+    compiles the decode step. A `draft` guesses tokens of a single prompt, which the model reads
+    several at a time (`speculative`); the result is the same.
 
     >>> from glassformer.models import Config, Decoder
     >>> config = Config(family="decoder", vocab_size=9, dim=8, n_layers=1, n_heads=2, max_len=16)
@@ -88,6 +94,7 @@ def generate_tokens(
         seed=seed,
         fixed=fixed,
         compiled=compiled,
+        draft=draft,
         stretch=_STRETCH,
     )
     for tokens, all_done in steps:
@@ -133,6 +140,7 @@ def stream_chosen(
     seed: int | None = None,
     fixed: bool = False,
     compiled: bool = False,
+    draft: Draft | Decoder | str | None = None,
     stretch: int = 1,
 ) -> Iterator[tuple[list[int], list[bool]]]:
     """The tokens of each step and which sequences have ended, without the logits.
@@ -144,7 +152,12 @@ def stream_chosen(
     start = _prepare_session(
         model, prompts, never, forbidden, **sizes, fixed=fixed, compiled=compiled
     )
-    return _stream_chosen(start, max_new_tokens, sampling, stop, never, forbidden, seed, stretch)
+    found = find_draft(draft)
+    if found is not None:
+        check_drafted(found, model, prompts)
+    return _stream_chosen(
+        start, max_new_tokens, sampling, stop, never, forbidden, seed, found, stretch
+    )
 
 
 def _prepare_session(
@@ -174,10 +187,25 @@ def _stream_chosen(
     never: Sequence[int],
     forbidden: Bool[Tensor, "B V"] | None,
     seed: int | None,
+    draft: Draft | None,
     stretch: int,
 ) -> Iterator[tuple[list[int], list[bool]]]:
     session = start()
-    if can_drop(session) and sampling.temperature == 0 and sampling.repetition_penalty is None:
+    is_greedy = sampling.temperature == 0 and sampling.repetition_penalty is None
+    if draft is not None and can_drop(session) and session.reads_ahead:
+        rule = Rule(never, forbidden, stop)
+        sampler = None if is_greedy else _make_sampler(sampling, never, forbidden, seed)
+        passes = stream_drafted(session, draft, rule, sampler, max_new_tokens=max_new_tokens)
+        yield from (([token], [token in stop]) for each in passes for token in each.tokens)
+        return
+    if isinstance(draft, ModelDraft):
+        warnings.warn(
+            "The draft model is not used: the model itself is not read in C, which takes float32 "
+            "or int8 weights on a CPU that nobody watches.",
+            UserWarning,
+            stacklevel=2,
+        )
+    if can_drop(session) and is_greedy:
         rule = Rule(never, forbidden, stop, device=session.fresh.device)
         yield from _stream_greedy(session, max_new_tokens, rule, stretch)
         return
@@ -201,6 +229,23 @@ def _stream_chosen(
                 return
     finally:
         session.close()
+
+
+def _make_sampler(
+    sampling: Sampling,
+    never: Sequence[int],
+    forbidden: Bool[Tensor, "1 V"] | None,
+    seed: int | None,
+) -> Sampler:
+    """What `_steps` does with the logits of one prompt, on a CPU."""
+    generator = None if seed is None else torch.Generator().manual_seed(seed)
+
+    def choose_next(logits: Float[Tensor, "1 V"], text: Sequence[int]) -> int:
+        allowed = exclude_tokens(logits, never, forbidden)
+        seen = torch.tensor([[*text]])
+        return int(choose(adjust(allowed, sampling, seen), sampling, generator))
+
+    return choose_next
 
 
 def _stream_greedy(

@@ -62,21 +62,38 @@ static float dot(const float *a, const float *b, long n) {
   return add_lanes(sum + other) + rest;
 }
 
-/* One row: what counts is that weights arrive from memory in order. */
-static void product_1(const float *x, const float *w, long n, float *sums) {
-  for (int j = 0; j < WIDE; j++, w += n) {
-    vec_t sum[4] = {{0}};
-    long k = 0;
-    for (; k + 4 * LANES <= n; k += 4 * LANES) {
-      __builtin_prefetch(w + k + AHEAD / 4);
-      _Pragma("GCC unroll 4") for (int l = 0; l < 4; l++)
-        sum[l] += *(const near_t *)(x + k + l * LANES) * *(const near_t *)(w + k + l * LANES);
-    }
-    float rest = 0;
-    for (; k < n; k++) rest += x[k] * w[k];
-    sums[j] = add_lanes((sum[0] + sum[1]) + (sum[2] + sum[3])) + rest;
+/* One row, or several whose sums are each, bit for bit, those of the row alone. What counts is that
+   weights arrive from memory in order: the rows of x are near. */
+#define ALIKE (LANES == 8 ? 3 : 6) /* rows at a time: 24 sums of 32 registers, or 12 of 16 */
+
+#define PRODUCT_ALIKE(ROWS)                                                              \
+  static void alike_##ROWS(const float *x, const float *w, long n, float *sums) {        \
+    for (int j = 0; j < WIDE; j++, w += n) {                                             \
+      vec_t sum[ROWS][4] = {{{0}}};                                                      \
+      long k = 0;                                                                        \
+      for (; k + 4 * LANES <= n; k += 4 * LANES) {                                       \
+        __builtin_prefetch(w + k + AHEAD / 4);                                           \
+        _Pragma("GCC unroll 4") for (int l = 0; l < 4; l++) {                            \
+          vec_t v = *(const near_t *)(w + k + l * LANES);                                \
+          _Pragma("GCC unroll 6") for (int i = 0; i < ROWS; i++)                         \
+            sum[i][l] += *(const near_t *)(x + i * n + k + l * LANES) * v;               \
+        }                                                                                \
+      }                                                                                  \
+      _Pragma("GCC unroll 6") for (int i = 0; i < ROWS; i++) {                           \
+        float rest = 0;                                                                  \
+        for (long m = k; m < n; m++) rest += x[i * n + m] * w[m];                        \
+        sums[WIDE * i + j] = add_lanes((sum[i][0] + sum[i][1]) + (sum[i][2] + sum[i][3])) + rest; \
+      }                                                                                  \
+    }                                                                                    \
   }
-}
+PRODUCT_ALIKE(1)
+PRODUCT_ALIKE(2)
+PRODUCT_ALIKE(3)
+#if LANES != 8
+PRODUCT_ALIKE(4)
+PRODUCT_ALIKE(5)
+PRODUCT_ALIKE(6)
+#endif
 
 /* The next rows are prefetched in the order of memory, which four rows side by side hide from x86. */
 #define PRODUCT(ROWS)                                                              \

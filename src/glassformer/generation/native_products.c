@@ -2,6 +2,7 @@
 
 #include "native_structures.h"
 
+#define MOST_TALL (ALIKE > TALL ? ALIKE : TALL)
 #define TILE 64 /* rows that are multiplied with a block of weights while it is near */
 
 static void wait_for_all(const share_t *t) {
@@ -15,12 +16,24 @@ static void wait_for_all(const share_t *t) {
 
 #include "native_panels.c"
 
+typedef void (*product_t)(const float *, const float *, long, float *);
+
+#if LANES == 8
+static const product_t alike[] = {0, alike_1, alike_2, alike_3};
+#else
+static const product_t alike[] = {0, alike_1, alike_2, alike_3, alike_4, alike_5, alike_6};
+#endif
+
 static void multiply_block(const share_t *t, const linear_t *f, const float *x, long m, long rows,
                            long n, float *sums) {
   if (f->weight) {
     const float *from = x + m * f->n_in, *w = f->weight + n * f->n_in;
+    if (t->call->alike) {
+      alike[rows](from, w, f->n_in, sums);
+      return;
+    }
     switch (rows) {
-      case 1: product_1(from, w, f->n_in, sums); return;
+      case 1: alike_1(from, w, f->n_in, sums); return;
       case 2: product_2(from, w, f->n_in, sums); return;
       case 3: product_3(from, w, f->n_in, sums); return;
       default: product_4(from, w, f->n_in, sums); return;
@@ -35,15 +48,17 @@ static void multiply_block(const share_t *t, const linear_t *f, const float *x, 
 /* y = x wᵀ + bias, or y + x wᵀ + bias. A phase; int8 reads what `round_rows` has left. */
 static void multiply(const share_t *t, const linear_t *f, const float *x, float *y, long n_rows,
                      int added) {
-  long n_blocks = (f->n_out + WIDE - 1) / WIDE;
-  for (long tile = multiply_panels(t, f, x, y, n_rows, added); tile < n_rows; tile += TILE) {
+  long n_blocks = (f->n_out + WIDE - 1) / WIDE, is_alike = f->weight && t->call->alike;
+  long tall = is_alike ? ALIKE : TALL;
+  long tile = is_alike ? 0 : multiply_panels(t, f, x, y, n_rows, added);
+  for (; tile < n_rows; tile += TILE) {
     long end = tile + TILE < n_rows ? tile + TILE : n_rows;
     SHARE(b, n_blocks) {
       /* The last block moves back to be whole; only what is new of it is written. */
       long n = WIDE * b + WIDE > f->n_out ? f->n_out - WIDE : WIDE * b;
-      for (long m = tile; m < end; m += TALL) {
-        float sums[WIDE * TALL];
-        long rows = end - m < TALL ? end - m : TALL;
+      for (long m = tile; m < end; m += tall) {
+        float sums[WIDE * MOST_TALL];
+        long rows = end - m < tall ? end - m : tall;
         multiply_block(t, f, x, m, rows, n, sums);
         for (long i = 0; i < rows; i++)
           for (long j = WIDE * b - n; j < WIDE; j++) {

@@ -220,15 +220,16 @@ static void feed_forward(const share_t *t, const layer_t *layer) {
 static void write_logits(const share_t *t) {
   const stack_t *s = t->stack;
   const call_t *c = t->call;
-  long B = c->n_sequences, n = s->dim;
-  SHARE(b, B) { /* the last token of each sequence */
-    float *row = t->normed + b * n;
-    memcpy(row, c->x + ((b + 1) * c->n_tokens - 1) * n, n * sizeof(float));
+  long rows = c->n_sequences * c->n_logits, n = s->dim;
+  SHARE(r, rows) { /* the last tokens of each sequence */
+    float *row = t->normed + r * n;
+    long b = r / c->n_logits, token = c->n_tokens - c->n_logits + r % c->n_logits;
+    memcpy(row, c->x + (b * c->n_tokens + token) * n, n * sizeof(float));
     for (long k = 0; k < n; k++) row[k] *= s->output_scale;
   }
   wait_for_all(t);
-  round_rows(t, t->normed, n, B);
-  multiply(t, &s->head, t->normed, c->logits, B, 0);
+  round_rows(t, t->normed, n, rows);
+  multiply(t, &s->head, t->normed, c->logits, rows, 0);
 }
 
 static share_t take_share(const work_t *work) {
@@ -342,22 +343,29 @@ void rank_rows(const stack_t *stack, const call_t *call, const choice_t *choice,
                             .best = best});
 }
 
+/* The token that row r of the logits chooses, or −1; the logits of excluded tokens become −∞. */
+static int64_t choose_token(const stack_t *stack, const call_t *call, const choice_t *choice,
+                            long r) {
+  long V = stack->head.n_out;
+  float *row = call->logits + r * V;
+  const uint8_t *forbidden = find_forbidden(stack, call, choice, r / call->n_logits);
+  exclude(row, choice->never, choice->n_never);
+  if (forbidden) forbid(row, forbidden, V);
+  return find_first_most(row, V);
+}
+
 /* Append the most probable token to each row, up to `n_steps` times, until a row has ended.
 
    `written` is (n_steps, B). How many steps were made; or −1 − b where row b has no token to
    choose, and the logits say why. */
 long write_greedily(const stack_t *stack, call_t *call, const choice_t *choice, long n_steps,
                     int64_t *written) {
-  long B = call->n_sequences, V = stack->head.n_out;
+  long B = call->n_sequences;
   for (long n = 0; n < n_steps; n++, written += B) {
     int has_ended = 0;
     read_rows(stack, call);
     for (long b = 0; b < B; b++) {
-      float *row = call->logits + b * V;
-      const uint8_t *forbidden = find_forbidden(stack, call, choice, b);
-      exclude(row, choice->never, choice->n_never);
-      if (forbidden) forbid(row, forbidden, V);
-      written[b] = find_first_most(row, V);
+      written[b] = choose_token(stack, call, choice, b);
       if (written[b] < 0) return -1 - b;
       has_ended |= is_among(written[b], choice->stops, choice->n_stops);
     }
@@ -367,4 +375,16 @@ long write_greedily(const stack_t *stack, call_t *call, const choice_t *choice, 
     call->n_tokens = 1;
   }
   return n_steps;
+}
+
+/* The tokens of one sequence are guesses but for the first: the most probable token after each, as
+   long as the guess before it was right. How many these are, or −1 − r as above. */
+long write_ahead(const stack_t *stack, call_t *call, const choice_t *choice, int64_t *written) {
+  read_rows(stack, call);
+  for (long r = 0; r < call->n_tokens; r++) {
+    written[r] = choose_token(stack, call, choice, r);
+    if (written[r] < 0) return -1 - r;
+    if (r + 1 == call->n_tokens || written[r] != call->tokens[r + 1]) return r + 1;
+  }
+  return call->n_tokens;
 }

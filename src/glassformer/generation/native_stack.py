@@ -4,17 +4,17 @@
 """
 
 import ctypes
-from collections.abc import Sequence
-from ctypes import byref, c_int64, c_void_p
+from ctypes import byref, c_void_p
 from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from glassformer.functional.int8 import Int8Weight
 from glassformer.functional.native_library import find_threads
 from glassformer.generation import native_structures as structures
+from glassformer.generation.choice_rule import Rule
 from glassformer.generation.native_structures import find_stack_library
 from glassformer.models import Config
 from glassformer.models.decoder_weights import (
@@ -208,6 +208,7 @@ class Reading:
         self.kept: list[Any] = [memory, missing, lengths]
         self.call = structures.Call(
             n_sequences=memory.shape[1],
+            n_logits=1,
             memory=memory.data_ptr(),
             capacity=memory.shape[2],
             memory_stride=memory.stride(0) if len(memory) > 1 else 0,
@@ -282,8 +283,32 @@ class Reading:
         self.native.library.read_rows(byref(self.native.stack), byref(self.call))
         return self.logits
 
+    def read_ahead(self, tokens: Int[Tensor, "1 T"], length: int) -> Float[Tensor, "T V"]:
+        """The logits after each of these tokens, bit for bit as if they were read one by one."""
+        self._prepare_tokens(tokens, length, is_ahead=True)
+        self.native.library.read_rows(byref(self.native.stack), byref(self.call))
+        return self.logits
+
+    def write_ahead(
+        self, tokens: Int[Tensor, "1 T"], length: int, rule: Rule
+    ) -> Int[Tensor, " n"] | None:
+        """The most probable token after each of these, until one is not the next of them.
+
+        None if there is nothing to choose; `logits` are then those that leave nothing.
+        """
+        self._prepare_tokens(tokens, length, is_ahead=True)
+        written = torch.empty_like(tokens[0])
+        stack, call, choice = self.native.stack, self.call, rule.choice
+        n = self.native.library.write_ahead(
+            byref(stack), byref(call), byref(choice), written.data_ptr()
+        )
+        if n < 0:
+            self.logits = self.logits[-1 - n : -n]
+            return None
+        return written[:n]
+
     def write(
-        self, tokens: Int[Tensor, "B T"], length: int, n_steps: int, rule: "Rule"
+        self, tokens: Int[Tensor, "B T"], length: int, n_steps: int, rule: Rule
     ) -> Int[Tensor, "n B"] | None:
         """The most probable tokens after these, up to `n_steps` times, until a row has ended.
 
@@ -298,7 +323,7 @@ class Reading:
         return None if n < 0 else written[:n]
 
     def rank(
-        self, tokens: Int[Tensor, "B T"], length: int, n_best: int, rule: "Rule"
+        self, tokens: Int[Tensor, "B T"], length: int, n_best: int, rule: Rule
     ) -> tuple[Float[Tensor, "B n"], Int[Tensor, "B n"]]:
         """The best tokens after these, and their log-probabilities; NaN where logits have one."""
         self.read_tokens(tokens, length)
@@ -315,10 +340,15 @@ class Reading:
         if self.origins is not None:  # otherwise no row has another to change places with
             self.origins[:, :length] = self.origins[parents, :length]
 
-    def _prepare_tokens(self, tokens: Int[Tensor, "B T"], length: int) -> None:
+    def _prepare_tokens(
+        self, tokens: Int[Tensor, "B T"], length: int, *, is_ahead: bool = False
+    ) -> None:
         tokens = tokens.contiguous()
+        self.call.alike = is_ahead
+        self.call.n_logits = tokens.shape[1] if is_ahead else 1
         self.x = tokens.new_empty(*tokens.shape, self.native.config.dim, dtype=torch.float32)
-        self.logits = tokens.new_empty(len(tokens), self.native.vocab, dtype=torch.float32)
+        n_rows = len(tokens) * self.call.n_logits
+        self.logits = tokens.new_empty(n_rows, self.native.vocab, dtype=torch.float32)
         self._prepare(self.x, length, tokens)
         self.call.logits = self.logits.data_ptr()
 
@@ -332,7 +362,8 @@ class Reading:
     def _share(self, call: structures.Call, x: Float[Tensor, "B T C"]) -> None:
         """Threads for the work of a call, and memory for what lies between its phases."""
         rows, threads = x.shape[0] * x.shape[1], torch.get_num_threads()
-        self.native.expect_rows(rows)
+        if not call.alike:
+            self.native.expect_rows(rows)
         is_shared = rows * self.native.size > _ONE_THREAD and threads > 1
         functions = find_threads()
         call.most_threads = 1
@@ -343,40 +374,6 @@ class Reading:
         size = self.native.library.scratch_floats(byref(self.native.stack), byref(call))
         self.scratch = x.new_empty(size)
         call.scratch = self.scratch.data_ptr()
-
-
-class Rule:
-    """Which tokens may be chosen: none of `never`, for a prompt none of its row of `forbidden`.
-
-    A token of `stops` ends a text.
-    """
-
-    def __init__(
-        self,
-        never: Sequence[int],
-        forbidden: Bool[Tensor, "prompts V"] | None = None,
-        stops: Sequence[int] = (),
-        *,
-        device: torch.device | None = None,  # of the logits
-    ) -> None:
-        self.never, self.stops = tuple(never), tuple(stops)
-        self.forbidden = None
-        if forbidden is not None:
-            self.forbidden = forbidden.to(device, torch.bool).contiguous()
-        lists = [(c_int64 * len(each))(*each) for each in (self.never, self.stops)]
-        self.choice = structures.Choice(
-            never=ctypes.addressof(lists[0]),
-            stops=ctypes.addressof(lists[1]),
-            n_never=len(never),
-            n_stops=len(stops),
-            forbidden=_address(self.forbidden),
-        )
-        self.kept = lists  # while their addresses are
-
-    def keep(self, prompts: Sequence[int]) -> "Rule":
-        """The rule for these prompts alone."""
-        forbidden = None if self.forbidden is None else self.forbidden[[*prompts]]
-        return Rule(self.never, forbidden, self.stops)
 
 
 def _find_numbers(weight: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from glassformer.generation.step import Step, normalize, widen_tables
 from glassformer.layers import LearnedPositions
 from glassformer.models import Decoder, DecoderWeights, EncoderDecoder
 from glassformer.models.decoder_weights import StackWeights, encoder_refusal
+from glassformer.models.decoder_weights import refusal as weights_refusal
 from glassformer.models.stack import token_positions
 
 MOST_ROWS = 256  # above, PyTorch's matrix products are faster
@@ -51,6 +52,11 @@ def find_native(model: Decoder | EncoderDecoder) -> NativeModel | None:
         known = weights, None if refusal(weights) else NativeModel(weights)
         _known[model] = known
     return known[1]
+
+
+def native_refusal(model: Decoder | EncoderDecoder) -> str | None:
+    """Why a model as it is now is not read in C; None if it is."""
+    return weights_refusal(model) or refusal(DecoderWeights.of(model))
 
 
 def encode(

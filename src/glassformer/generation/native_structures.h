@@ -29,9 +29,11 @@ typedef struct {
 
 typedef struct {
   long n_sequences, n_tokens, length; /* B, T, what was read before */
+  long n_logits;                      /* tokens at the end of a sequence that have logits */
+  long alike;                         /* whether a row's bits may not depend on the other rows */
   const int64_t *tokens;              /* (B, T): they are embedded as x; or 0 */
   float *x;                           /* (B T, C), in and out */
-  float *logits;                      /* (B, V), after each sequence's last token */
+  float *logits;                      /* (B, n_logits, V) */
   float *memory;                      /* (layers, B, capacity, 2, K, D) */
   long capacity, memory_stride;       /* floats from one layer's memory to the next's; 0: shared */
   const int64_t *missing;             /* (B,) padding on the left, or 0 */

@@ -67,6 +67,7 @@ class Call(ctypes.Structure):
 
     _fields_ = (
         *((name, c_long) for name in ("n_sequences", "n_tokens", "length")),
+        *((name, c_long) for name in ("n_logits", "alike")),
         *((name, c_void_p) for name in ("tokens", "x", "logits", "memory")),
         *((name, c_long) for name in ("capacity", "memory_stride")),
         *((name, c_void_p) for name in ("missing", "lengths", "added", "cos", "sin", "origins")),
@@ -107,5 +108,6 @@ def declare_functions(library: ctypes.CDLL) -> None:
     library.panel_bytes.argtypes, library.lay_out.argtypes = [c_void_p], [c_void_p] * 2
     library.project_rows.argtypes = [c_void_p] * 5
     library.rank_rows.argtypes = [*[c_void_p] * 3, c_long, *[c_void_p] * 2]
-    library.write_greedily.restype = c_long
+    library.write_greedily.restype = library.write_ahead.restype = c_long
+    library.write_ahead.argtypes = [c_void_p] * 4
     library.write_greedily.argtypes = [*[c_void_p] * 3, c_long, c_void_p]
