@@ -6,6 +6,7 @@ from torch import nn
 
 import glassformer as gf
 from glassformer.functional.int8 import dequantize_rows, quantize_rows
+from glassformer.generation import LookupDraft
 from glassformer.languages import Language
 from glassformer.layers.lora import LoRALinear
 from glassformer.models.description import describe
@@ -33,6 +34,18 @@ def test_expected_tokens_of_a_pass_when_acceptances_are_independent():
     accepted = (torch.rand(100_000, drafted) < alpha).cumprod(1).sum(1) + 1.0
     predicted = (1 - alpha ** (drafted + 1)) / (1 - alpha)
     assert accepted.mean().item() == pytest.approx(predicted, abs=0.03)
+
+
+def test_sampled_text_leaves_less_to_look_up_than_greedy_text():
+    writer = gf.load("writer")
+    for start in ("The captain", "She looked at", "In the morning"):
+        shares = []
+        for temperature in (0.0, 1.0):
+            draft = LookupDraft()
+            options = {"temperature": temperature, "seed": 1, "draft": draft}
+            gf.generate(writer, start, max_new_tokens=100, **options)
+            shares.append(draft.n_held / (draft.n_held + draft.n_passes))
+        assert shares[0] > 0.5 and shares[1] < 0.1
 
 
 def test_arithmetic_on_a_cache_of_8000_tokens_is_less_than_on_the_weights():
