@@ -106,25 +106,23 @@ class DirectSession:
 
     @property
     def reads_ahead(self) -> bool:
-        """Whether `read_ahead` and `go_back` may be called: one text, read in C."""
+        """Whether `read_ahead` and `write_ahead` may be called: one text, read in C."""
         return isinstance(self.step, NativeStep) and len(self.fresh) == 1
 
-    def read_ahead(self, guesses: Sequence[int]) -> Float[Tensor, "n V"]:
-        """The logits after the new token and after each guess, as if each were read alone."""
-        reading, tokens = self._prepare_guesses(guesses)
-        return reading.read_ahead(tokens, self.length - tokens.shape[1])
+    def read_ahead(self, length: int, tokens: Sequence[int]) -> Float[Tensor, "n V"]:
+        """The logits after each of these tokens, which follow the first `length` of the text.
 
-    def write_ahead(self, guesses: Sequence[int], rule: Rule) -> list[int]:
-        """The most probable tokens, up to the first that is not as guessed."""
-        reading, tokens = self._prepare_guesses(guesses)
-        written = reading.write_ahead(tokens, self.length - tokens.shape[1], rule)
+        They are as if each token were read alone.
+        """
+        assert isinstance(self.step, NativeStep)
+        return self.step.reading.read_ahead(self.fresh.new_tensor([tokens]), length)
+
+    def write_ahead(self, length: int, tokens: Sequence[int], rule: Rule) -> list[int]:
+        """The most probable token after each of these, until one is not the next of them."""
+        assert isinstance(self.step, NativeStep)
+        reading = self.step.reading
+        written = reading.write_ahead(self.fresh.new_tensor([tokens]), length, rule)
         return (choose(reading.logits, GREEDY) if written is None else written).tolist()
-
-    def _prepare_guesses(self, guesses: Sequence[int]) -> tuple[Reading, Int[Tensor, "1 n"]]:
-        assert isinstance(self.step, NativeStep) and self.fresh.shape == (1, 1)
-        tokens = self.fresh.new_tensor([[int(self.fresh), *guesses]])
-        self.length += tokens.shape[1]
-        return self.step.reading, tokens
 
     def go_back(self, length: int, tokens: Sequence[int]) -> None:
         """Forget what was read after the first `length` tokens; go on with these."""

@@ -64,7 +64,6 @@ def stream_drafted(
         yield DraftedPass(written, guesses)
         if text[-1] in rule.stops or len(text) == most:
             return
-        session.go_back(len(text) - 1, text[-1:])
         room = min(_MOST_GUESSES, most - len(text) - 1)
         known = range(session.model.config.vocab_size)
         guesses = [*takewhile(known.__contains__, draft.guess(text, room)[:room])]
@@ -78,11 +77,11 @@ def _write(
     rule: Rule,
     sampler: Sampler | None,
 ) -> list[int]:
-    """Read the new tokens and the guesses; the guesses that hold, and the token after them."""
-    is_prompt = session.length == 0
+    """Read the last token and the guesses: the guesses that hold, and the token after them."""
+    is_prompt, before, tokens = session.length == 0, len(text) - 1, [text[-1], *guesses]
     if sampler is None:
-        return session.write(1, rule)[0] if is_prompt else session.write_ahead(guesses, rule)
-    logits = session.next_logits() if is_prompt else session.read_ahead(guesses)
+        return session.write(1, rule)[0] if is_prompt else session.write_ahead(before, tokens, rule)
+    logits = session.next_logits() if is_prompt else session.read_ahead(before, tokens)
     written: list[int] = []
     for row, guess in zip(logits.split(1), [*guesses, None], strict=True):
         written.append(sampler(row, [*text, *written]))
