@@ -28,7 +28,6 @@ class Threads(NamedTuple):
     parallel: int | None = None
     thread: int | None = None
     n_threads: int | None = None
-    barrier: int | None = None
 
 
 def load_library(
@@ -45,7 +44,7 @@ def load_library(
 def find_threads() -> Threads:
     """The functions of the very OpenMP that torch runs on: two pools of threads would compete."""
     folder = Path(torch.__file__).parent / "lib"
-    names = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads", "GOMP_barrier")
+    names = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
     for path in folder.glob("libtorch_cpu.*"):
         with suppress(OSError, AttributeError):
             library = ctypes.CDLL(str(path))

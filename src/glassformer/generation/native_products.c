@@ -6,7 +6,7 @@
 #define TILE 64 /* rows that are multiplied with a block of weights while it is near */
 
 static void wait_for_all(const share_t *t) {
-  if (t->n_threads > 1) t->call->barrier();
+  if (t->n_threads > 1) pass_barrier(t->call->barrier, t->n_threads);
 }
 
 #define SHARE(ITEM, COUNT)                                                  \

@@ -204,6 +204,7 @@ class Reading:
         self.native, self.tables, self.origins = native, tables, origins
         self.contexts: list[Tensor] = []  # of each layer: keys and values of cross-attention
         self.context_lengths: Tensor | None = None
+        self.barrier = structures.Barrier()
         # Addresses are of these; they must live as long as the calls.
         self.kept: list[Any] = [memory, missing, lengths]
         self.call = structures.Call(
@@ -369,7 +370,8 @@ class Reading:
         call.most_threads = 1
         call.parallel = None
         if is_shared and functions.parallel is not None:
-            call.parallel, call.thread, call.n_threads, call.barrier = functions
+            call.parallel, call.thread, call.n_threads = functions
+            call.barrier = ctypes.addressof(self.barrier)
             call.most_threads = threads
         size = self.native.library.scratch_floats(byref(self.native.stack), byref(call))
         self.scratch = x.new_empty(size)

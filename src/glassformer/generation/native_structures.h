@@ -2,6 +2,7 @@
 
 #include "../functional/int8/kernel.c"
 #include "native_arithmetic.c"
+#include "native_barrier.c"
 #include "native_choice.c"
 
 typedef struct {
@@ -47,7 +48,7 @@ typedef struct {
   float *scratch;                     /* see `scratch_floats` */
   parallel_t parallel;
   count_t thread, n_threads;
-  void (*barrier)(void);
+  barrier_t *barrier;
   unsigned most_threads;
 } call_t;
 

@@ -79,6 +79,12 @@ class Call(ctypes.Structure):
     )
 
 
+class Barrier(ctypes.Structure):
+    """`barrier_t`: where the threads of a call wait for each other; all 0 at first."""
+
+    _fields_ = tuple((name, c_int32) for name in ("n_arrived", "phase", "n_asleep"))
+
+
 class Choice(ctypes.Structure):
     """`choice_t`: which tokens may be chosen, and which end a text."""
 

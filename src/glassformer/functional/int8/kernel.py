@@ -34,7 +34,7 @@ def _wrap_library(library: ctypes.CDLL) -> Kernel:
     function = library.int8_linear
     pointer = ctypes.c_void_p
     function.argtypes = [pointer] * 5 + [ctypes.c_long] * 3 + [pointer] * 3 + [ctypes.c_uint]
-    threads = find_threads()[:3]
+    threads = find_threads()
 
     def multiply(x: Tensor, weight: Tensor, scale: Tensor, bias: Tensor | None) -> Tensor:
         n_out, n_in = weight.shape
