@@ -69,6 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
         print("The two programs write different tokens: their times count for nothing.")
         return 1
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {NEW} tokens")
+    alone: dict[str, float] = {}
     for n in (0, args.others):
         with keep_busy(n):
             spent: dict[str, list[float]] = {name: [] for name in programs}

@@ -5,7 +5,9 @@ from itertools import product
 import pytest
 import torch
 
+import glassformer as gf
 from generation.step_models import CHANGES, SOURCES, make
+from glassformer.functional.int8 import dequantize_rows, find_numbers
 from glassformer.generation import cuda_step
 from glassformer.generation.cuda_prompts import read_prompts
 from glassformer.generation.cuda_step import CudaStep, refusal
@@ -72,6 +74,43 @@ def test_logits_and_choice(
             for session in (plain, truth):
                 session.append(tokens)
         assert step.lengths.tolist() == [n] * batch
+
+
+@needs_kernels
+# On a CPU, what is not a kernel of ours would round its inputs to int8, too.
+@pytest.mark.parametrize("name", ["learned", "rotary"] if INTERPRETED else CHANGES)
+@pytest.mark.parametrize("few", [True] if INTERPRETED else [True, False])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_int8_weights(name: str, dtype: torch.dtype, few: bool, monkeypatch) -> None:
+    """Against a model in float64 whose weights are what the integers stand for."""
+    monkeypatch.setattr(cuda_step, "FEW", 4 if few else 0)
+    model = gf.quantize(make(name, dtype), "int8").to(DEVICE)
+    exact = make(name, torch.float64, DEVICE)
+    state = {k: find_numbers(v) for k, v in model.state_dict(keep_vars=True).items()}
+    exact.load_state_dict(
+        {
+            k: v.double() if scale is None else dequantize_rows(v, scale, torch.float64)
+            for k, (v, scale) in state.items()
+        }
+    )
+    sources = SOURCES[:2] if model.config.family == "encoder_decoder" else None
+    n = 3 if INTERPRETED else 40
+    with torch.no_grad():
+        truth = DecodingSession(exact, [[3]] * 2, source=sources, max_new_tokens=n)
+        assert refusal(DecoderWeights.of(model)) is None
+        step = CudaStep(DecoderWeights.of(model), batch=2, capacity=n + 2)
+        if sources is not None:
+            lengths = torch.tensor([len(each) for each in sources])
+            step.read_context(truth.context.to(dtype), lengths, 1)
+        step.tokens.fill_(3)
+        for _ in range(n):
+            expected = truth.next_logits()
+            gap = (step().double() - expected).abs().max()
+            assert gap <= 200 * torch.finfo(dtype).eps * expected.abs().max()
+            tokens = expected.argmax(-1)
+            step.tokens.copy_(tokens)
+            step.lengths.add_(1)
+            truth.append(tokens)
 
 
 @needs_kernels

@@ -16,10 +16,10 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from glassformer.functional.int8 import Int8Weight
+from glassformer.functional.int8 import find_numbers
 from glassformer.generation import program_shapes as shapes
 from glassformer.generation.cuda_layers import Attend, run_layers
-from glassformer.generation.products import multiply
+from glassformer.generation.products import multiply, pad_outputs
 from glassformer.generation.step import widen_tables
 from glassformer.models.decoder_weights import AttentionWeights, DecoderWeights, Linear, Norm
 
@@ -34,8 +34,6 @@ def refusal(weights: DecoderWeights) -> str | None:
     config, dtype = weights.config, weights.embedding.dtype
     if dtype not in (torch.bfloat16, torch.float16, torch.float32):
         return f"the kernels do not compute in {dtype}"
-    if any(isinstance(each, Int8Weight) for each in weights.tensors):
-        return "the kernels have no int8 weights"
     if config.head_dim > 256:
         return f"the kernels support heads of at most 256; got {config.head_dim}"
     return None
@@ -64,7 +62,8 @@ class CudaStep:
         missing: Int[Tensor, " B"] | None = None,
         copies: int = 1,
     ) -> None:
-        config, like, device = weights.config, weights.embedding, weights.embedding.device
+        config, device = weights.config, weights.embedding.device
+        like = weights.embedding.new_empty(1)  # floats, also where the embedding is int8
         self.weights, self.batch, self.capacity, self.copies = weights, batch, capacity, copies
         self.config, self.like = config, like
         self.is_few = (
@@ -104,17 +103,10 @@ class CudaStep:
             self.cos, self.sin = (table.contiguous() for table in tables)
         # Since Hopper, a kernel can start before the one that it depends on has ended.
         self.overlaps = like.is_cuda and torch.cuda.get_device_capability(device) >= (9, 0)
-        if not self.is_few:
-            self._pad_head()
-
-    def _pad_head(self) -> None:
-        """Give the output matrix a multiple of 64 rows, without which cuBLAS has no fast kernel."""
-        V = self.config.vocab_size
-        if self.like.is_cuda and V % 64:
-            weight, bias, more = self.head.weight, self.head.bias, -V % 64
-            weight = F.pad(weight, (0, 0, 0, more))
-            self.head = Linear(weight, None if bias is None else F.pad(bias, (0, more)))
-            self.logits = self.like.new_zeros(self.batch, V + more)[:, :V]
+        if not self.is_few and like.is_cuda:
+            self.head = pad_outputs(weights.head, 64)  # without which cuBLAS has no fast kernel
+            V = config.vocab_size
+            self.logits = like.new_zeros(batch, len(self.head.weight))[:, :V]
 
     def read_context(
         self, context: Float[Tensor, "P S C"], lengths: Int[Tensor, " P"] | None, copies: int
@@ -196,16 +188,19 @@ class CudaStep:
         from glassformer.generation.step_kernels import embed_kernel
 
         weights, C = self.weights, self.config.dim
+        numbers, row_scale = find_numbers(weights.embedding)
         self.launch(embed_kernel, self.batch)(
             self.tokens,
             self.lengths,
             self.missing,
-            weights.embedding,
+            numbers,
+            numbers if row_scale is None else row_scale,
             self.added,
             self.x,
             float(weights.embedding_scale),
             C,
             ADDS=weights.stack.positions is not None,
+            IS_INT8=row_scale is not None,
             WIDTH=shapes.power_above(C),
             num_warps=4,
         )
@@ -264,6 +259,7 @@ class CudaStep:
         from glassformer.generation.product_kernels import multiply_kernel
 
         weight, bias = linear.weight, linear.bias
+        numbers, row_scale = find_numbers(weight)
         N, K = weight.shape[0] // (2 if gated else 1), weight.shape[1]
         splits = x.shape[2] if x.ndim == 4 else 0  # parts of attention
         y = self.logits if is_head else x.new_empty(self.batch, N, dtype=weight.dtype)
@@ -273,10 +269,11 @@ class CudaStep:
         self.launch(multiply_kernel, shapes.count_blocks(N, shape.columns))(
             x,
             y,
-            weight,
-            weight if bias is None else bias,
-            weight if norm is None else norm.weight,
-            weight if norm is None or norm.bias is None else norm.bias,
+            numbers,
+            numbers if row_scale is None else row_scale,
+            y if bias is None else bias,
+            y if norm is None else norm.weight,
+            y if norm is None or norm.bias is None else norm.bias,
             y,
             self.sums if splits else x,
             self.best,
@@ -294,6 +291,7 @@ class CudaStep:
             NORM="none" if norm is None else "layer" if norm.centered else "rms",
             ACTIVATION=activation,
             GATED=gated,
+            IS_INT8=row_scale is not None,
             SCALES=scale != 1.0,
             HAS_BIAS=bias is not None,
             HAS_NORM_BIAS=norm is not None and norm.bias is not None,

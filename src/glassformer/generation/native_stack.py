@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from glassformer.functional.int8 import Int8Weight
+from glassformer.functional.int8 import Int8Weight, find_numbers
 from glassformer.functional.native_library import find_threads
 from glassformer.generation import native_structures as structures
 from glassformer.generation.choice_rule import Rule
@@ -46,7 +46,7 @@ def refusal(weights: DecoderWeights) -> str | None:
     for each in matrices:
         if each.shape[0] < _LEAST or each.shape[1] > _MOST:
             return f"a matrix has the shape {tuple(each.shape)}"
-    if not all(_find_numbers(each).is_contiguous() for each in (*matrices, weights.embedding)):
+    if not all(find_numbers(each)[0].is_contiguous() for each in (*matrices, weights.embedding)):
         return "a matrix is not contiguous"
     if len({isinstance(each, Int8Weight) for each in matrices}) > 1:
         return "some matrices are int8 and some are not"
@@ -132,24 +132,24 @@ class NativeStack:
             if size:
                 panels = torch.empty(size, dtype=torch.uint8, device="cpu")
                 self.library.lay_out(byref(matrix), panels.data_ptr())
-                self.panels[_find_numbers(linear.weight).data_ptr()] = panels
+                self.panels[find_numbers(linear.weight)[0].data_ptr()] = panels
         self._describe_matrices()
 
     def describe_linear(self, linear: Linear | None) -> structures.Linear:
         """A matrix as the C code reads it."""
         if linear is None:
             return structures.Linear()
-        weight, numbers = linear.weight, _find_numbers(linear.weight)
+        weight, (numbers, scale) = linear.weight, find_numbers(linear.weight)
         described = structures.Linear(
             bias=_address(linear.bias),
             panels=_address(self.panels.get(numbers.data_ptr())),
             n_out=weight.shape[0],
             n_in=weight.shape[1],
         )
-        if isinstance(weight, Int8Weight):
-            described.integers, described.scale = numbers.data_ptr(), weight.scale.data_ptr()
-        else:
+        if scale is None:
             described.weight = numbers.data_ptr()
+        else:
+            described.integers, described.scale = numbers.data_ptr(), scale.data_ptr()
         return described
 
     def _describe_layer(self, layer: LayerWeights) -> structures.Layer:
@@ -376,10 +376,6 @@ class Reading:
         size = self.native.library.scratch_floats(byref(self.native.stack), byref(call))
         self.scratch = x.new_empty(size)
         call.scratch = self.scratch.data_ptr()
-
-
-def _find_numbers(weight: Tensor) -> Tensor:
-    return weight.integers if isinstance(weight, Int8Weight) else weight
 
 
 def _address(tensor: Tensor | None) -> int | None:

@@ -79,6 +79,7 @@ def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
     x,
     y,
     weight,
+    weight_scale,
     bias,
     norm_weight,
     norm_bias,
@@ -99,6 +100,7 @@ def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
     NORM: tl.constexpr,
     ACTIVATION: tl.constexpr,
     GATED: tl.constexpr,
+    IS_INT8: tl.constexpr,
     SCALES: tl.constexpr,
     HAS_BIAS: tl.constexpr,
     HAS_NORM_BIAS: tl.constexpr,
@@ -114,9 +116,10 @@ def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
 ):
     """y = f(norm(x) Wᵀ + b) + residual for BLOCK_N columns of y, and perhaps their largest.
 
-    With SPLITS > 0, x are the parts that attend_kernel left.
+    With SPLITS > 0, x are the parts that attend_kernel left. With IS_INT8, W are integers, and each
+    of its rows has a scale.
     """
-    dtype = weight.dtype.element_ty
+    dtype = y.dtype.element_ty
     program = tl.program_id(0)
     columns = program * BLOCK_N + tl.arange(0, BLOCK_N)
     is_inside = columns < N
@@ -129,11 +132,18 @@ def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
     cells = columns[:, None].to(tl.int64) * K + k[None, :]
     visible = is_inside[:, None] & (k < K)[None, :]
     later = cells
-    gates = tl.zeros([BLOCK_N, BLOCK_K], dtype)
+    gates = tl.zeros([BLOCK_N, BLOCK_K], weight.dtype.element_ty)
     if GATED:
-        gates = tl.load(weight + cells, mask=visible, other=0.0)
+        gates = tl.load(weight + cells, mask=visible, other=0)
         later = cells + N.to(tl.int64) * K
-    values = tl.load(weight + later, mask=visible, other=0.0)
+    values = tl.load(weight + later, mask=visible, other=0)
+    step = tl.zeros([BLOCK_N], tl.float32)
+    gate_step = tl.zeros([BLOCK_N], tl.float32)
+    if IS_INT8:
+        step = tl.load(weight_scale + columns, mask=is_inside, other=0.0)
+        if GATED:
+            gate_step = step
+            step = tl.load(weight_scale + N + columns, mask=is_inside, other=0.0)
     shift = tl.zeros([BLOCK_N], tl.float32)
     gate_shift = tl.zeros([BLOCK_N], tl.float32)
     if HAS_BIAS:
@@ -174,8 +184,8 @@ def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
         if start > 0:
             visible = is_inside[:, None] & has_k[None, :]
             if GATED:
-                gates = tl.load(weight + cells + start, mask=visible, other=0.0)
-            values = tl.load(weight + later + start, mask=visible, other=0.0)
+                gates = tl.load(weight + cells + start, mask=visible, other=0)
+            values = tl.load(weight + later + start, mask=visible, other=0)
             if NORM != "none":
                 factors = tl.load(norm_weight + k, mask=has_k, other=0.0).to(tl.float32)
             if HAS_NORM_BIAS:
@@ -196,6 +206,9 @@ def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
         out += _multiply_rows(values, part, ROWS)
         if GATED:
             left += _multiply_rows(gates, part, ROWS)
+    if IS_INT8:
+        out = out * step[None, :]
+        left = left * gate_step[None, :]
     out = (out + shift[None, :]).to(dtype).to(tl.float32)
     if GATED:
         left = (left + gate_shift[None, :]).to(dtype).to(tl.float32)

@@ -59,6 +59,15 @@ def multiply(x: Float[Tensor, "B n"], linear: Linear) -> Float[Tensor, "B m"]:
     return torch.addmm(linear.bias, x, linear.transposed)
 
 
+def pad_outputs(linear: Linear, multiple: int) -> Linear:
+    """A matrix with zeros below, so that the number of its outputs is a multiple; int8 as it is."""
+    more = -len(linear.weight) % multiple
+    if not more or isinstance(linear.weight, Int8Weight):
+        return linear
+    bias = None if linear.bias is None else F.pad(linear.bias, (0, more))
+    return Linear(F.pad(linear.weight, (0, 0, 0, more)), bias)
+
+
 def gelu(x: Float[Tensor, "B n"]) -> Float[Tensor, "B n"]:
     """GELU of a few numbers.
 

@@ -308,11 +308,13 @@ def embed_kernel(
     lengths,
     missing,
     embedding,
+    row_scale,
     added,
     x,
     scale,
     C,
     ADDS: tl.constexpr,
+    IS_INT8: tl.constexpr,
     OVERLAPS: tl.constexpr,
     WIDTH: tl.constexpr,
 ):
@@ -322,9 +324,11 @@ def embed_kernel(
         gdc_launch_dependents()
     b = tl.program_id(0)
     c = tl.arange(0, WIDTH)
-    dtype = embedding.dtype.element_ty
+    dtype = x.dtype.element_ty
     token = tl.load(tokens + b)
-    vector = tl.load(embedding + token * C + c, mask=c < C, other=0.0).to(tl.float32)
+    vector = tl.load(embedding + token * C + c, mask=c < C, other=0).to(tl.float32)
+    if IS_INT8:
+        vector = (vector * tl.load(row_scale + token)).to(dtype).to(tl.float32)
     vector = (vector * scale).to(dtype).to(tl.float32)
     if ADDS:
         place = (tl.load(lengths + b) - tl.load(missing + b)).to(tl.int64)

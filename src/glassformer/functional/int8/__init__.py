@@ -5,6 +5,13 @@ kernel and kernel.c (the product on a CPU).
 """
 
 from glassformer.functional.int8.linear import dequantize_rows, int8_linear, quantize_rows
-from glassformer.functional.int8.weight import Int8Weight, as_parameter
+from glassformer.functional.int8.weight import Int8Weight, as_parameter, find_numbers
 
-__all__ = ["Int8Weight", "as_parameter", "dequantize_rows", "int8_linear", "quantize_rows"]
+__all__ = [
+    "Int8Weight",
+    "as_parameter",
+    "dequantize_rows",
+    "find_numbers",
+    "int8_linear",
+    "quantize_rows",
+]

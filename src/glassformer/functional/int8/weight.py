@@ -117,3 +117,8 @@ class Int8Weight(Tensor):
 def as_parameter(weight: Tensor) -> torch.nn.Parameter:
     """A parameter without gradient, which is what modules hold."""
     return torch.nn.Parameter(weight, requires_grad=False)
+
+
+def find_numbers(weight: Tensor) -> tuple[Tensor, Tensor | None]:
+    """The numbers that a matrix stores, and the scale of each row where these are int8."""
+    return (weight.integers, weight.scale) if isinstance(weight, Int8Weight) else (weight, None)
