@@ -59,6 +59,7 @@ class Judge:
         self.expected = [self._expect(case) for case in self.cases]
         for case, outcome in zip(self.cases, self.expected, strict=True):
             assert outcome.value is not None, f"{exercise.name}: {case.name}: {outcome}"
+        self._measurement = cache(lambda: dict(self.module.measure()))  # of a predict exercise
         self.known: dict[str, Callable[[int], Outcome]] = {}  # sources that need not be run again
 
     def share(self, source: str) -> "Judge":
@@ -244,7 +245,7 @@ class Judge:
             return None
         if not self._is_choice(case, got[0].value):
             return None
-        return {str(name): value for name, value in self.module.measure().items()}
+        return {str(name): value for name, value in self._measurement().items()}
 
     def _find_wrong_step(
         self, case: Case, seen: Transcript | None
