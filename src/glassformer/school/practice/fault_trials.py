@@ -8,7 +8,7 @@ nevertheless, so call this in a process that may be ended.
 import resource
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -48,15 +48,21 @@ def try_faults(exercise: Exercise, seeds: Sequence[int], send: Send) -> None:
     if exercise.planted is not None:
         sources[STUB] = exercise.stub
     first, *others = seeds
-    if not _try_wholly(exercise, sources, first, send):
+    stopped = _try_wholly(exercise, sources, first, send)
+    if stopped is None:
         return
     for seed in others:
-        _try_briefly(exercise, sources, seed, send)
+        _try_briefly(exercise, sources, stopped, seed, send)
     send({"done": True})
 
 
-def _try_wholly(exercise: Exercise, sources: Mapping[str, str], seed: int, send: Send) -> bool:
-    """Run each source as a learner's file is run; False if one left behind what spoils the next."""
+def _try_wholly(
+    exercise: Exercise, sources: Mapping[str, str], seed: int, send: Send
+) -> set[str] | None:
+    """Run each source as a learner's file is run; returns which of them stopped.
+
+    None if one left behind what would spoil the next.
+    """
     watch, originals = AuditGuard(closed=(EXERCISES,)), Originals([])
     sys.addaudithook(watch)
     send({"begin": SOLUTION, "seed": seed})
@@ -71,22 +77,33 @@ def _try_wholly(exercise: Exercise, sources: Mapping[str, str], seed: int, send:
         if replaced := originals.find_replaced():
             stop = {"stop": "replaced", "message": replaced}
             send({"begin": subject, "seed": seed, "stop": stop})
-            return False
+            return None
         got, stop = ran[subject]
         # It runs again to be compared with itself, unless it would not come back.
         judge.known[source] = judge.load(source) if stop is None else partial(_recall, got)
     for subject, source in sources.items():
         send({"begin": subject, "seed": seed})
         _send_report(subject, seed, judge.share(source).report(*ran[subject]), send)
-    return True
+    return {subject for subject, (_, stop) in ran.items() if stop is not None}
 
 
-def _try_briefly(exercise: Exercise, sources: Mapping[str, str], seed: int, send: Send) -> None:
-    """Run each source on as many cases as tell it from the solution and from the other faults."""
+def _try_briefly(
+    exercise: Exercise, sources: Mapping[str, str], stopped: Set[str], seed: int, send: Send
+) -> None:
+    """Run each source on as many cases as tell it from the solution and from the other faults.
+
+    Not those that stopped before: they may loop, and once is enough.
+    """
     send({"begin": SOLUTION, "seed": seed})
     judge = Judge(exercise, exercise.solution, seed)
-    judge.known = {source: judge.load(source) for source in sources.values()}
+    absent = partial(_recall, ())
+    judge.known = {
+        source: absent if subject in stopped else judge.load(source)
+        for subject, source in sources.items()
+    }
     for subject, source in sources.items():
+        if subject in stopped:
+            continue
         send({"begin": subject, "seed": seed})
         name = exercise.planted if subject == STUB else subject
         n_cases = len(judge.cases) if subject == SOLUTION else _FEW
@@ -97,6 +114,7 @@ def _try_briefly(exercise: Exercise, sources: Mapping[str, str], seed: int, send
                 n_cases *= 2
                 report = _report_cases(judge.share(source), n_cases)
         except BaseException as error:
+            judge.known[source] = absent
             raised = {"stop": "raised", "error": type(error).__name__}
             report = report_stop(exercise, {"stop": "time"} if type(error) is TimeUp else raised)
         finally:
