@@ -102,6 +102,21 @@ def test_from_an_exercise_to_the_overview_and_the_certificate(run, autumn, tmp_p
     assert proved["graded_now"][0]["file_sha256"] in page and "It does not show who wrote" in page
 
 
+def test_verify_names_the_seeds_with_which_a_fault_passes(run, autumn):
+    words = ("practice", "verify", "centred", "--class", "autumn")
+    code, out, err = run(*words, "--seeds", "1")
+    assert (code, err) == (0, "") and "--seed" not in out
+    faults = autumn / "exercises" / "501_centred" / "faults.toml"
+    text = faults.read_text("utf-8")
+    faults.write_text(text.replace('"x + x.mean"', '"x - 1 * x.mean"'), "utf-8")
+    code, out, err = run(*words, "--seed", "7", "--seed", "8")
+    assert (code, err) == (1, "")
+    assert "✗ the fault mean_added passes with seed 7, 8; the checks must catch it\n" in out
+    assert "  To repeat this, add --seed 7 --seed 8.\n" in out
+    (row,) = json.loads(run(*words, "--seeds", "2", "--json")[1])
+    assert len(row["failed_seeds"]) == 2 and len(row["problems"]) == 1
+
+
 def test_a_broken_file_is_named_and_gives_another_exit_code(run, autumn):
     (autumn / "hand-ins" / "half.json").write_text("{")
     code, out, err = run("practice", "class", "show", "autumn", "--lang", "zh")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from glassformer.school.progress import ProgressStore
 
 _FAILED = 1
+_N_SEEDS = 3
 
 
 class _Practice(Commands):
@@ -108,10 +109,19 @@ def add(app: typer.Typer, language: Language) -> None:
             ),
         ] = None,
         everything: Annotated[bool, typer.Option("--all", help=say("practice.all"))] = False,
+        n_seeds: Annotated[
+            int,
+            typer.Option("--seeds", metavar="N", min=1, help=say("practice.seeds", n=_N_SEEDS)),
+        ] = _N_SEEDS,
+        seeds: Annotated[
+            list[int] | None,
+            typer.Option("--seed", metavar="SEED", min=0, help=say("practice.seed")),
+        ] = None,
         class_folder: Annotated[Path | None, class_option] = None,
         plain: Annotated[bool, json_option] = False,
     ) -> None:
-        _verify(names or [], everything, class_folder, plain, language)
+        chosen = _choose_exercises(names or [], everything, class_folder, language)
+        verify_exercises(chosen, plain, language, n_seeds=n_seeds, seeds=seeds)
 
     capstone.add(practice, language, folder_option, json_option)
     hand_in.add(practice, language, folder_option, class_option)
@@ -292,26 +302,28 @@ def _reset(
     _print_note(session.notice)
 
 
-def _verify(
-    names: Sequence[str],
-    everything: bool,
-    class_folder: Path | None,
-    plain: bool,
-    language: Language,
-) -> None:
+def _choose_exercises(
+    names: Sequence[str], everything: bool, class_folder: Path | None, language: Language
+) -> "Sequence[Exercise]":
     """Of a class, the instructor's own exercises, drafts included."""
     from glassformer.school.practice import all_exercises
 
     if not names and not everything:
         raise ConfigError(language.say("practice.error.which"))
     known = all_exercises() if class_folder is None else open_class(class_folder).own
-    chosen = known if everything else [find_class_exercise(name, known, language) for name in names]
-    verify_exercises(chosen, plain, language)
+    return known if everything else [find_class_exercise(name, known, language) for name in names]
 
 
-def verify_exercises(chosen: "Sequence[Exercise]", plain: bool, language: Language) -> None:
+def verify_exercises(
+    chosen: "Sequence[Exercise]",
+    plain: bool,
+    language: Language,
+    *,
+    n_seeds: int = _N_SEEDS,
+    seeds: Sequence[int] | None = None,
+) -> None:
     """Prove that exercises work, and show it; exit code 1 where one does not."""
-    from glassformer.school.practice.verification import ExerciseVerdict, verify
+    from glassformer.school.practice.verification import ExerciseVerdict, draw_seeds, verify
 
     say = language.say
 
@@ -322,8 +334,14 @@ def verify_exercises(chosen: "Sequence[Exercise]", plain: bool, language: Langua
         typer.echo(say("practice.verify.line", **values, seconds=f"{verdict.seconds:.1f}"))
         for problem in verdict.problems:
             typer.echo(f"  ✗ {say(problem.key, **problem.values)}")
+        if verdict.failed_seeds:
+            options = " ".join(f"--seed {seed}" for seed in verdict.failed_seeds)
+            typer.echo(f"  {say('practice.verify.repeat', options=options)}")
 
-    verdicts = verify(chosen, n_graders=min(os.cpu_count() or 1, 4), progress=show)
+    n_graders = min(os.cpu_count() or 1, 4)
+    verdicts = verify(
+        chosen, seeds=seeds or draw_seeds(n_seeds), n_graders=n_graders, progress=show
+    )
     n_problems = sum(len(verdict.problems) for verdict in verdicts)
     n_faults = sum(verdict.n_faults for verdict in verdicts)
     if plain:
@@ -333,6 +351,7 @@ def verify_exercises(chosen: "Sequence[Exercise]", plain: bool, language: Langua
                 "faults": verdict.n_faults,
                 "seconds": verdict.seconds,
                 "problems": [say(problem.key, **problem.values) for problem in verdict.problems],
+                "failed_seeds": verdict.failed_seeds,
             }
             for verdict in verdicts
         ]

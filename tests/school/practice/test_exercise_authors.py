@@ -7,6 +7,7 @@ import pytest
 
 from glassformer.school.practice.exercise import _SETTINGS, KINDS, read_exercise
 from glassformer.school.practice.verification import verify_one
+from school.practice.every_exercise import SEEDS
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGES = {"en": "exercise-authors.md", "zh": "exercise-authors.zh.md"}
@@ -36,7 +37,7 @@ def folder(tmp_path):
 
 def test_the_example_is_a_whole_exercise(folder, grader):
     exercise = read_exercise(folder)
-    verdict = verify_one(exercise, grader)
+    verdict = verify_one(exercise, grader, seeds=SEEDS)
     assert (verdict.problems, verdict.n_faults) == ((), 3)
 
 

@@ -9,8 +9,9 @@ import pytest
 from glassformer.school.practice import all_exercises, find_exercise
 from glassformer.school.practice.exercise import UnknownExercise, read_brief, read_exercise
 from glassformer.school.practice.grading import GradingError
-from glassformer.school.practice.verification import verify, verify_one
-from school.practice.every_exercise import numbered
+from glassformer.school.practice.random_inputs import Draw
+from glassformer.school.practice.verification import draw_seeds, verify, verify_one
+from school.practice.every_exercise import SEEDS, numbered
 
 HAN = re.compile(r"[\u4e00-\u9fff]")
 
@@ -23,7 +24,7 @@ def test_every_exercise_is_in_one_share():
 
 def test_exercises_are_verified_side_by_side():
     exercises, seen = all_exercises()[:3], []
-    verdicts = verify(exercises, n_graders=2, progress=seen.append)
+    verdicts = verify(exercises, seeds=SEEDS, n_graders=2, progress=seen.append)
     assert [verdict.exercise for verdict in verdicts] == [each.name for each in exercises]
     assert [verdict.n_faults for verdict in verdicts] == [len(each.faults()) for each in exercises]
     assert not any(verdict.problems for verdict in verdicts)
@@ -55,7 +56,8 @@ def copied(tmp_path):
 
 
 def problems(folder, grader):
-    return {problem.key for problem in verify_one(read_exercise(folder), grader).problems}
+    verdict = verify_one(read_exercise(folder), grader, seeds=SEEDS)
+    return {problem.key for problem in verdict.problems}
 
 
 def edit(path, old, new):
@@ -109,6 +111,78 @@ def test_checks_that_break_are_told(copied, grader):
     with pytest.raises(GradingError, match=r"(?s)scaling cannot be graded: .*nothing"):
         grader.grade_source(read_exercise(copied), "x = 1")
     assert problems(copied, grader) == {"practice.verify.solution"}
+
+
+def test_a_fault_that_passes_with_some_seeds_is_told_with_them(copied, grader):
+    edit(
+        copied / "checks.py",
+        "    yield from battery",
+        """    given = {"q": draw.normal(2, 3, 1), "k": draw.normal(2, 5, 1)}
+    yield Case("values", lambda m, q, k: m.scaled_scores(q, k), given, ("scores",))
+    if draw.size(1, 2) == 1:
+        return
+    yield from battery""",
+    )
+    narrow = tuple(seed for seed in range(9) if stays_narrow(seed))
+    assert 0 < len(narrow) < 9
+    verdict = verify_one(read_exercise(copied), grader, seeds=range(9))
+    assert verdict.failed_seeds == narrow
+    told = {problem.values["fault"]: problem for problem in verdict.problems}
+    assert told["no_scaling"].key == "practice.verify.caught"
+    assert told["no_scaling"].values["seeds"] == ", ".join(map(str, narrow))
+
+
+def stays_narrow(seed):
+    """Whether the checks above end after vectors of width 1, whose √D is 1."""
+    draw = Draw(seed)
+    draw.normal(2, 3, 1), draw.normal(2, 5, 1)
+    return draw.size(1, 2) == 1
+
+
+def spoil(folder, code):
+    """Let the first fault do something before it returns."""
+    old = 'find = " / math.sqrt(D)"\nreplace = ""'
+    line = "D = q.shape[-1]"
+    edit(folder / "faults.toml", old, f'find = "{line}"\nreplace = "{line}; {code}"')
+    edit(folder / "exercise.toml", "minutes = 5", "minutes = 5\nseconds = 1")
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("exec('while True: pass')", "time"),
+        ("raise SystemExit", "exit"),
+        ("q.softmax(0)", "forbidden"),
+        ("getattr(q, 'soft' + 'max')(0)", "forbidden"),
+        ("open('x', 'w')", "blocked"),
+    ],
+)
+def test_a_fault_that_stops_is_told_and_the_others_are_tried(copied, grader, code, kind):
+    spoil(copied, code)
+    edit(copied / "exercise.toml", '["attention"]', '["softmax"]')
+    edit(copied / "faults.toml", 'replace = "D"', 'replace = "math.sqrt(1 * D)"')
+    verdict = verify_one(read_exercise(copied), grader, seeds=SEEDS)
+    told = {problem.values["fault"]: problem for problem in verdict.problems}
+    assert told.keys() == {"no_scaling", "divided_by_width"}
+    assert told["no_scaling"].values["got"].startswith(f"{kind}: ")
+    assert told["divided_by_width"].key == "practice.verify.caught"
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [("import os; os.abort()", "SIGABRT"), ("import torch; torch.sum = print", "torch.sum")],
+)
+def test_a_fault_that_ends_the_verification_is_told(copied, grader, code, why):
+    spoil(copied, code)
+    verdict = verify_one(read_exercise(copied), grader, seeds=SEEDS)
+    (problem,) = verdict.problems
+    assert problem.key == "practice.verify.stopped"
+    assert problem.values["name"] == "no_scaling" and why in problem.values["why"]
+    assert verdict.failed_seeds == SEEDS[:1]
+
+
+def test_seeds_are_others_every_time():
+    assert len(draw_seeds(5)) == 5 and set(draw_seeds()).isdisjoint(draw_seeds())
 
 
 @pytest.mark.plain

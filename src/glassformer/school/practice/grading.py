@@ -8,6 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
+from collections.abc import Sequence
 from errno import EFBIG, EINVAL, EISDIR
 from pathlib import Path
 from threading import Lock
@@ -16,7 +17,7 @@ from typing import Any
 
 from glassformer.errors import GlassformerError
 from glassformer.school.practice.exercise import Exercise
-from glassformer.school.practice.report import GradingReport
+from glassformer.school.practice.report import SOLUTION, FaultTrial, FaultTrials, GradingReport
 from glassformer.school.practice.stops import report_stop
 
 _MOST_SOURCE = 1 << 20
@@ -79,25 +80,48 @@ class Grader:
     ) -> GradingReport:
         """Grade a text; every time with other numbers."""
         request = {
-            "folder": str(exercise.folder),
             "path": str(path or exercise.file_name),
             "source": source,
-            "seconds": exercise.seconds,
-            "entry": exercise.entry,
-            "forbid": exercise.forbid,
-            "kit": None if exercise.kit is None else str(exercise.kit),
-            "seed": secrets.randbits(31) if seed is None else seed,
+            "seed": draw_seed() if seed is None else seed,
         }
-        answer = self._ask(json.dumps(request))
-        if "error" in answer:
-            raise GradingError(f"The exercise {exercise.name} cannot be graded: {answer['error']}")
+        answer = self._ask_about(exercise, request)
         if "died" in answer:
-            how = signal.Signals(-answer["died"]).name if answer["died"] < 0 else ""
-            return report_stop(exercise, {"stop": "died", "message": how})
+            return report_stop(exercise, _explain_end(answer["died"]))
         try:
             return GradingReport.from_data(answer["report"])
         except (KeyError, TypeError, AttributeError):  # no judge of ours has written this
             return report_stop(exercise, {"stop": "interfered"})
+
+    def try_faults(self, exercise: Exercise, seeds: Sequence[int]) -> FaultTrials:
+        """Grade the solution and the faults of an exercise, all in one process, with some seeds.
+
+        They are not shut in: nobody but the author of an exercise may ask for it.
+        """
+        answer = self._ask_about(exercise, {"seeds": list(seeds)})
+        trials = [
+            FaultTrial(each["subject"], each["seed"], GradingReport.from_data(each["report"]))
+            for each in answer.get("trials", [])
+        ]
+        begun = answer.get("stopped", {"begin": SOLUTION, "seed": seeds[0]})
+        if begun is None:
+            return FaultTrials(tuple(trials))
+        stop = {"stop": "time"} if answer.get("late") else _explain_end(answer["died"])
+        stop = begun.get("stop", stop)
+        stopped = FaultTrial(begun["begin"], begun["seed"], report_stop(exercise, stop))
+        return FaultTrials(tuple(trials), stopped)
+
+    def _ask_about(self, exercise: Exercise, request: dict[str, Any]) -> dict[str, Any]:
+        request |= {
+            "folder": str(exercise.folder),
+            "seconds": exercise.seconds,
+            "entry": exercise.entry,
+            "forbid": exercise.forbid,
+            "kit": None if exercise.kit is None else str(exercise.kit),
+        }
+        answer = self._ask(json.dumps(request))
+        if "error" in answer:
+            raise GradingError(f"The exercise {exercise.name} cannot be graded: {answer['error']}")
+        return answer
 
     def _ask(self, request: str) -> dict[str, Any]:
         code = 0
@@ -147,6 +171,16 @@ class Grader:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def draw_seed() -> int:
+    """A seed that nobody knows before."""
+    return secrets.randbits(31)
+
+
+def _explain_end(code: int) -> dict[str, Any]:
+    """Why a process is gone that ended with a code, or by a signal if it is negative."""
+    return {"stop": "died", "message": signal.Signals(-code).name if code < 0 else ""}
 
 
 def _read_source(path: Path) -> str:

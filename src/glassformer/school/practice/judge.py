@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any
@@ -58,6 +59,14 @@ class Judge:
         self.expected = [self._expect(case) for case in self.cases]
         for case, outcome in zip(self.cases, self.expected, strict=True):
             assert outcome.value is not None, f"{exercise.name}: {case.name}: {outcome}"
+        self._measurement = cache(lambda: dict(self.module.measure()))  # of a predict exercise
+        self.known: dict[str, Callable[[int], Outcome]] = {}  # sources that need not be run again
+
+    def share(self, source: str) -> "Judge":
+        """A judge of another source, with the same cases and what is known of them."""
+        other = copy(self)
+        other.source = source
+        return other
 
     def _expect(self, case: Case) -> Outcome:
         if case.expected is not None:
@@ -102,7 +111,7 @@ class Judge:
         kind, finding, tables = self._describe_failure(first, outcome)
         named = None
         if kind not in ("empty", "nothing", "changed", "choice"):
-            about = (self.cases, self.expected, got, self._load)
+            about = (self.cases, self.expected, got, self.load)
             start = partial(self._start_repair, repair, first)
             named = name_mistake(self.exercise, *about, start)
         faults = named.faults if named is not None else ()
@@ -167,8 +176,10 @@ class Judge:
 
         return cache(find)
 
-    def _load(self, source: str) -> Callable[[int], Outcome]:
+    def load(self, source: str) -> Callable[[int], Outcome]:
         """A faulty source as a function from the number of a case to its outcome."""
+        if source in self.known:
+            return self.known[source]
         try:
             module = load_source(source, "fault.py", "fault")
         except Exception as error:
@@ -234,7 +245,7 @@ class Judge:
             return None
         if not self._is_choice(case, got[0].value):
             return None
-        return {str(name): value for name, value in self.module.measure().items()}
+        return {str(name): value for name, value in self._measurement().items()}
 
     def _find_wrong_step(
         self, case: Case, seen: Transcript | None

@@ -122,6 +122,11 @@ def apply_limits(seconds: float, space: int) -> None:
     most = int(seconds) + 2
     # The soft limit sends SIGXCPU, which tells why; the hard one SIGKILL, which does not.
     resource.setrlimit(resource.RLIMIT_CPU, (most, most + 2))
+    start_clock(seconds)
+
+
+def start_clock(seconds: float) -> None:
+    """Raise TimeUp after so many seconds of computing, or PATIENCE times as many of waiting."""
     # Again and again, in case the first is swallowed by an `except:`.
     for timer, number, factor in _CLOCKS:
         signal.signal(number, _raise_time_up)

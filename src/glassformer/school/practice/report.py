@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+SOLUTION, STUB = "solution.py", "stub.py"
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -65,3 +67,23 @@ class GradingReport:
                 "detail": None if detail is None else Finding(**detail),
             }
         )
+
+
+@dataclass(frozen=True, slots=True)
+class FaultTrial:
+    """What came of one source of an exercise with the inputs of one seed.
+
+    `subject` is the name of a fault, or SOLUTION or STUB.
+    """
+
+    subject: str
+    seed: int
+    report: GradingReport
+
+
+@dataclass(frozen=True, slots=True)
+class FaultTrials:
+    """All trials of an exercise; those before the process ended, if one of them ended it."""
+
+    trials: tuple[FaultTrial, ...]
+    stopped: FaultTrial | None = None

@@ -15,7 +15,7 @@ def build(m: Any, n_in: int, n_out: int, rank: int, alpha: float) -> nn.Module:
 
 def inputs(draw: Draw) -> dict[str, Any]:
     B, L, n_in, n_out, rank = draw.sizes(5, low=2, high=7)
-    alpha = draw.choice([0.5, 3.0, 9.0])
+    alpha = draw.choice([0.5, 3.5, 9.0])  # never a rank: the scale is not 1
     x = draw.normal(B, L, n_in)
     return {"x": x, "n_in": n_in, "n_out": n_out, "rank": rank, "alpha": alpha}
 
