@@ -13,10 +13,11 @@
 #include <limits.h>
 #include <sched.h>
 
-#define SPINS 256
+#define SPINS 1024
 
 typedef struct {
   int32_t n_arrived, phase, n_asleep;
+  int32_t n_passed, n_slept; /* how often, since Python has looked */
 } barrier_t;
 
 static inline void relax(void) {
@@ -51,6 +52,7 @@ static void wake_all(barrier_t *barrier) {
 static void pass_barrier(barrier_t *barrier, int32_t n_threads) {
   int32_t phase = __atomic_load_n(&barrier->phase, __ATOMIC_ACQUIRE);
   if (__atomic_add_fetch(&barrier->n_arrived, 1, __ATOMIC_SEQ_CST) == n_threads) {
+    barrier->n_passed++;
     __atomic_store_n(&barrier->n_arrived, 0, __ATOMIC_SEQ_CST);
     __atomic_add_fetch(&barrier->phase, 1, __ATOMIC_SEQ_CST);
     wake_all(barrier);
@@ -58,5 +60,6 @@ static void pass_barrier(barrier_t *barrier, int32_t n_threads) {
   }
   for (int i = 0; i < SPINS; i++, relax())
     if (__atomic_load_n(&barrier->phase, __ATOMIC_ACQUIRE) != phase) return;
+  __atomic_add_fetch(&barrier->n_slept, 1, __ATOMIC_RELAXED);
   while (__atomic_load_n(&barrier->phase, __ATOMIC_ACQUIRE) == phase) sleep_in(barrier, phase);
 }

@@ -16,6 +16,7 @@ from glassformer.functional.native_library import find_threads
 from glassformer.generation import native_structures as structures
 from glassformer.generation.choice_rule import Rule
 from glassformer.generation.native_structures import find_stack_library
+from glassformer.generation.thread_count import ThreadCount
 from glassformer.models import Config
 from glassformer.models.decoder_weights import (
     DecoderWeights,
@@ -85,6 +86,7 @@ class NativeStack:
         self.vocab = 0 if head is None else len(head.weight)
         self.panels: dict[int, Tensor] = {}  # by the address of the matrix
         self.least_rows = library.least_rows()
+        self.threads = ThreadCount()
         self.n_rows = 0  # that were read so many or more at a time
         self.is_decided = False  # whether panels pay
         is_int8 = isinstance(weights.layers[0].feed_forward.up.weight, Int8Weight)
@@ -362,7 +364,7 @@ class Reading:
 
     def _share(self, call: structures.Call, x: Float[Tensor, "B T C"]) -> None:
         """Threads for the work of a call, and memory for what lies between its phases."""
-        rows, threads = x.shape[0] * x.shape[1], torch.get_num_threads()
+        rows, threads = x.shape[0] * x.shape[1], self.native.threads.count(self.barrier)
         if not call.alike or self.native.stack.is_int8:  # sums of integers have one result
             self.native.expect_rows(rows)
         is_shared = rows * self.native.size > _ONE_THREAD and threads > 1

@@ -82,7 +82,9 @@ class Call(ctypes.Structure):
 class Barrier(ctypes.Structure):
     """`barrier_t`: where the threads of a call wait for each other; all 0 at first."""
 
-    _fields_ = tuple((name, c_int32) for name in ("n_arrived", "phase", "n_asleep"))
+    _fields_ = tuple(
+        (name, c_int32) for name in ("n_arrived", "phase", "n_asleep", "n_passed", "n_slept")
+    )
 
 
 class Choice(ctypes.Structure):

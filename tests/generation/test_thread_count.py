@@ -1,0 +1,63 @@
+"""One thread works alone where the barrier says that others wait in vain; several come back."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import glassformer as gf
+from glassformer.generation import generate_tokens, native_stack
+from glassformer.generation.native_structures import Barrier
+from glassformer.generation.thread_count import ThreadCount
+
+
+@pytest.fixture(autouse=True)
+def two_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+def count_after(threads: ThreadCount, *, slept: int, passed: int = 1000) -> int:
+    return threads.count(Barrier(n_passed=passed, n_slept=slept))
+
+
+def test_waiting_doubles_until_there_is_room_again() -> None:
+    threads, silent = ThreadCount(), Barrier()
+    assert threads.count(silent) == 2
+    assert count_after(threads, slept=300) == 2
+    for n in (1, 2, 4, 8, 16, 32, 64, 64):
+        assert count_after(threads, slept=900) == 1
+        assert [threads.count(silent) for _ in range(n)] == [1] * (n - 1) + [2]
+    assert count_after(threads, slept=0) == 2
+    assert count_after(threads, slept=900) == 1 and threads.count(silent) == 2
+
+
+def test_few_phases_are_no_opinion_and_are_added_up() -> None:
+    threads, barrier = ThreadCount(), Barrier(n_passed=100, n_slept=100)
+    assert threads.count(barrier) == 2 and barrier.n_passed == 100
+    barrier.n_passed = barrier.n_slept = 200
+    assert threads.count(barrier) == 1 and barrier.n_passed == barrier.n_slept == 0
+
+
+@pytest.mark.parametrize("n_threads", [2, 3, 8])
+def test_more_threads_than_processors_beside_a_busy_program(n_threads: int, monkeypatch) -> None:
+    """They all pass the barrier, whoever sleeps, and write the same text."""
+    library = native_stack.find_stack_library()
+    if library is None or not library.is_tuned():
+        pytest.skip("needs a C compiler, and NEON or AVX2")
+    monkeypatch.setattr(native_stack, "_ONE_THREAD", 0)
+    monkeypatch.setattr(ThreadCount, "count", lambda *_: torch.get_num_threads())
+    writer = gf.load("writer")
+    torch.set_num_threads(1)
+    alone = generate_tokens(writer, [[5, 6, 7]], max_new_tokens=24)
+    torch.set_num_threads(n_threads)
+    loop = "import time\nend = time.monotonic() + 60\nwhile time.monotonic() < end: pass"
+    other = subprocess.Popen([sys.executable, "-c", loop])
+    try:
+        assert generate_tokens(writer, [[5, 6, 7]], max_new_tokens=24) == alone
+    finally:
+        other.kill()
+        other.wait()
