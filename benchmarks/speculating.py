@@ -6,7 +6,7 @@ python benchmarks/speculating.py --only texts       the shipped models look up t
 - rows: what a pass over several tokens costs, as a multiple of a pass over one
 - texts: the shipped writer and storyteller, with and without lookup; transformers with
   `prompt_lookup_num_tokens=10`
-- chain: a 135M Llama shape with a draft of 7M, both built so that each token decides the next and
+- chain: a Llama shape of 176M with a draft of 6M, both built so that each token decides the next and
   a given share of the draft's guesses holds; transformers with `assistant_model`
 
 First the texts are checked: with and without a draft, and of both programs, they must be the same.
@@ -199,7 +199,7 @@ def run_chain(rounds: int, shares: list[float]) -> bool:
     target, starts, good = make_chain(make_shape(576, 30, 9, 1536)), [[11]], True
     theirs = to_transformers(target)
     for share in shares:
-        print(f"  135M, and a draft of which {share:.0%} of the tokens are right")
+        print(f"  176M, and a draft of which {share:.0%} of the tokens are right")
         small = make_chain(make_shape(64, 2, 1, 192), wrong=1 - share)
         draft = ModelDraft(small)
         write(target, starts, partial(lambda it: it, draft))
@@ -227,8 +227,8 @@ def main(arguments: list[str] | None = None) -> int:
     if args.only in (None, "rows"):
         print("A pass over n tokens, as a multiple of a pass over one")
         large = make_chain(make_shape(576, 30, 9, 1536))
-        shapes = {"storyteller, 7.5M": gf.load("storyteller"), "135M": large}
-        for name, model in {**shapes, "135M, int8": gf.quantize(large, "int8")}.items():
+        shapes = {"storyteller, 7.5M": gf.load("storyteller"), "176M": large}
+        for name, model in {**shapes, "176M, int8": gf.quantize(large, "int8")}.items():
             print(f"  {name}")
             assert isinstance(model, Decoder)
             measure_rows(model, args.rounds)
