@@ -6,8 +6,8 @@ python benchmarks/speculating.py --only texts       the shipped models look up t
 - rows: what a pass over several tokens costs, as a multiple of a pass over one
 - texts: the shipped writer and storyteller, with and without lookup; transformers with
   `prompt_lookup_num_tokens=10`
-- chain: a Llama shape of 176M with a draft of 6M, both built so that each token decides the next and
-  a given share of the draft's guesses holds; transformers with `assistant_model`
+- chain: a Llama shape of 176M with a draft of 6M, both built so that each token decides the next,
+  and a given share of the draft's guesses holds; transformers with `assistant_model`
 
 First the texts are checked: with and without a draft, and of both programs, they must be the same.
 A breach exits with 1. Then whole calls take turns; medians and ranges are of the rounds.

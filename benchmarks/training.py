@@ -7,8 +7,8 @@
 Ours is the step of `glassformer train`, theirs their model stepped as nanoGPT's train.py does. Both
 start from the same weights and see the same batches: first their losses must agree, then rounds
 of steps take turns, and at last ours must be as low as theirs after 300 steps. `--parts` also takes
-our measures away one at a time; `--fp8` and `--muon` add options of the recipe. On CUDA in
-bfloat16, on a CPU in float32.
+our measures away one at a time; `--fp8`, `--half` and `--muon` add options of the recipe. On CUDA
+in bfloat16, on a CPU in float32.
 """
 
 import argparse
@@ -44,6 +44,7 @@ SIZES = {
     "tiny": ((LAPTOP.replace(**TINY), 4, 32), (PAIR.replace(**TINY), 4, 16)),
 }
 FP8 = {"compute": {"precision": "fp8"}}
+HALF = {"compute": {"residual": "half"}}
 MUON = {"optimizer": {"kind": "muon"}}
 PARTS = {
     "all logits at once": {"chunked": False},
@@ -115,7 +116,8 @@ def race(shape: Shape, args: argparse.Namespace, folder: Path, *, compiled: bool
 
 def options_of(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """The options of a recipe that are measured too."""
-    return ({"fp8": FP8} if args.fp8 else {}) | ({"Muon": MUON} if args.muon else {})
+    options = {"fp8": (args.fp8, FP8), "half stream": (args.half, HALF), "Muon": (args.muon, MUON)}
+    return {name: changes for name, (is_wanted, changes) in options.items() if is_wanted}
 
 
 def compare_curves(shape: Shape, args: argparse.Namespace, folder: Path) -> bool:
@@ -160,6 +162,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--repeats", type=int, default=8, help="rounds")
     parser.add_argument("--curve", type=int, default=300, help="steps of loss curves; 0: none")
     parser.add_argument("--parts", action="store_true", help="also without each of our measures")
+    parser.add_argument(
+        "--half", action="store_true", help="also with a residual stream in 16 bits"
+    )
     parser.add_argument("--fp8", action="store_true", help="also in 8 bits; needs a Hopper GPU")
     parser.add_argument("--muon", action="store_true", help="also with Muon")
     args = parser.parse_args(arguments)

@@ -9,6 +9,7 @@ import torch
 
 import glassformer as gf
 from glassformer.errors import CheckpointError, ConfigError, DataError, TrainingError
+from glassformer.layers import Block
 from glassformer.settings import as_plain
 from glassformer.training import Recipe, train
 from glassformer.training.checkpointing import SavedTensors
@@ -309,6 +310,26 @@ def test_half_precision_learns_too(tmp_path):
     result = run(recipe, tmp_path / "a")
     assert result.scores["accuracy"] > 0.95
     assert all(t.dtype == torch.float32 for t in weights(result.model).values())
+
+
+def test_a_residual_stream_of_16_bits_learns_as_well(tmp_path, monkeypatch):
+    base = with_changes(small_runs.language(tmp_path), "compute.precision=bf16")
+    with pytest.raises(ConfigError, match=r"'half' goes with compute\.precision bf16"):
+        with_changes(base, "compute.precision=fp32", "compute.residual=half")
+    seen, forward, losses = [], Block.forward, []
+
+    def note(block, x, **options):
+        seen.append(x.dtype)
+        return forward(block, x, **options)
+
+    monkeypatch.setattr(Block, "forward", note)
+    for stream, dtype in (("fp32", torch.float32), ("half", torch.bfloat16)):
+        seen.clear()
+        result = run(with_changes(base, f"compute.residual={stream}"), tmp_path / stream)
+        assert {*seen} == {dtype} and result.scores["accuracy"] > 0.95
+        assert all(t.dtype == torch.float32 for t in weights(result.model).values())
+        losses.append(result.scores["loss"])
+    assert losses[0] != losses[1] == pytest.approx(losses[0], rel=0.3)
 
 
 @pytest.mark.plain

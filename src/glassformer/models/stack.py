@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from glassformer.errors import ShapeError
 from glassformer.functional import ALiBi, Bias, Mask, RelativeBuckets
+from glassformer.functional.autocast import autocast_dtype
 from glassformer.layers import (
     Block,
     CrossAttention,
@@ -36,6 +37,7 @@ class Stack(nn.Module):
     def __init__(self, config: Config, n_layers: int, *, causal: bool, cross: bool = False) -> None:
         super().__init__()
         self.config, self.causal = config, causal
+        self.residual_is_half = False  # under autocast: training sets it
         make_norm = norm_maker(
             config.norms.kind, config.dim, eps=config.norms.eps, bias=config.norms.bias
         )
@@ -75,6 +77,8 @@ class Stack(nn.Module):
         if config.norms.embedding:
             x = self.embedding_norm(x)
         x = F.dropout(x, config.dropout.embedding, self.training)
+        if self.residual_is_half and (dtype := autocast_dtype(x)) is not None:
+            x = x.to(dtype)
         tables, local_tables = self._tables(positions)
         bias = self._bias(x.device, None if cache is None else cache.length)
         for i, block in enumerate(self.blocks):

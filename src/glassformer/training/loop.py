@@ -30,11 +30,10 @@ from glassformer.training.checkpointing import (
 )
 from glassformer.training.checkpoints import Selection, parse_step
 from glassformer.training.display import Display
-from glassformer.training.float8 import use_float8
 from glassformer.training.loss_readout import LossReadout, NonFiniteLoss
 from glassformer.training.metrics import FILE as METRICS
 from glassformer.training.metrics import Metrics
-from glassformer.training.model_building import recompute_blocks
+from glassformer.training.model_building import apply_compute
 from glassformer.training.optimizer import clip_gradients
 from glassformer.training.parallel import Parallel
 from glassformer.training.precision import attention_kernels, autocast, gradient_scaler
@@ -67,10 +66,7 @@ class Trainer:
         self.recipe, self.task, self.folder = recipe, task, folder
         self.parallel, self.display = parallel, display
         self.model = model.to(parallel.device).train()
-        if recipe.compute.precision == "fp8":
-            use_float8(self.model, parallel.device)
-        if recipe.compute.checkpointing:
-            recompute_blocks(self.model)
+        apply_compute(recipe.compute, self.model, parallel.device)
         objective = Objective(
             self.model, task, smoothing=recipe.label_smoothing, consistency=recipe.consistency
         )

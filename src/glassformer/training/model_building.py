@@ -14,8 +14,10 @@ from glassformer.models import PRESETS, Config, build
 from glassformer.models.baselines import RecurrentConfig
 from glassformer.settings import check_choice, check_names, read_settings
 from glassformer.training.finetuning import FAMILIES, build_finetuned, load_base_model
+from glassformer.training.float8 import use_float8
 from glassformer.training.initialization import Initial, initialize_weights
-from glassformer.training.recipe import Recipe
+from glassformer.training.precision import halve_residual
+from glassformer.training.recipe import ComputeSettings, Recipe
 from glassformer.training.tasks.task import Task
 
 USUAL = {
@@ -90,6 +92,16 @@ def recurrent_config(recipe: Recipe, wanted: dict[str, Any], vocab_size: int) ->
         raise ConfigError(f"An LSTM supports language and translation; got task {recipe.task!r}.")
     values = {**wanted, "family": families[recipe.task], "vocab_size": vocab_size}
     return read_settings(RecurrentConfig, values, "The recipe", "model.")
+
+
+def apply_compute(settings: ComputeSettings, model: nn.Module, device: torch.device) -> None:
+    """What changes in a model that is trained by these settings."""
+    if settings.precision == "fp8":
+        use_float8(model, device)
+    if settings.residual == "half":
+        halve_residual(model)
+    if settings.checkpointing:
+        recompute_blocks(model)
 
 
 def recompute_blocks(model: nn.Module) -> None:

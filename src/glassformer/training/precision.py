@@ -7,8 +7,10 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Literal
 
 import torch
+from torch import nn
 
 from glassformer.errors import ConfigError
+from glassformer.models.stack import Stack
 
 Precision = Literal["fp32", "bf16", "fp16", "fp8"]
 # Beside the products of float8.py, 8-bit training computes in bfloat16.
@@ -25,6 +27,17 @@ def autocast(precision: Precision, device: torch.device) -> AbstractContextManag
             f"{torch.cuda.get_device_name()} has none. Use fp16 or fp32."
         )
     return torch.autocast(device.type, dtype=_DTYPES[precision])
+
+
+def halve_residual(model: nn.Module) -> None:
+    """Let the residual stream have 16 bits under autocast: half the bytes between products.
+
+    Norms still compute in float32. Sums of the stream and of its gradients are rounded after each
+    block, which is what models do that are trained in bfloat16 throughout.
+    """
+    for module in model.modules():
+        if isinstance(module, Stack):
+            module.residual_is_half = True
 
 
 def attention_kernels(device: torch.device, *, fixed_shape: bool) -> AbstractContextManager:

@@ -156,10 +156,18 @@ class ComputeSettings:
     """How to compute; results differ by rounding only."""
 
     precision: Literal["fp32", "bf16", "fp16", "fp8"] = "fp32"
+    residual: Literal["fp32", "half"] = "fp32"  # the residual stream; half: 16 bits, as products
     compile: bool = False
     checkpointing: bool = False  # activation checkpointing: less memory, more time
     parallel: Literal["ddp", "fsdp"] = "ddp"  # with torchrun
     tf32: bool = False  # TensorFloat-32 matrix products on GPUs
+
+    def __post_init__(self) -> None:
+        if self.residual == "half" and self.precision == "fp32":
+            raise ConfigError(
+                "compute.residual 'half' goes with compute.precision bf16, fp16 or fp8; got fp32. "
+                "Set the precision, or leave the residual stream in fp32."
+            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
