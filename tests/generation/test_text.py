@@ -1,6 +1,7 @@
 """Text in, text out: decoders continue it, encoder-decoders translate it, encoders read it."""
 
 import dataclasses
+import random
 
 import pytest
 import torch
@@ -175,6 +176,67 @@ def test_an_empty_prompt_begins_with_the_token_for_it() -> None:
     decoder = model("decoder")
     (tokens,) = generate_tokens(decoder, [[1]], max_new_tokens=9, stop=(2,), never=(0, 1, 3))
     assert gf.generate(decoder, "", max_new_tokens=9) == decoder.tokenizer.decode(tokens)
+
+
+def stream_whole(tokenizer, prompt: list[int], tokens: list[int]) -> str:
+    """All tokens are decoded anew for each one, and what was not there yet is new."""
+    known, text, told = list(prompt), tokenizer.decode(prompt), []
+    for i, token in enumerate(tokens):
+        known.append(token)
+        found = tokenizer.decode(known)
+        is_last = i + 1 == len(tokens)
+        if (is_last or not found.endswith("\N{REPLACEMENT CHARACTER}")) and found.startswith(text):
+            told.append(found[len(text) :])
+            text = found
+    return "".join(told)
+
+
+def make_metaspace():
+    """As Llama 2 has it: a space before words is a letter, what is unknown is bytes."""
+    pieces = ["<unk>", *(f"<0x{i:02X}>" for i in range(256)), "▁a", "▁dog", "s", "▁", "ran", "."]
+    backend = Backend(models.BPE({p: i for i, p in enumerate(pieces)}, [], byte_fallback=True))
+    parts = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    backend.decoder = decoders.Sequence([*parts, decoders.Strip(" ", 1, 0)])
+    return JsonTokenizer(backend)
+
+
+def make_word_pieces():
+    """As BERT has it: `##` joins, and spaces before punctuation are taken away."""
+    pieces = ["[UNK]", "do", "##n", "n", "'", "t", "not", "dog", "##s", ".", ",", "a", "##b"]
+    words = models.WordPiece({p: i for i, p in enumerate(pieces)}, unk_token="[UNK]")
+    backend = Backend(words)
+    backend.decoder = decoders.WordPiece()
+    return JsonTokenizer(backend)
+
+
+@pytest.mark.parametrize("kind", ["writer", "storyteller", "reader", "metaspace", "word pieces"])
+def test_a_long_text_is_streamed_as_if_it_were_decoded_whole(kind: str) -> None:
+    makers = {"metaspace": make_metaspace, "word pieces": make_word_pieces}
+    tokenizer = makers[kind]() if kind in makers else gf.load(kind).tokenizer
+    rng = random.Random(0)
+    size = tokenizer.vocab_size
+    for n_prompt in (0, 3, 40):
+        for n in (1, 17, 200):
+            prompt, tokens = ([rng.randrange(size) for _ in range(k)] for k in (n_prompt, n))
+            stream = TextStream(tokenizer, prompt=prompt)
+            pieces = [stream.add(token) for token in tokens]
+            assert "".join([*pieces, stream.finish()]) == stream_whole(tokenizer, prompt, tokens)
+
+
+def test_a_token_takes_as_long_after_a_long_text(monkeypatch) -> None:
+    tokenizer = gf.load("writer").tokenizer
+    lengths, decode = [], type(tokenizer).decode
+
+    def note(self, tokens):
+        lengths.append(len(tokens))
+        return decode(self, tokens)
+
+    monkeypatch.setattr(type(tokenizer), "decode", note)
+    words = tokenizer.encode("the cat sat on the mat and the dog ran away from the house")
+    stream = TextStream(tokenizer, prompt=words * 100)
+    for token in words * 50:
+        assert stream.add(token)
+    assert max(lengths) <= 50
 
 
 def test_an_interrupted_stream_leaves_the_model_as_it_was() -> None:

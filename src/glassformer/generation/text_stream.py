@@ -4,6 +4,10 @@ from collections.abc import Sequence
 
 from glassformer.text import Tokenizer
 
+# Tokens before a new one that are decoded with it: how a token reads may depend on its neighbours,
+# such as the bytes before it, or whether it is the first.
+_CONTEXT = 16
+
 
 class TextStream:
     """The text of one sequence, token by token, up to its first stop string.
@@ -20,8 +24,8 @@ class TextStream:
         self, tokenizer: Tokenizer, *, prompt: Sequence[int] = (), stop: Sequence[str] = ()
     ) -> None:
         self.tokenizer = tokenizer
-        self.tokens = list(prompt)
-        self.text = tokenizer.decode(prompt)  # the prompt and everything decoded after it
+        self.tokens = list(prompt[-_CONTEXT:])  # the last ones: older ones change nothing
+        self.text = tokenizer.decode(self.tokens)  # as far as it was passed on
         self.stop_filter = StopFilter(stop)
         self.is_ended = False
 
@@ -38,7 +42,11 @@ class TextStream:
         # A character may take several tokens: until its last byte, it decodes to U+FFFD.
         if text.endswith("\N{REPLACEMENT CHARACTER}"):
             return ""
-        return self.stop_filter.add(self._advance(text))
+        piece = self.stop_filter.add(self._advance(text))
+        if len(self.tokens) > 3 * _CONTEXT and self.text == text:
+            self.tokens = self.tokens[-_CONTEXT:]
+            self.text = self.tokenizer.decode(self.tokens)
+        return piece
 
     def finish(self) -> str:
         """The text that was held back, now that no token follows."""
