@@ -1,10 +1,11 @@
 """Continuing a text with a decoder: whole, or piece by piece while the model writes."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.generation.drafts import LOOKUP, Draft
-from glassformer.generation.loop import stream_chosen
+from glassformer.generation.loop import stream_chosen, write_many
 from glassformer.generation.sampling import Sampling
 from glassformer.generation.text_arguments import Texts, list_texts, match_input
 from glassformer.generation.text_stream import TextStream
@@ -48,8 +49,9 @@ def generate(
         draft                what guesses tokens ahead, which the model reads several at a time:
                              "lookup" (in the text so far), a smaller model, or None
 
-    The texts of a list are generated together in one batch, with a draft model one by one; the
-    answer has the continuations only. A draft changes how long that takes, never the text.
+    The texts of a list are generated together, as many at a time as is quickest, and with a draft
+    model one by one; the answer has the continuations only. A draft changes how long that takes,
+    never the text.
 
     >>> import glassformer as gf
     >>> writer = gf.load("writer")
@@ -61,28 +63,24 @@ def generate(
     >>> drawn == gf.generate(writer, "It was", temperature=0.8, top_p=0.9, seed=1)
     True
     """
+    options = {
+        "max_new_tokens": max_new_tokens,
+        "temperature": temperature,
+        "top_k": top_k,
+        "top_p": top_p,
+        "min_p": min_p,
+        "repetition_penalty": repetition_penalty,
+        "stop": stop,
+        "seed": seed,
+        "chat": chat,
+    }
     texts = list_texts(text)
     # An LSTM reads prompts of one length at a time, and a draft guesses for one text.
     is_single = isinstance(model, RecurrentLanguage) or isinstance(draft, Draft | Decoder)
-    batches = [[each] for each in texts] if is_single else [texts]
     written: list[str] = []
-    for batch in batches:
-        pieces = stream(
-            model,
-            batch,
-            max_new_tokens=max_new_tokens,
-            temperature=temperature,
-            top_k=top_k,
-            top_p=top_p,
-            min_p=min_p,
-            repetition_penalty=repetition_penalty,
-            stop=stop,
-            seed=seed,
-            chat=chat,
-            draft=draft,
-        )
-        columns = list(pieces) or [[""] * len(batch)]
-        written += ["".join(each) for each in zip(*columns, strict=True)]
+    for batch in [[each] for each in texts] if is_single else [texts]:
+        request = _read_request(model, batch, **options)
+        written += _write_queued(request) or _write_together(request, draft)
     return match_input(text, written)
 
 
@@ -112,39 +110,102 @@ def stream(
     >>> list(gf.stream(writer, ["And God said unto", "And God"], max_new_tokens=2))
     [[' him', ' said'], [',', ' unto']]
     """
-    if not isinstance(model, Decoder | RecurrentLanguage):
-        raise ConfigError(
-            f"Only a decoder continues a text; got {type(model).__name__}. Use translate for an "
-            "encoder-decoder, fill or embed for an encoder."
-        )
-    sampling = Sampling(
+    request = _read_request(
+        model,
+        list_texts(text),
+        max_new_tokens=max_new_tokens,
         temperature=temperature,
         top_k=top_k,
         top_p=top_p,
         min_p=min_p,
         repetition_penalty=repetition_penalty,
+        stop=stop,
+        seed=seed,
+        chat=chat,
     )
+    return (match_input(text, pieces) for pieces in _stream_pieces(request, draft))
+
+
+class _Request(NamedTuple):
+    """What is to be continued, and how; all of it has been checked but for lengths."""
+
+    model: Decoder | RecurrentLanguage
+    prompts: list[list[int]]
+    max_new_tokens: int
+    sampling: Sampling
+    stops: list[str]
+    seed: int | None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What functions on tokens take."""
+        special = self.model.special
+        return {
+            "max_new_tokens": self.max_new_tokens,
+            "sampling": self.sampling,
+            "stop": special.end,
+            "never": special.never,
+            "seed": self.seed,
+        }
+
+    def start_texts(self) -> list[TextStream]:
+        """A text for each prompt, which takes its tokens."""
+        tokenizer = tokenizer_of(self.model)
+        return [TextStream(tokenizer, prompt=each, stop=self.stops) for each in self.prompts]
+
+
+def _read_request(
+    model: Decoder | RecurrentLanguage,
+    texts: Sequence[str],
+    *,
+    max_new_tokens: int | None,
+    stop: str | Sequence[str],
+    seed: int | None,
+    chat: bool,
+    **settings: Any,  # of Sampling
+) -> _Request:
+    if not isinstance(model, Decoder | RecurrentLanguage):
+        raise ConfigError(
+            f"Only a decoder continues a text; got {type(model).__name__}. Use translate for an "
+            "encoder-decoder, fill or embed for an encoder."
+        )
+    sampling = Sampling(**settings)
     stops = [stop] if isinstance(stop, str) else list(stop)
     check_stops(stops)
-    prompts = [_encode_prompt(model, each, chat=chat) for each in list_texts(text)]
+    prompts = [_encode_prompt(model, each, chat=chat) for each in texts]
     if max_new_tokens is None:
         room = model.config.max_len - max(map(len, prompts))
         max_new_tokens = max(1, min(MAX_NEW_TOKENS, room))
+    return _Request(model, prompts, max_new_tokens, sampling, stops, seed)
+
+
+def _stream_pieces(request: _Request, draft: Draft | Decoder | str | None) -> Iterator[list[str]]:
+    model, prompts = request.model, request.prompts
     if draft == LOOKUP and (len(prompts) > 1 or not isinstance(model, Decoder)):
         draft = None  # it is the default, and only for one text
-    steps = stream_chosen(
-        model,
-        prompts,
-        max_new_tokens=max_new_tokens,
-        sampling=sampling,
-        stop=model.special.end,
-        never=model.special.never,
-        seed=seed,
-        draft=draft,
-    )
-    tokenizer = tokenizer_of(model)
-    streams = [TextStream(tokenizer, prompt=prompt, stop=stops) for prompt in prompts]
-    return (match_input(text, pieces) for pieces in _decode_steps(steps, streams))
+    steps = stream_chosen(model, prompts, draft=draft, **request.options)
+    return _decode_steps(steps, request.start_texts())
+
+
+def _write_together(request: _Request, draft: Draft | Decoder | str | None) -> list[str]:
+    columns = list(_stream_pieces(request, draft)) or [[""] * len(request.prompts)]
+    return ["".join(each) for each in zip(*columns, strict=True)]
+
+
+def _write_queued(request: _Request) -> list[str] | None:
+    """The continuations of prompts that are too many for one batch; None if they are not."""
+    streams = request.start_texts()
+    pieces: list[list[str]] = [[] for _ in streams]
+    ends = request.model.special.end
+
+    def add(i: int, token: int) -> bool:
+        if token not in ends:
+            pieces[i].append(streams[i].add(token))
+        return token in ends or streams[i].is_over
+
+    if not write_many(request.model, request.prompts, add, **request.options):
+        return None
+    return ["".join([*each, text.finish()]) for each, text in zip(pieces, streams, strict=True)]
 
 
 def check_stops(stops: Sequence[str]) -> None:

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -23,9 +24,11 @@ from glassformer.generation.choice_rule import Rule
 from glassformer.generation.direct import DirectSession
 from glassformer.generation.drafts import Draft, ModelDraft, check_drafted, find_draft
 from glassformer.generation.prompts import GenerativeModel, check_excluded, check_prompts
+from glassformer.generation.queueing import OnToken, count_slots, write_queued
 from glassformer.generation.sampling import GREEDY, Sampling, adjust, choose, exclude_tokens
 from glassformer.generation.sessions import Session, can_drop, start_session
 from glassformer.generation.speculative import Sampler, stream_drafted
+from glassformer.layers.embedding import check_tokens
 from glassformer.models import Decoder
 
 _STRETCH = 8  # tokens per call into C when the output is not streamed; Ctrl+C waits for them
@@ -81,6 +84,24 @@ def generate_tokens(
     [4, 4]
     """
     written: list[list[int]] = [[] for _ in prompts]
+    is_plain = source is forbidden is draft is None and not fixed and not compiled
+
+    def add(i: int, token: int) -> bool:
+        if token not in stop:
+            written[i].append(token)
+        return token in stop
+
+    if is_plain and write_many(
+        model,
+        prompts,
+        add,
+        max_new_tokens=max_new_tokens,
+        sampling=sampling,
+        stop=stop,
+        never=never,
+        seed=seed,
+    ):
+        return written
     ended = [False] * len(written)
     steps = stream_chosen(
         model,
@@ -103,6 +124,48 @@ def generate_tokens(
                 written[i].append(token)
             ended[i] = done
     return written
+
+
+@torch.no_grad()
+def write_many(
+    model: GenerativeModel,
+    prompts: Sequence[Sequence[int]],
+    on_token: OnToken,
+    *,
+    max_new_tokens: int,
+    sampling: Sampling,
+    stop: Sequence[int],
+    never: Sequence[int],
+    seed: int | None,
+) -> bool:
+    """Continue prompts that are too many for one batch, and tell each token; False if they are not.
+
+    `on_token` says whether a text is over.
+    """
+    if not prompts or sampling.repetition_penalty is not None:
+        return False
+    check_prompts(model, prompts, None, max_new_tokens)
+    check_excluded(model, prompts, never, None)
+    slots = count_slots(model, prompts, max_new_tokens)
+    if slots == len(prompts) or not isinstance(model, Decoder):
+        return False
+    check_tokens(torch.tensor([[*chain.from_iterable(prompts)]]), model.config.vocab_size)
+    generator = None if seed is None else torch.Generator().manual_seed(seed)
+
+    def choose_next(logits: Float[Tensor, "B V"]) -> Int[Tensor, " B"]:
+        allowed = exclude_tokens(logits, never, None)
+        return choose(adjust(allowed, sampling), sampling, generator)
+
+    write_queued(
+        model,
+        prompts,
+        slots=slots,
+        max_new_tokens=max_new_tokens,
+        rule=Rule(never, None, stop),
+        choose=None if sampling.temperature == 0 else choose_next,
+        on_token=on_token,
+    )
+    return True
 
 
 def stream_tokens(
