@@ -21,6 +21,9 @@ def test_a_process_that_stays_silent_is_ended():
     words = [sys.executable, "-c", f"import os, time; os.write({write_end}, b'1'); time.sleep(600)"]
     with subprocess.Popen(words, pass_fds=[write_end]) as process:
         os.close(write_end)
-        assert _read_all(read_end, process.pid, 3, renews=True) == (b"1", True)
-        assert process.wait() == -signal.SIGKILL
+        try:
+            assert _read_all(read_end, process.pid, 3.0, renews=True) == (b"1", True)
+            assert process.wait() == -signal.SIGKILL
+        finally:
+            process.kill()
     os.close(read_end)
