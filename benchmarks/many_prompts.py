@@ -59,9 +59,8 @@ def main(arguments: list[str] | None = None) -> int:
             way()
             spent[name].append(time.perf_counter() - start)
     ratios = sorted(b / a for a, b in zip(*spent.values(), strict=True))
-    print(
-        f"  in turns / all at once {statistics.median(ratios):.2f} ({ratios[0]:.2f} … {ratios[-1]:.2f})"
-    )
+    middle, spread = statistics.median(ratios), f"{ratios[0]:.2f} … {ratios[-1]:.2f}"
+    print(f"  in turns / all at once {middle:.2f} ({spread})")
     return 0 if 100 * n_other <= args.prompts else 1
 
 
