@@ -48,6 +48,15 @@ def seeded() -> None:
     seed(0)
 
 
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    """PyTorch and our C code compute with two threads instead of one."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture(scope="session")
 def driver() -> Iterator[Driver]:
     """What drives browsers, started once."""

@@ -1,7 +1,5 @@
 """Layers in C give what modules give, on one thread or several, and give way where they must."""
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 
@@ -21,14 +19,6 @@ pytestmark = pytest.mark.skipif(
     _library is None or not _library.is_tuned(),
     reason="needs a C compiler, and NEON or AVX2",
 )
-
-
-@pytest.fixture
-def two_threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(params=["rows", "panels"])

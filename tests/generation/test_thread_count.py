@@ -11,13 +11,7 @@ from glassformer.generation import generate_tokens, native_stack
 from glassformer.generation.native_structures import Barrier
 from glassformer.generation.thread_count import ThreadCount
 
-
-@pytest.fixture(autouse=True)
-def two_threads():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("two_threads")
 
 
 def count_after(threads: ThreadCount, *, slept: int, passed: int = 1000) -> int:

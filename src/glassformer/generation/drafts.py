@@ -5,6 +5,7 @@ counts how its guesses did, and guesses as many tokens as that makes worth readi
 """
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import takewhile
 
@@ -59,7 +60,7 @@ class Pace:
             self.failed = _MEMORY * self.failed + (n_held < n_guesses)
 
 
-class Draft:
+class Draft(ABC):
     """Guesses how a text goes on, and counts how many guesses held.
 
     A draft of your own has `guess`, and perhaps `begin`; the text does not depend on it.
@@ -72,12 +73,12 @@ class Draft:
         """A text of up to `capacity` tokens begins, the prompt included, written by this model."""
         self.forget()
 
-    def forget(self) -> None:
+    def forget(self) -> None:  # noqa: B027  (most drafts know nothing that they would forget)
         """What was known of the text before does not count any more."""
 
+    @abstractmethod
     def guess(self, text: Sequence[int], most: int) -> list[int]:
         """Up to `most` tokens after the text so far."""
-        raise NotImplementedError
 
     def learn(self, n_guesses: int, n_held: int) -> None:
         """A pass is over, before which there were so many guesses."""

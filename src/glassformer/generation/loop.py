@@ -138,9 +138,9 @@ def write_many(
     never: Sequence[int],
     seed: int | None,
 ) -> bool:
-    """Continue prompts that are too many for one batch, and tell each token; False if they are not.
+    """Continue prompts that are too many for one batch; False if they are not.
 
-    `on_token` says whether a text is over.
+    `on_token` is called with each token as it is chosen, and returns whether its text is over.
     """
     if not prompts or sampling.repetition_penalty is not None:
         return False

@@ -88,9 +88,10 @@ def write_queued(
     choose: Choose | None,
     on_token: OnToken,
 ) -> None:
-    """Continue all prompts, `slots` at a time; tokens are told as they are chosen.
+    """Continue all prompts, `slots` at a time.
 
-    Without `choose`, the most probable ones. A stop token is told, too.
+    `on_token` is called with each token as it is chosen, stop tokens included. Without `choose`,
+    decoding is greedy.
     """
     # The longest come first: what enters later is no longer than the columns before it.
     waiting = deque(sorted(range(len(prompts)), key=lambda i: len(prompts[i]), reverse=True))
@@ -100,7 +101,7 @@ def write_queued(
         model, [prompts[i] for i in texts], source=None, max_new_tokens=2 * max_new_tokens
     )
 
-    def tell(row: int, token: int) -> bool:
+    def add(row: int, token: int) -> bool:
         left[row] -= 1
         return on_token(texts[row], token) or left[row] == 0
 
@@ -115,7 +116,7 @@ def write_queued(
             steps = [tokens.tolist()]
         over: set[int] = set()
         for step in steps:
-            over |= {row for row, token in enumerate(step) if row not in over and tell(row, token)}
+            over |= {row for row, token in enumerate(step) if row not in over and add(row, token)}
         while over and waiting:
             rows = sorted(over)[: len(waiting)]
             for row in rows:
@@ -124,7 +125,7 @@ def write_queued(
             first = _choose_likeliest(logits, rule) if choose is None else choose(logits)
             session.fresh[rows, 0] = first
             over -= {
-                row for row, token in zip(rows, first.tolist(), strict=True) if not tell(row, token)
+                row for row, token in zip(rows, first.tolist(), strict=True) if not add(row, token)
             }
         if over:
             going = [row for row in range(len(texts)) if row not in over]
