@@ -8,12 +8,35 @@ elsewhere they are for a GPU.
 import os
 import subprocess
 import sys
+from types import FunctionType
 
 import pytest
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE = "cpu" if INTERPRETED else "cuda"
 needs_kernels = pytest.mark.plain if INTERPRETED else pytest.mark.gpu
+
+
+def _patch_once() -> None:
+    """Have Triton's language replaced once and for good, not anew with each call of a kernel.
+
+    The interpreter spends half of its time on that. In its process nobody needs the original.
+    """
+    from triton.runtime import interpreter
+
+    replace, done = interpreter._patch_lang, set()
+
+    def replace_once(kernel: FunctionType) -> object:
+        if id(kernel.__globals__) not in done:
+            done.add(id(kernel.__globals__))
+            replace(kernel)
+        return interpreter._LangPatchScope()  # with nothing to put back
+
+    interpreter._patch_lang = replace_once
+
+
+if INTERPRETED:
+    _patch_once()
 
 
 def check_in_interpreter(file: str, *, only: str = "") -> None:

@@ -1,21 +1,18 @@
 """Searches and restricted choices by graphs: the texts of the modules, on a GPU or interpreted."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
 
+from generation.interpreted_graphs import by_modules, replace_graphs
 from generation.step_models import CHANGES, PROMPTS, SOURCES, V, make
 from glassformer.errors import ConfigError
 from glassformer.generation import (
     Sampling,
     beam_search,
     captured,
-    cuda_step,
     generate_tokens,
-    sessions,
 )
-from glassformer.generation.captured import Advance, CapturedSession, Engine, EngineKey
+from glassformer.generation.captured import CapturedSession, Engine, EngineKey
 from glassformer.models import DecoderWeights
 from triton_interpreter import DEVICE, INTERPRETED, check_in_interpreter, needs_kernels
 
@@ -26,36 +23,9 @@ CASES = SOME if INTERPRETED else sorted({*SOME, *((name, 3, False) for name in C
 DRAWN = Sampling(temperature=0.8, top_k=9)
 
 
-class Event:
-    """What is recorded has happened: without a GPU, nothing runs ahead."""
-
-    def record(self) -> None: ...
-
-    def synchronize(self) -> None: ...
-
-
 @pytest.fixture(autouse=True)
 def without_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the interpreter, a step runs where a graph would be replayed, and products by torch."""
-    if INTERPRETED:
-        monkeypatch.setattr(cuda_step, "FEW", 0)
-        monkeypatch.setattr(Engine, "replay", run_step)
-        monkeypatch.setattr(captured.torch.cuda, "Event", Event)
-        monkeypatch.setattr(sessions, "_choose_direct", choose_session)
-
-
-def run_step(engine: Engine, advance: Advance = None) -> None:
-    engine._run(advance)
-
-
-def choose_session(model: torch.nn.Module, _: int) -> type[CapturedSession] | None:
-    return CapturedSession if sessions.refusal(model) is None else None
-
-
-def by_modules(monkeypatch: pytest.MonkeyPatch, decode: Callable[[], object]) -> object:
-    with monkeypatch.context() as patch:
-        patch.setattr(sessions, "refusal", lambda _: "asked for the modules")
-        return decode()
+    replace_graphs(monkeypatch, few=0)
 
 
 def forbid(seed: int = 3) -> torch.Tensor:

@@ -8,7 +8,7 @@ import torch
 import glassformer as gf
 from generation.step_models import CHANGES, SOURCES, make
 from glassformer.functional.int8 import dequantize_rows, find_numbers
-from glassformer.generation import cuda_step
+from glassformer.generation import cuda_state, cuda_step
 from glassformer.generation.cuda_prompts import read_prompts
 from glassformer.generation.cuda_step import CudaStep, refusal
 from glassformer.generation.prompts import pad_left
@@ -42,7 +42,7 @@ def test_logits_and_choice(
     few: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cuda_step, "FEW", 4 if few else 0)
+    monkeypatch.setattr(cuda_state, "FEW", 4 if few else 0)
     monkeypatch.setattr(cuda_step.shapes, "count_parts", lambda *_: parts)
     model = make(name, dtype, DEVICE)
     exact = make(name, torch.float64, DEVICE)
@@ -83,7 +83,7 @@ def test_logits_and_choice(
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_int8_weights(name: str, dtype: torch.dtype, few: bool, monkeypatch) -> None:
     """Against a model in float64 whose weights are what the integers stand for."""
-    monkeypatch.setattr(cuda_step, "FEW", 4 if few else 0)
+    monkeypatch.setattr(cuda_state, "FEW", 4 if few else 0)
     model = gf.quantize(make(name, dtype), "int8").to(DEVICE)
     exact = make(name, torch.float64, DEVICE)
     state = {k: find_numbers(v) for k, v in model.state_dict(keep_vars=True).items()}
@@ -127,7 +127,7 @@ def test_prompts(name: str, dtype: torch.dtype, prompts: list[list[int]]) -> Non
     step = CudaStep(DecoderWeights.of(model), batch=2 * B, capacity=16)
     step.memory.fill_(torch.nan)
     with torch.no_grad():
-        hidden = read_prompts(step, tokens, missing if with_padding else None, 2)
+        hidden = read_prompts(step, tokens, missing if with_padding else None, copies=2)
         logits = model.head(hidden, model.embedding.weight)
         found, expected, theirs = [], [], []
         for m, kept in ((exact, expected), (model, theirs)):
@@ -152,7 +152,7 @@ def test_prompts(name: str, dtype: torch.dtype, prompts: list[list[int]]) -> Non
 @needs_kernels
 @pytest.mark.parametrize("few", [True, False])
 def test_exclusions_ties_and_nan(few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda_step, "FEW", 4 if few else 0)
+    monkeypatch.setattr(cuda_state, "FEW", 4 if few else 0)
     model = make("learned", torch.float32, DEVICE)
     with torch.no_grad():
         model.head.weight[20:] = model.head.weight[5]  # ties: the first is chosen

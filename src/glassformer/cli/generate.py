@@ -67,7 +67,7 @@ def add(app: typer.Typer, language: Language) -> None:
         # Imported here: help screens and usage errors must not load torch.
         from glassformer.generation import stream
         from glassformer.generation.continuation import check_stops, tokenizer_of
-        from glassformer.generation.drafts import LOOKUP, find_draft
+        from glassformer.generation.drafts import AUTO, LOOKUP, find_draft
         from glassformer.generation.prompts import check_max_new_tokens
         from glassformer.generation.sampling import Sampling
 
@@ -84,12 +84,13 @@ def add(app: typer.Typer, language: Language) -> None:
         if seed is None:  # drawn here, so that it can be shown and used again
             seed = secrets.randbelow(1_000_000)
         loaded = model_options.load_model(model, device, dtype, language, default="storyteller")
-        if draft in (None, LOOKUP):
-            guesser = find_draft(LOOKUP)
-        elif draft == NO_DRAFT:
-            guesser = None
-        else:
-            guesser = find_draft(model_options.load_model(draft, device, dtype, language))
+        known = {None: AUTO, LOOKUP: LOOKUP, NO_DRAFT: None}
+        meant = (
+            known[draft]
+            if draft in known
+            else model_options.load_model(draft, device, dtype, language)
+        )
+        guesser = find_draft(meant, loaded)
         if max_new is None and model is None:  # a story has an end: leave it the room
             n_tokens = len(tokenizer_of(loaded).encode(text))
             max_new = max(1, loaded.config.max_len - n_tokens)

@@ -1,13 +1,14 @@
 """From a model to text: sampling, greedy decoding and beam search.
 
 On tokens: `sampling` turns a row of logits into a token and knows no model, `choice_rule` says
-which tokens may follow; `loop` decodes with a session; `beam` is beam search; `speculative` reads
-several tokens at a time that `drafts` guess; `queueing` has many prompts take turns. `sessions`
-chooses how a model is run: by its modules, so that all can be watched, or by its weights alone: on
-a CPU (`direct`) in C (`native_step`, `native_stack`, `native_structures`, `thread_count`) or in
-PyTorch (`step`, `products`), on a GPU as a CUDA graph (`captured`, `cuda_step`, `cuda_layers`,
-`cuda_prompts`, `step_kernels`, `product_kernels`, `prefetch_kernels`; for beam search `beam_state`,
-`beam_kernels`).
+which tokens may follow; `loop` decodes with a session; `beam` is beam search. `drafts` guess tokens
+that the model reads several at a time (`drafting`): on a CPU `speculative`, on a GPU
+`captured_drafts`, `draft_state`, `draft_kernels`. Many prompts take turns (`queueing`,
+`captured_queue`). `sessions` chooses how a model is run: by its modules, so that all can be
+watched, or by its weights alone: on a CPU (`direct`) in C (`native_step`, `native_stack`,
+`native_structures`, `thread_count`) or in PyTorch (`step`, `products`), on a GPU as a CUDA graph
+(`captured`, `cuda_state`, `cuda_step`, `cuda_layers`, `cuda_prompts`, `step_kernels`,
+`product_kernels`, `prefetch_kernels`; for beam search `beam_state`, `beam_kernels`).
 
 On text: `continuation` (decoders), `translation` (encoder-decoders; `source_text` is what they read
 and may write, `copied_spans` what is copied), `encoder_tasks` (encoders). May import models and

@@ -23,6 +23,7 @@ from glassformer.generation.beam_state import BeamState, FoundText
 from glassformer.generation.cuda_prompts import read_prompts
 from glassformer.generation.cuda_step import CudaStep
 from glassformer.generation.direct import DirectSession
+from glassformer.generation.draft_state import WIDE, AheadPass, DraftState
 from glassformer.generation.sampling import Sampling, adjust, choose
 from glassformer.models import Decoder, DecoderWeights, EncoderDecoder
 
@@ -31,7 +32,7 @@ _KEPT = 4  # engines of a model that wait for the next session
 _CHUNK = 16  # steps between two looks at what was written
 _AHEAD = 4  # steps of beam search that the GPU may be behind the host
 
-Advance = Sampling | BeamState | None  # what follows the logits of a step
+Advance = Sampling | BeamState | AheadPass | None  # what follows the logits of a step
 
 
 class EngineKey(NamedTuple):
@@ -65,6 +66,7 @@ class Engine:
         self.columns = torch.arange(key.capacity, device=key.device)
         self.generator = torch.Generator(key.device)
         self.searches: dict[tuple[int, ...], BeamState] = {}
+        self.drafting: DraftState | None = None
         self.graphs: dict[tuple[Advance, bool], torch.cuda.CUDAGraph] = {}
 
     def find_search(self, beams: int, stops: Sequence[int]) -> BeamState:
@@ -73,6 +75,17 @@ class Engine:
         if key not in self.searches:
             self.searches[key] = BeamState(self.step, beams=beams, stops=stops)
         return self.searches[key]
+
+    def find_drafting(self, draft: DecoderWeights | None) -> DraftState:
+        """The state of a text for which a model with these weights guesses, or the text so far."""
+        if self.drafting is None or self.drafting.draft_weights is not draft:
+            self.graphs = {
+                key: graph
+                for key, graph in self.graphs.items()
+                if not isinstance(key[0], AheadPass)
+            }
+            self.drafting = DraftState(self.step, draft)
+        return self.drafting
 
     def replay(self, advance: Advance = None) -> None:
         """One step; with `advance` it also chooses the next tokens and moves on."""
@@ -86,7 +99,7 @@ class Engine:
         # A step runs once before it is captured, which compiles its kernels. What it moved on is
         # put back; the rest is written again.
         state = (self.step.tokens, self.step.lengths, self.written, self.seen)
-        state += advance.moving if isinstance(advance, BeamState) else ()
+        state += advance.moving if isinstance(advance, BeamState | AheadPass) else ()
         before = [each.clone() for each in state]
         drawn = self.generator.get_state()
         stream = torch.cuda.Stream(self.key.device)
@@ -109,13 +122,13 @@ class Engine:
         return graph
 
     def _run(self, advance: Advance) -> None:
-        if isinstance(advance, BeamState):
+        if isinstance(advance, BeamState | AheadPass):
             advance.advance()
             return
         logits, sampling = self.step(), advance
         if sampling is None:
             return
-        if sampling.temperature == 0 and sampling.repetition_penalty is None:
+        if sampling.is_argmax:
             self.step.choose(self.written)
             return
         allowed = logits + self.step.excluded
@@ -181,7 +194,7 @@ class CapturedSession(DirectSession):
 
     def _set_up(self, batch: int, capacity: int, missing: Tensor | None) -> None:
         length = 0 if self.context is None else round_up(self.context.shape[1], 64)
-        sizes = (batch, round_up(capacity + 1), length)
+        sizes = (batch, round_up(capacity + WIDE), length)  # guesses may lie beyond the text
         key = EngineKey(*sizes, self.prompt.device, self.copies)
         self.engine = borrow_engine(self.model, key)
         self.step = self.engine.step
@@ -195,7 +208,7 @@ class CapturedSession(DirectSession):
             return super()._prefill(tokens)
         missing = self.missing if self.is_padded else None
         with torch.cuda.device_of(tokens):
-            return read_prompts(self.step, tokens, missing, self.copies)
+            return read_prompts(self.step, tokens, missing, copies=self.copies)
 
     def _read(self, tokens: Int[Tensor, " B"]) -> Float[Tensor, "B V"]:
         self.step.tokens.copy_(tokens)
@@ -216,7 +229,7 @@ class CapturedSession(DirectSession):
         seed: int | None,
     ) -> Iterator[list[int]]:
         """The tokens of each step, read while the GPU works on later ones."""
-        self._begin(never, forbidden, seed)
+        self.begin(never, forbidden, seed)
         L = self.fresh.shape[1]
         pending: deque[tuple[range, torch.cuda.Event]] = deque()
         n_launched, size = 0, 1
@@ -227,13 +240,12 @@ class CapturedSession(DirectSession):
                 for _ in range(n):
                     self.engine.replay(sampling)
                 part = range(L + n_launched, L + n_launched + n)
-                pending.append(self._fetch(part, self.engine.written))
+                pending.append((part, fetch(self.engine.written, self.engine.on_host, part)))
                 n_launched += n
             columns, event = pending.popleft()
             event.synchronize()
             for tokens in self.engine.on_host[columns.start : columns.stop].tolist():
-                if min(tokens) < 0:
-                    raise _name_fault(tokens)
+                check_chosen(tokens)
                 yield tokens
 
     def search(
@@ -246,7 +258,7 @@ class CapturedSession(DirectSession):
     ) -> list[list[FoundText]]:
         """The texts that beam search finds for each prompt, with a beam for each copy."""
         state = self.engine.find_search(self.copies, stops)
-        self._begin(never, forbidden, None)
+        self.begin(never, forbidden, None)
         state.begin()
         L = self.fresh.shape[1]
         pending: deque[tuple[range, torch.cuda.Event]] = deque()
@@ -254,7 +266,8 @@ class CapturedSession(DirectSession):
         while is_live and (n_launched < max_new_tokens or pending):
             while n_launched < max_new_tokens and len(pending) < _AHEAD:
                 self.engine.replay(state)
-                pending.append(self._fetch(range(L + n_launched, L + n_launched + 1), state.live))
+                column = range(L + n_launched, L + n_launched + 1)
+                pending.append((column, fetch(state.live, self.engine.on_host, column)))
                 n_launched += 1
             columns, event = pending.popleft()
             event.synchronize()
@@ -267,7 +280,7 @@ class CapturedSession(DirectSession):
             is_live = bool(live.any())
         return state.read_texts(range(L, L + n_launched))
 
-    def _begin(
+    def begin(
         self, never: Sequence[int], forbidden: Bool[Tensor, "P V"] | None, seed: int | None
     ) -> None:
         """Read all but the last token of each prompt, which the first step reads."""
@@ -283,13 +296,22 @@ class CapturedSession(DirectSession):
         step.tokens.copy_(self.fresh[:, -1])
         step.lengths.fill_(L - 1)
 
-    def _fetch(self, columns: range, written: Int[Tensor, "T n"]) -> tuple[range, torch.cuda.Event]:
-        part = slice(columns.start, columns.stop)
-        on_host = self.engine.on_host[part, : written.shape[1]]
-        on_host.copy_(written[part], non_blocking=True)
-        event = torch.cuda.Event()
-        event.record()
-        return columns, event
+
+def fetch(
+    written: Int[Tensor, "T n"], on_host: Int[Tensor, "T m"], rows: range
+) -> torch.cuda.Event:
+    """Begin to copy these rows to the host; they are there when the event has happened."""
+    part = slice(rows.start, rows.stop)
+    on_host[part, : written.shape[1]].copy_(written[part], non_blocking=True)
+    event = torch.cuda.Event()
+    event.record()
+    return event
+
+
+def check_chosen(tokens: Sequence[int]) -> None:
+    """Report where no token could be chosen, which steps write as −1 and −2."""
+    if min(tokens) < 0:
+        raise _name_fault(tokens)
 
 
 def _name_fault(tokens: Sequence[int]) -> ConfigError:

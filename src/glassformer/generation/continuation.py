@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from glassformer.errors import CheckpointError, ConfigError
-from glassformer.generation.drafts import LOOKUP, Draft
+from glassformer.generation.drafts import AUTO, Draft
 from glassformer.generation.loop import stream_chosen, write_many
 from glassformer.generation.sampling import Sampling
 from glassformer.generation.text_arguments import Texts, list_texts, match_input
@@ -31,7 +31,7 @@ def generate(
     stop: str | Sequence[str] = (),
     seed: int | None = None,
     chat: bool = False,
-    draft: Draft | Decoder | str | None = LOOKUP,
+    draft: Draft | Decoder | str | None = AUTO,
 ) -> Texts:
     """Continue a text, or each text of a list, up to the model's end token or a stop string.
 
@@ -47,10 +47,11 @@ def generate(
         seed                 makes sampling reproducible
         chat                 wrap the text in the model's chat template, as a user's message
         draft                what guesses tokens ahead, which the model reads several at a time:
-                             "lookup" (in the text so far), a smaller model, or None
+                             "lookup" (in the text so far), a smaller model, or None; "auto" is a
+                             lookup for a single text on a CPU
 
     The texts of a list are generated together, as many at a time as is quickest, and with a draft
-    model one by one; the answer has the continuations only. A draft changes how long that takes,
+    one by one; the answer has the continuations only. A draft changes how long that takes,
     never the text.
 
     >>> import glassformer as gf
@@ -76,7 +77,7 @@ def generate(
     }
     texts = list_texts(text)
     # An LSTM reads prompts of one length at a time, and a draft guesses for one text.
-    is_single = isinstance(model, RecurrentLanguage) or isinstance(draft, Draft | Decoder)
+    is_single = isinstance(model, RecurrentLanguage) or draft not in (AUTO, None)
     written: list[str] = []
     for batch in [[each] for each in texts] if is_single else [texts]:
         request = _read_request(model, batch, **options)
@@ -97,7 +98,7 @@ def stream(
     stop: str | Sequence[str] = (),
     seed: int | None = None,
     chat: bool = False,
-    draft: Draft | Decoder | str | None = LOOKUP,
+    draft: Draft | Decoder | str | None = AUTO,
 ) -> Iterator[Texts]:
     """Continue a text as `generate` does, and yield each piece as soon as it is certain.
 
@@ -181,8 +182,8 @@ def _read_request(
 
 def _stream_pieces(request: _Request, draft: Draft | Decoder | str | None) -> Iterator[list[str]]:
     model, prompts = request.model, request.prompts
-    if draft == LOOKUP and (len(prompts) > 1 or not isinstance(model, Decoder)):
-        draft = None  # it is the default, and only for one text
+    if draft == AUTO and len(prompts) > 1:
+        draft = None  # which guesses for one text alone
     steps = stream_chosen(model, prompts, draft=draft, **request.options)
     return _decode_steps(steps, request.start_texts())
 

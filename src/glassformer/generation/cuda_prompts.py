@@ -15,9 +15,17 @@ from glassformer.models.decoder_weights import AttentionWeights
 
 
 def read_prompts(
-    step: CudaStep, tokens: Int[Tensor, "B L"], missing: Int[Tensor, " B"] | None, copies: int
+    step: CudaStep,
+    tokens: Int[Tensor, "B L"],
+    missing: Int[Tensor, " B"] | None,
+    *,
+    copies: int = 1,
+    rows: Int[Tensor, " copies*B"] | None = None,
 ) -> Float[Tensor, "B L C"]:
-    """The hidden states of prompts; keys and values go into the memory, `copies` times."""
+    """The hidden states of prompts; keys and values go into the memory, `copies` times.
+
+    They go into these rows of the memory; without, into all.
+    """
     weights, config, (B, L) = step.weights, step.config, tokens.shape
     mask = _mask_keys(L, missing, config.window, tokens.device)
     places = torch.arange(L, device=tokens.device)
@@ -39,8 +47,8 @@ def read_prompts(
         if turns is not None:
             q, k = (rotate(each, *turns, config.positions.layout) for each in (q, k))
         for kind, each in enumerate((k, v)):
-            rows = each if copies == 1 else each.repeat_interleave(copies, dim=0)
-            step.memory[i, :, :L, kind] = rows
+            kept = each if copies == 1 else each.repeat_interleave(copies, dim=0)
+            step.memory[i, slice(None) if rows is None else rows, :L, kind] = kept
         out = F.scaled_dot_product_attention(
             *(each.transpose(1, 2) for each in (q, k, v)),
             attn_mask=mask,

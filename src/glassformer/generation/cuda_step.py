@@ -6,24 +6,19 @@ one CUDA graph and replayed for each token. Attention reads only the slots that 
 cuBLAS.
 """
 
-from collections.abc import Callable, Sequence
-from functools import partial
 from importlib.util import find_spec
-from typing import Any
 
 import torch
-import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from glassformer.functional.int8 import find_numbers
 from glassformer.generation import program_shapes as shapes
 from glassformer.generation.cuda_layers import Attend, run_layers
-from glassformer.generation.products import multiply, pad_outputs
-from glassformer.generation.step import widen_tables
+from glassformer.generation.cuda_state import CudaState
+from glassformer.generation.products import multiply
 from glassformer.models.decoder_weights import AttentionWeights, DecoderWeights, Linear, Norm
 
-FEW = 4  # rows
 _FAR = 1 << 30  # no window
 
 
@@ -39,106 +34,13 @@ def refusal(weights: DecoderWeights) -> str | None:
     return None
 
 
-class CudaStep:
-    """Weights, tables and state of a batch. A call reads one token per row and gives logits.
+class CudaStep(CudaState):
+    """A call reads one token per row and gives logits."""
 
-    ::
-
-        tokens    (B,)    to be read next
-        lengths   (B,)    how many tokens each row has in memory, its padding included
-        missing   (B,)    padding at the beginning of each row
-        memory    (layers, B, capacity, 2, K, D)    keys and values
-        logits    (B, V)    after the last call
-
-    `copies` rows that follow each other have one source, and one row of forbidden tokens.
-    """
-
-    def __init__(
-        self,
-        weights: DecoderWeights,
-        *,
-        batch: int,
-        capacity: int,
-        missing: Int[Tensor, " B"] | None = None,
-        copies: int = 1,
-    ) -> None:
-        config, device = weights.config, weights.embedding.device
-        like = weights.embedding.new_empty(1)  # floats, also where the embedding is int8
-        self.weights, self.batch, self.capacity, self.copies = weights, batch, capacity, copies
-        self.config, self.like = config, like
-        self.is_few = (
-            batch <= FEW and config.norms.place == "pre" and weights.stack.embedding_norm is None
-        )
-        self.missing = torch.zeros(batch, dtype=torch.int32, device=device)
-        if missing is not None:
-            self.missing.copy_(missing)
-        self.tokens = torch.zeros(batch, dtype=torch.long, device=device)
-        self.lengths = torch.zeros(batch, dtype=torch.int32, device=device)
-        self.memory = like.new_zeros(
-            len(weights.stack.layers), batch, capacity, 2, config.n_kv_heads, config.head_dim
-        )
-        self.contexts: list[Tensor] = []  # per layer: (B / copies, S, 2, K, D)
-        self.context_lengths = self.lengths
-        self.context_missing = torch.zeros_like(self.lengths)
-        self.origins: Tensor | None = None  # (B, capacity): the row of memory that has each slot
-        self.logits = like.new_zeros(batch, config.vocab_size)
-        self.head = weights.head
-        self.x = like.new_zeros(batch, config.dim)
-        # A vocabulary is cut into blocks; the largest logit of each is kept.
-        self.block = shapes.head_block(config.vocab_size) if self.is_few else 4096
-        self.n_blocks = shapes.count_blocks(config.vocab_size, self.block)
-        self.best = torch.zeros(batch, self.n_blocks, dtype=torch.float32, device=device)
-        self.best_index = torch.zeros(batch, self.n_blocks, dtype=torch.int32, device=device)
-        self.excluded = torch.zeros(config.vocab_size, dtype=torch.float32, device=device)
-        self.forbidden = self.excluded  # until `exclude` has a mask
-        self.is_restricted = False
-        places = torch.arange(capacity, device=device)
-        self.added = like
-        if weights.stack.positions is not None:
-            places = places.clamp(max=config.max_len - 1)  # the rest is never reached
-            self.added = weights.stack.positions(places).detach().to(like.dtype).contiguous()
-        self.cos = self.sin = like
-        if config.positions.kind == "rotary":
-            tables = widen_tables(*config.rotary().tables(places), config.positions.layout)
-            self.cos, self.sin = (table.contiguous() for table in tables)
-        # Since Hopper, a kernel can start before the one that it depends on has ended.
-        self.overlaps = like.is_cuda and torch.cuda.get_device_capability(device) >= (9, 0)
-        if not self.is_few and like.is_cuda:
-            self.head = pad_outputs(weights.head, 64)  # without which cuBLAS has no fast kernel
-            V = config.vocab_size
-            self.logits = like.new_zeros(batch, len(self.head.weight))[:, :V]
-
-    def read_context(
-        self, context: Float[Tensor, "P S C"], lengths: Int[Tensor, " P"] | None, copies: int
-    ) -> None:
-        """Project the keys and values of cross-attention, once for all steps and copies."""
-        assert copies == self.copies
-        config, S = self.config, context.shape[1]
-        if not self.contexts:
-            self.allocate_context(S)
-        for layer, kept in zip(self.weights.stack.layers, self.contexts, strict=True):
-            assert layer.cross is not None
-            kv = F.linear(context, layer.cross.kv.weight, layer.cross.kv.bias)
-            kept[:, :S] = kv.unflatten(-1, (2, config.n_kv_heads, config.head_dim))
-        self.context_lengths.copy_(torch.full((len(context),), S) if lengths is None else lengths)
-
-    def allocate_context(self, length: int) -> None:
-        """Set up buffers for contexts of at most `length` tokens, which keep their addresses."""
-        config, P = self.config, self.batch // self.copies
-        shape = (P, length, 2, config.n_kv_heads, config.head_dim)
-        self.contexts = [self.like.new_zeros(shape) for _ in self.weights.stack.layers]
-        self.context_lengths = self.lengths.new_zeros(P)
-
-    def exclude(self, never: Sequence[int], forbidden: Bool[Tensor, "P V"] | None) -> None:
-        """Set the tokens that are not chosen: `never` in all rows, `forbidden` in each its own."""
-        self.excluded.zero_()
-        if never:
-            self.excluded[list(never)] = -torch.inf
-        self.is_restricted = forbidden is not None
-        if forbidden is not None:
-            if self.forbidden is self.excluded:
-                self.forbidden = torch.zeros_like(forbidden, dtype=torch.int8, device=self.x.device)
-            self.forbidden.copy_(forbidden)
+    def __call__(self) -> Float[Tensor, "B V"]:
+        """Read `tokens`; the caller advances `lengths`."""
+        self._embed()
+        return self._run_few() if self.is_few else self._run_many()
 
     def choose(self, written: Int[Tensor, "T B"]) -> None:
         """The token with the largest logit of each row becomes the next, and is written down."""
@@ -169,20 +71,6 @@ class CudaStep:
             PARTS=shapes.power_above(self.n_blocks),
             num_warps=4,
         )
-
-    def reorder(self, parents: Int[Tensor, " B"], length: int) -> None:
-        """Row i becomes what row `parents[i]` was."""
-        self.memory[:, :, :length] = self.memory[:, parents, :length]
-
-    def __call__(self) -> Float[Tensor, "B V"]:
-        """Read `tokens`; the caller advances `lengths`."""
-        self._embed()
-        return self._run_few() if self.is_few else self._run_many()
-
-    def launch(self, kernel: Any, *grid: int) -> Callable[..., None]:
-        """What launches a kernel, which may start before the one before it has ended."""
-        overlaps = {"launch_pdl": True} if self.overlaps else {}
-        return partial(kernel[grid], OVERLAPS=self.overlaps, **overlaps)
 
     def _embed(self) -> None:
         from glassformer.generation.step_kernels import embed_kernel
@@ -299,6 +187,7 @@ class CudaStep:
             CHOOSES=is_head,
             COPIES=self.copies,
             FORBIDS=is_head and self.is_restricted,
+            ALIKE=self.is_ahead,
             ROWS=shapes.power_above(self.batch),
             WIDTH=shapes.power_above(K),
             BLOCK_N=shape.columns,
@@ -321,7 +210,10 @@ class CudaStep:
 
         config, B = self.config, self.batch
         H, KV, D = config.n_heads, config.n_kv_heads, config.head_dim
-        splits = shapes.count_parts(memory.shape[1], B * KV)
+        if self.is_ahead:
+            self._keep(heads, memory, norms[1])
+        # As many parts for each row as if it were read alone.
+        splits = shapes.count_parts(memory.shape[1], KV if self.is_ahead else B * KV)
         if splits == 1:
             out, sums = memory.new_empty(B, H * D), heads
         else:
@@ -344,7 +236,7 @@ class CudaStep:
             sums,
             0.0 if q_norm is None else float(q_norm.eps),
             float(D**-0.5 if config.attention_scale is None else config.attention_scale),
-            memory.stride(0),
+            0 if self.is_ahead else memory.stride(0),
             memory.stride(1),
             self.capacity,
             H,
@@ -373,6 +265,31 @@ class CudaStep:
             out, sums, merged, D=D, SPLITS=splits, WIDTH=shapes.power_above(D), num_warps=1
         )
         return merged
+
+    def _keep(self, heads: Tensor, memory: Tensor, norm: Norm | None) -> None:
+        """Write the keys and values of all rows, before a row attends to those before it."""
+        from glassformer.generation.draft_kernels import keep_kernel
+
+        config = self.config
+        self.launch(keep_kernel, self.batch * config.n_kv_heads)(
+            heads,
+            memory,
+            self.cos,
+            self.sin,
+            heads if norm is None else norm.weight,
+            self.lengths,
+            self.missing,
+            0.0 if norm is None else float(norm.eps),
+            memory.stride(1),
+            config.n_heads,
+            D=config.head_dim,
+            KV=config.n_kv_heads,
+            ROTATES=config.positions.kind == "rotary",
+            LAYOUT=config.positions.layout,
+            NORMS=norm is not None,
+            WIDTH=max(16, shapes.power_above(config.head_dim)),
+            num_warps=1,
+        )
 
     def _normalize(self, x: Tensor, update: Tensor | None, norm: Norm) -> Tensor:
         """norm(x + update); before the sublayer, x becomes the sum."""

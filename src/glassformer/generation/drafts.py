@@ -9,6 +9,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import takewhile
 
+from torch.nn import Module
+
 from glassformer.errors import ConfigError
 from glassformer.generation.choice_rule import Rule
 from glassformer.generation.direct import DirectSession
@@ -16,7 +18,7 @@ from glassformer.generation.native_step import MOST_ROWS, native_refusal
 from glassformer.generation.prompts import GenerativeModel
 from glassformer.models import Decoder
 
-LOOKUP = "lookup"
+AUTO, LOOKUP = "auto", "lookup"
 _LONGEST, _SHORTEST = 4, 2  # n-grams that are looked up
 _ROW = 0.1  # what one more row adds to a pass, as a share of a pass with one row
 _MEMORY = 0.8  # how much of the experience remains with each pass
@@ -44,9 +46,14 @@ class Pace:
         self.expected = held  # before there is experience
         self.held = self.failed = 0.0
 
+    @property
+    def chance(self) -> float:
+        """How likely a guess holds if those before it do."""
+        return (self.held + self.expected) / (self.held + self.failed + 1)
+
     def count(self, most: int) -> int:
         """How many guesses, up to `most`, make a token cheapest."""
-        p = (self.held + self.expected) / (self.held + self.failed + 1)
+        p = self.chance
         gains = [sum(p**i for i in range(k + 1)) / (1 + self.price * k) for k in range(most + 1)]
         n = max(range(most + 1), key=gains.__getitem__)
         if n == 0:  # failures are forgotten, so that a guess is tried again after a while
@@ -82,6 +89,10 @@ class Draft(ABC):
 
     def learn(self, n_guesses: int, n_held: int) -> None:
         """A pass is over, before which there were so many guesses."""
+        self.count_pass(n_guesses, n_held)
+
+    def count_pass(self, n_guesses: int, n_held: int) -> None:
+        """Add a pass to the statistics."""
         self.n_passes += 1
         self.n_guesses += n_guesses
         self.n_held += n_held
@@ -169,8 +180,14 @@ class ModelDraft(Draft):
         self._pace.learn(n_guesses, n_held)
 
 
-def find_draft(draft: object) -> Draft | None:
-    """The draft that is meant: a model is asked, and "lookup" looks up in the text."""
+def find_draft(draft: object, model: Module) -> Draft | None:
+    """The draft that is meant: a model is asked, and "lookup" looks up in the text.
+
+    "auto" is a lookup where that was measured to save time: on a CPU.
+    """
+    if draft == AUTO:
+        on_cpu = next(model.parameters()).device.type == "cpu"
+        draft = LOOKUP if on_cpu and isinstance(model, Decoder) else None
     if draft == LOOKUP:
         return LookupDraft()
     if isinstance(draft, Decoder):
@@ -179,8 +196,8 @@ def find_draft(draft: object) -> Draft | None:
         return draft
     given = repr(draft) if isinstance(draft, str) else type(draft).__name__
     raise ConfigError(
-        f'draft must be "{LOOKUP}", a smaller decoder, a Draft or None; got {given}. A model is '
-        "given itself, not by its name."
+        f'draft must be "{AUTO}", "{LOOKUP}", a smaller decoder, a Draft or None; got {given}. A '
+        "model is given itself, not by its name."
     )
 
 

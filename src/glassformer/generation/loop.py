@@ -9,7 +9,6 @@ is in the key-value cache. Prompts of unequal length are padded on the left, so 
 the same column; the padding is masked, and positions do not count it.
 """
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,14 +19,15 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from glassformer.generation.captured import CapturedSession
+from glassformer.generation.captured_queue import write_queued_on_gpu
 from glassformer.generation.choice_rule import Rule
 from glassformer.generation.direct import DirectSession
-from glassformer.generation.drafts import Draft, ModelDraft, check_drafted, find_draft
+from glassformer.generation.drafting import stream_by_draft
+from glassformer.generation.drafts import Draft, check_drafted, find_draft
 from glassformer.generation.prompts import GenerativeModel, check_excluded, check_prompts
 from glassformer.generation.queueing import OnToken, count_slots, write_queued
 from glassformer.generation.sampling import GREEDY, Sampling, adjust, choose, exclude_tokens
-from glassformer.generation.sessions import Session, can_drop, start_session
-from glassformer.generation.speculative import Sampler, stream_drafted
+from glassformer.generation.sessions import Session, can_drop, choose_direct, start_session
 from glassformer.layers.embedding import check_tokens
 from glassformer.models import Decoder
 
@@ -150,6 +150,18 @@ def write_many(
     if slots == len(prompts) or not isinstance(model, Decoder):
         return False
     check_tokens(torch.tensor([[*chain.from_iterable(prompts)]]), model.config.vocab_size)
+    if choose_direct(model, max_new_tokens) is CapturedSession:
+        write_queued_on_gpu(
+            model,
+            prompts,
+            slots=slots,
+            max_new_tokens=max_new_tokens,
+            sampling=sampling,
+            never=never,
+            seed=seed,
+            on_token=on_token,
+        )
+        return True
     generator = None if seed is None else torch.Generator().manual_seed(seed)
 
     def choose_next(logits: Float[Tensor, "B V"]) -> Int[Tensor, " B"]:
@@ -215,7 +227,7 @@ def stream_chosen(
     start = _prepare_session(
         model, prompts, never, forbidden, **sizes, fixed=fixed, compiled=compiled
     )
-    found = find_draft(draft)
+    found = find_draft(draft, model)
     if found is not None:
         check_drafted(found, model, prompts)
     return _stream_chosen(
@@ -254,21 +266,16 @@ def _stream_chosen(
     stretch: int,
 ) -> Iterator[tuple[list[int], list[bool]]]:
     session = start()
-    is_greedy = sampling.temperature == 0 and sampling.repetition_penalty is None
-    if draft is not None and can_drop(session) and session.reads_ahead:
-        rule = Rule(never, forbidden, stop)
-        sampler = None if is_greedy else _make_sampler(sampling, never, forbidden, seed)
-        passes = stream_drafted(session, draft, rule, sampler, max_new_tokens=max_new_tokens)
-        yield from (([token], [token in stop]) for each in passes for token in each.tokens)
-        return
-    if isinstance(draft, ModelDraft):
-        warnings.warn(
-            "The draft model is not used: the model itself is not read in C, which takes float32 "
-            "or int8 weights on a CPU that nobody watches.",
-            UserWarning,
-            stacklevel=2,
+    stops = frozenset(stop)
+    if draft is not None:
+        rule = Rule(never, forbidden, stop, device=session.fresh.device)
+        tokens = stream_by_draft(
+            session, draft, max_new_tokens=max_new_tokens, sampling=sampling, rule=rule, seed=seed
         )
-    if can_drop(session) and is_greedy:
+        if tokens is not None:
+            yield from _end_at_stop(session, tokens, stops)
+            return
+    if can_drop(session) and sampling.is_argmax:
         rule = Rule(never, forbidden, stop, device=session.fresh.device)
         yield from _stream_greedy(session, max_new_tokens, rule, stretch)
         return
@@ -277,7 +284,7 @@ def _stream_chosen(
         for step in steps:
             yield step.tokens.tolist(), step.done.tolist()
         return
-    stops, done = frozenset(stop), [False] * len(session.fresh)
+    done = [False] * len(session.fresh)
     try:
         for tokens in session.stream_tokens(
             sampling,
@@ -294,21 +301,17 @@ def _stream_chosen(
         session.close()
 
 
-def _make_sampler(
-    sampling: Sampling,
-    never: Sequence[int],
-    forbidden: Bool[Tensor, "1 V"] | None,
-    seed: int | None,
-) -> Sampler:
-    """What `_steps` does with the logits of one prompt, on a CPU."""
-    generator = None if seed is None else torch.Generator().manual_seed(seed)
-
-    def choose_next(logits: Float[Tensor, "1 V"], text: Sequence[int]) -> int:
-        allowed = exclude_tokens(logits, never, forbidden)
-        seen = torch.tensor([[*text]])
-        return int(choose(adjust(allowed, sampling, seen), sampling, generator))
-
-    return choose_next
+def _end_at_stop(
+    session: Session, tokens: Iterator[int], stops: frozenset[int]
+) -> Iterator[tuple[list[int], list[bool]]]:
+    """The tokens of a single text up to a stop token, as steps of a batch."""
+    try:
+        for token in tokens:
+            yield [token], [token in stops]
+            if token in stops:
+                return
+    finally:
+        session.close()
 
 
 def _stream_greedy(

@@ -66,10 +66,18 @@ def _merge_parts(
 
 @no_type_check
 @triton.jit
-def _multiply_rows(values, part, ROWS: tl.constexpr):
-    """part valuesᵀ in float32: (ROWS, k) by (n, k)."""
+def _multiply_rows(values, part, ROWS: tl.constexpr, ALIKE: tl.constexpr):
+    """part valuesᵀ in float32: (ROWS, k) by (n, k); with ALIKE, each row as if it were alone."""
     if ROWS == 1:  # two dimensions need no exchange among the threads
         return tl.sum(values.to(tl.float32) * tl.sum(part, 0)[None, :], 1)[None, :]
+    if ALIKE:
+        rows = tl.arange(0, ROWS)[:, None]
+        out = tl.zeros([ROWS, values.shape[0]], tl.float32)
+        for row in tl.static_range(ROWS):
+            own = tl.sum(tl.where(rows == row, part, 0.0), 0)
+            found = tl.sum(values.to(tl.float32) * own[None, :], 1)
+            out = tl.where(rows == row, found[None, :], out)
+        return out
     return tl.sum(values.to(tl.float32)[None, :, :] * part[:, None, :], 2)
 
 
@@ -108,6 +116,7 @@ def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
     CHOOSES: tl.constexpr,
     COPIES: tl.constexpr,
     FORBIDS: tl.constexpr,
+    ALIKE: tl.constexpr,
     OVERLAPS: tl.constexpr,
     ROWS: tl.constexpr,
     WIDTH: tl.constexpr,
@@ -117,7 +126,7 @@ def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
     """y = f(norm(x) Wᵀ + b) + residual for BLOCK_N columns of y, and perhaps their largest.
 
     With SPLITS > 0, x are the parts that attend_kernel left. With IS_INT8, W are integers, and each
-    of its rows has a scale.
+    of its rows has a scale. With ALIKE, a row of y has the same bits as if x had no other.
     """
     dtype = y.dtype.element_ty
     program = tl.program_id(0)
@@ -203,9 +212,9 @@ def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
             part = (part * factors[None, :] + norm_shift[None, :]).to(dtype).to(tl.float32)
         if SCALES:
             part = (part * scale).to(dtype).to(tl.float32)
-        out += _multiply_rows(values, part, ROWS)
+        out += _multiply_rows(values, part, ROWS, ALIKE)
         if GATED:
-            left += _multiply_rows(gates, part, ROWS)
+            left += _multiply_rows(gates, part, ROWS, ALIKE)
     if IS_INT8:
         out = out * step[None, :]
         left = left * gate_step[None, :]

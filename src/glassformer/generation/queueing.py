@@ -6,7 +6,8 @@
 
 Rows have their columns in common, so a prompt that enters lies before the present column and is
 padded on the left as far as that goes; padding is neither read nor counted in positions. (Yu et
-al. 2022 call it iteration-level scheduling.) On a CPU, where nobody watches.
+al. 2022 call it iteration-level scheduling.) On a CPU, where nobody watches; `captured_queue` does
+it on a GPU.
 """
 
 from collections import deque
@@ -16,7 +17,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from glassformer.generation import sampling
+from glassformer.generation import sampling, sessions
 from glassformer.generation.choice_rule import Rule
 from glassformer.generation.direct import DirectSession
 from glassformer.generation.native_step import native_refusal
@@ -24,6 +25,7 @@ from glassformer.generation.prompts import GenerativeModel
 from glassformer.models import Decoder
 
 _MOST_SLOTS = 64  # rows: with more, a token costs hardly less
+_MOST_SLOTS_ON_GPU = 256
 _MOST_MEMORY = 1 << 30  # bytes of keys and values
 _STRETCH = 8  # tokens per call into C
 
@@ -35,13 +37,19 @@ def count_slots(
     model: GenerativeModel, prompts: Sequence[Sequence[int]], max_new_tokens: int
 ) -> int:
     """How many prompts are written at a time; all of them where they do not take turns."""
-    if not isinstance(model, Decoder) or model.embedding.weight.device.type != "cpu":
+    direct = sessions.choose_direct(model, max_new_tokens)
+    if not isinstance(model, Decoder) or direct is None:
         return len(prompts)
-    config = model.config
+    config, weight = model.config, model.embedding.weight
+    most, memory = _MOST_SLOTS, _MOST_MEMORY
+    if weight.is_cuda:
+        most, memory = _MOST_SLOTS_ON_GPU, torch.cuda.mem_get_info(weight.device)[0] // 2
     columns = max(map(len, prompts)) + 2 * max_new_tokens
     row = config.n_layers * columns * 2 * config.n_kv_heads * config.head_dim * 4
-    slots = max(1, min(_MOST_SLOTS, _MOST_MEMORY // row))
-    return len(prompts) if slots >= len(prompts) or native_refusal(model) else slots
+    slots = max(1, min(most, memory // row))
+    if slots >= len(prompts) or (direct is DirectSession and native_refusal(model)):
+        return len(prompts)
+    return slots
 
 
 class QueuedSession(DirectSession):

@@ -37,6 +37,11 @@ class Sampling:
     min_p: float | int | None = None
     repetition_penalty: float | int | None = None
 
+    @property
+    def is_argmax(self) -> bool:
+        """Whether the token with the largest logit is chosen, whatever the text."""
+        return self.temperature == 0 and self.repetition_penalty is None
+
     def __post_init__(self) -> None:
         if not 0 <= self.temperature < math.inf:
             raise ConfigError(

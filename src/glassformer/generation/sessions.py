@@ -39,7 +39,7 @@ def start_session(
     compiled: bool = False,
 ) -> Session:
     """A session with `copies` rows for each prompt, by the fastest way that this model allows."""
-    direct = None if fixed or compiled else _choose_direct(model, max_new_tokens)
+    direct = None if fixed or compiled else choose_direct(model, max_new_tokens)
     if direct is not None and isinstance(model, Decoder | EncoderDecoder):
         return direct(model, prompts, source=source, max_new_tokens=max_new_tokens, copies=copies)
     prompts = [prompt for prompt in prompts for _ in range(copies)]
@@ -56,7 +56,7 @@ def start_session(
     )
 
 
-def _choose_direct(model: GenerativeModel, max_new_tokens: int) -> type[DirectSession] | None:
+def choose_direct(model: GenerativeModel, max_new_tokens: int) -> type[DirectSession] | None:
     """The session that decodes by the weights alone, where the model and the device allow it."""
     if refusal(model) is not None:
         return None

@@ -34,7 +34,7 @@ _NOTHING = tl.constexpr(-1e30)  # the logarithm of weight 0: its exp is 0, and 0
 
 @no_type_check
 @triton.jit
-def _read_head(heads, weight, cells, partners, d, inside, eps, D, NORMS: tl.constexpr):
+def read_head(heads, weight, cells, partners, d, inside, eps, D, NORMS: tl.constexpr):
     """Rows of heads and of their rotation partners in float32, after the norm of heads."""
     dtype = heads.dtype.element_ty
     x = tl.load(heads + cells, mask=inside, other=0.0).to(tl.float32)
@@ -147,7 +147,7 @@ def attend_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
     base = heads + b.to(tl.int64) * n_heads * D
     inside = (g < GROUP)[:, None] & (d < D)[None, :]
     rows = (kv * GROUP + g)[:, None] * D
-    q, q_twin = _read_head(
+    q, q_twin = read_head(
         base, q_weight, rows + d[None, :], rows + twin[None, :], (d, twin), inside, eps, D, NORMS
     )
     if ROTATES:
@@ -160,7 +160,7 @@ def attend_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
         one = tl.arange(0, 1)
         has = (one == 0)[:, None] & (d < D)[None, :]
         at = (H + kv + one)[:, None] * D
-        k, k_twin = _read_head(
+        k, k_twin = read_head(
             base, k_weight, at + d[None, :], at + twin[None, :], (d, twin), has, eps, D, NORMS
         )
         if ROTATES:
