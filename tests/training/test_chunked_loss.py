@@ -8,6 +8,7 @@ from torch import Tensor
 from glassformer.training import chunked_loss
 from glassformer.training.chunked_loss import linear_cross_entropy_sum
 from glassformer.training.loss import IGNORED
+from glassformer.training.native_loss import Measure, find_measure
 from triton_interpreter import DEVICE, check_in_interpreter, needs_kernels
 
 B, L, C, V = 3, 7, 5, 11
@@ -49,6 +50,85 @@ def test_equals_the_definition(monkeypatch, n_logits, ignored, smoothing, biased
     expected = definition(hidden, weight, given, targets, smoothing)
     for a, b in zip(gradients(found, *inputs), gradients(expected, *inputs), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+
+
+@pytest.fixture
+def in_c(monkeypatch) -> Measure:
+    """The kernel in C, which then also computes what is small, in several chunks."""
+    measure = find_measure()
+    if measure is None:
+        pytest.skip("needs a C compiler")
+    monkeypatch.setattr(chunked_loss, "_FEW", 0)
+    monkeypatch.setattr(chunked_loss, "_ROWS_IN_C", 5)
+    monkeypatch.setitem(chunked_loss._CHUNK, "C", 1)
+    return measure
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+@pytest.mark.parametrize("smoothing", [0.0, 0.13])
+@pytest.mark.parametrize("biased", [False, True])
+def test_in_c_it_equals_the_definition(monkeypatch, in_c, ignored, smoothing, biased):
+    calls = []
+
+    def count(*given):
+        calls.append(len(given[0]))
+        return in_c(*given)
+
+    monkeypatch.setattr(chunked_loss, "find_measure", lambda: count)
+    inputs = operands(torch.float32, ignored=ignored)[: 3 if biased else 2]
+    targets = operands(torch.float32, ignored=ignored)[3]
+    exact = [x.detach().double().requires_grad_() for x in inputs]
+    bias, true_bias = (each[2] if biased else None for each in (inputs, exact))
+    found = linear_cross_entropy_sum(*inputs[:2], targets, bias=bias, smoothing=smoothing)
+    expected = definition(*exact[:2], true_bias, targets, smoothing)
+    for a, b in zip(gradients(found, *inputs), gradients(expected, *exact), strict=True):
+        torch.testing.assert_close(a.double(), b, rtol=2e-6, atol=2e-6)
+    assert max(calls) <= 5 and sum(calls) == int((targets != IGNORED).sum())
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("vocab_size", [1, 7, 16, 64, 1000, 5003])
+@pytest.mark.parametrize("smoothing", [0.0, 0.13])
+def test_rows_in_c_by_the_definition(in_c, vocab_size, smoothing):
+    logits = 5 * torch.randn(37, vocab_size)
+    targets = torch.randint(0, vocab_size, (37,))
+    real = logits.double().requires_grad_()
+    log_p = real.log_softmax(-1)
+    expected = (smoothing - 1) * log_p.gather(1, targets[:, None])[:, 0]
+    expected = expected - smoothing / vocab_size * log_p.sum(-1)
+    (slopes,) = torch.autograd.grad(expected.sum(), real)
+    gradient, kept = logits.clone(), logits.clone()
+    losses = in_c(gradient, targets, smoothing, True)
+    torch.testing.assert_close(losses.double(), expected.detach(), rtol=1e-6, atol=2e-6)
+    torch.testing.assert_close(gradient.double(), slopes, rtol=0, atol=5e-7)
+    assert torch.equal(in_c(kept, targets, smoothing, False), losses)
+    assert torch.equal(kept, logits)
+    torch.set_num_threads(1)
+    again = logits.clone()
+    assert torch.equal(in_c(again, targets, smoothing, True), losses)
+    assert torch.equal(again, gradient)
+
+
+def test_in_c_what_is_not_finite_shows_as_in_pytorch(in_c):
+    logits = torch.randn(4, 40)
+    logits[0, 33], logits[1, 3], logits[2, 38] = torch.nan, torch.inf, -torch.inf
+    targets = torch.tensor([1, 2, 3, 4])
+    theirs, ours = logits.clone().requires_grad_(), logits.clone()
+    losses = F.cross_entropy(theirs, targets, reduction="none")
+    (slopes,) = torch.autograd.grad(losses.sum(), theirs)
+    found = in_c(ours, targets, 0.0, True)
+    torch.testing.assert_close(found[2:], losses[2:].detach())
+    torch.testing.assert_close(ours[2:], slopes[2:], rtol=0, atol=5e-7)
+    assert found[:2].isnan().all() and losses[:2].isnan().all()
+    assert ours[:2].isnan().all()
+
+
+@pytest.mark.usefixtures("in_c")
+def test_a_target_that_is_no_token_is_an_error():
+    hidden, weight, bias, targets = operands(torch.float32, ignored=False)
+    targets[1, 2] = V
+    with pytest.raises((RuntimeError, IndexError)):
+        linear_cross_entropy_sum(hidden, weight, targets, bias=bias)
 
 
 def test_tied_weights_get_both_gradients():

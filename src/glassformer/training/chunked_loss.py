@@ -8,6 +8,8 @@ the forward pass computes both, and the backward pass multiplies. Three matrix p
 chunks, and memory for one chunk instead of all logits in float32, their gradient and its copies.
 """
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -16,12 +18,15 @@ from torch import Tensor
 from glassformer.functional.autocast import autocast_dtype
 from glassformer.functional.triton_support import triton_refusal
 from glassformer.training.loss import IGNORED
+from glassformer.training.native_loss import Measure, find_measure
 
-# Logits in a chunk: few enough for the memory. Chunks that fit the caches of a CPU were tried, and
-# took longer. On a GPU each chunk costs time, so that there is one as long as its logits take no
-# more than this share of the memory.
-_CHUNK = {"cpu": 1 << 26, "cuda": 1 << 31}
+# Logits in a chunk: few enough for the memory. The kernel in C writes all chunks into the same
+# place, which then is in the caches; a chunk has rows enough for fast products. On a GPU each chunk
+# costs time, so that there is one as long as its logits take no more than this share of the memory.
+_CHUNK = {"cpu": 1 << 26, "C": 1 << 22, "cuda": 1 << 31}
+_ROWS_IN_C = 256
 _SHARE = 1 / 16
+_FEW = 1 << 16  # logits: below this, PyTorch is done before the kernel in C would be compiled
 # Tensor cores need rows of logits that begin at multiples of 16 bytes; 64 also fits their tiles.
 _ALIGNED = 64
 
@@ -87,9 +92,15 @@ def _compute_chunks(
     table, shift = _cast_table(weight, bias, hidden)
     by_kernel = exact == torch.float32 and triton_refusal(hidden.device) is None
     compute = _compute_by_kernel if by_kernel else _compute_by_torch
-    for first, end in _chunk_bounds(n, V, hidden):
+    measure = _find_measure(hidden, table, targets)
+    bounds = _chunk_bounds(n, V, hidden, in_c=measure is not None)
+    room = None
+    if measure is not None:
+        compute = partial(_compute_in_c, measure)
+        room = hidden.new_empty(bounds[0][1], V)
+    for first, end in bounds:
         x, wanted = hidden[first:end], targets[first:end]
-        logits = F.linear(x, table, shift)
+        logits = _multiply(x, table, shift, None if room is None else room[: end - first])
         part, gradient = compute(logits, wanted, V, smoothing, learns)
         loss += part
         if gradient is None:
@@ -123,9 +134,19 @@ def _cast_table(
     return table, None if shift is None else F.pad(shift, (0, missing))
 
 
-def _chunk_bounds(n: int, vocab_size: int, hidden: Tensor) -> list[tuple[int, int]]:
+def _multiply(x: Tensor, table: Tensor, shift: Tensor | None, room: Tensor | None) -> Tensor:
+    if room is None:
+        return F.linear(x, table, shift)
+    if shift is None:
+        return torch.mm(x, table.t(), out=room)
+    return torch.addmm(shift, x, table.t(), out=room)
+
+
+def _chunk_bounds(n: int, vocab_size: int, hidden: Tensor, *, in_c: bool) -> list[tuple[int, int]]:
     """Equal parts of n rows, each with at most so many logits as suit the device."""
     most = _CHUNK["cpu" if hidden.device.type == "cpu" else "cuda"]
+    if in_c:
+        most = max(_CHUNK["C"], _ROWS_IN_C * vocab_size)
     if hidden.is_cuda:
         memory = torch.cuda.get_device_properties(hidden.device).total_memory
         most = min(most, int(memory * _SHARE) // hidden.element_size())
@@ -153,7 +174,35 @@ def _compute_by_torch(
     gradient.scatter_add_(1, index, gradient.new_full((1, 1), smoothing - 1.0).expand_as(index))
     if logits.device.type != "cpu":  # there, no row is ignored
         gradient.masked_fill_(ignored[:, None], 0.0)
-    return loss, F.pad(gradient, (0, logits.shape[1] - vocab_size)).to(logits.dtype)
+    missing = logits.shape[1] - vocab_size
+    if missing:  # padding by nothing would copy
+        gradient = F.pad(gradient, (0, missing))
+    return loss, gradient.to(logits.dtype)
+
+
+def _find_measure(hidden: Tensor, table: Tensor, targets: Tensor) -> Measure | None:
+    """The kernel in C, where it can compute this."""
+    if hidden.device.type != "cpu" or hidden.dtype != torch.float32:
+        return None
+    if len(hidden) * len(table) < _FEW or targets.dtype != torch.long:
+        return None
+    least, most = targets.aminmax()
+    if least < 0 or most >= len(table):
+        return None  # PyTorch says what is wrong
+    return find_measure()
+
+
+def _compute_in_c(
+    measure: Measure,
+    logits: Tensor,
+    targets: Tensor,
+    vocab_size: int,  # noqa: ARG001  (nothing is padded here)
+    smoothing: float,
+    learns: bool,
+) -> tuple[Tensor, Tensor | None]:
+    """The same by one kernel, which writes the gradient over the logits."""
+    losses = measure(logits, targets.contiguous(), smoothing, learns)
+    return losses.sum(), logits if learns else None
 
 
 def _compute_by_kernel(

@@ -23,6 +23,7 @@ from glassformer.functional.statistics.pooling import Map, cut_evenly
 from glassformer.functional.tiles import current_budget
 
 SOURCE = Path(__file__).with_name("kernel.c")
+INCLUDED = (SOURCE.parents[1] / "vectors.h",)
 FLAGS = ("-fno-math-errno", "-fno-trapping-math", "-Wno-psabi")
 FEW = 1 << 18  # cells: below this, PyTorch is done before a kernel would be compiled
 ROWS, STRIP = 16, 64  # of the kernel: queries at a time, and the widest strip of keys
@@ -148,7 +149,7 @@ def measure(
 @cache
 def find_kernel() -> Callable[["_Job", int], None] | None:
     """The kernel, compiled if that has not been done; None if it cannot be."""
-    library = load_library(SOURCE, FLAGS)
+    library = load_library(SOURCE, FLAGS, included=INCLUDED)
     if library is None:
         return None
     function = library.attention_statistics
