@@ -37,8 +37,7 @@ def count_slots(
     model: GenerativeModel, prompts: Sequence[Sequence[int]], max_new_tokens: int
 ) -> int:
     """How many prompts are written at a time; all of them where they do not take turns."""
-    direct = sessions.choose_direct(model, max_new_tokens)
-    if not isinstance(model, Decoder) or direct is None:
+    if not isinstance(model, Decoder) or len(prompts) == 1:
         return len(prompts)
     config, weight = model.config, model.embedding.weight
     most, memory = _MOST_SLOTS, _MOST_MEMORY
@@ -47,7 +46,10 @@ def count_slots(
     columns = max(map(len, prompts)) + 2 * max_new_tokens
     row = config.n_layers * columns * 2 * config.n_kv_heads * config.head_dim * 4
     slots = max(1, min(most, memory // row))
-    if slots >= len(prompts) or (direct is DirectSession and native_refusal(model)):
+    if slots >= len(prompts):
+        return len(prompts)
+    direct = sessions.choose_direct(model, max_new_tokens)  # which looks through the model
+    if direct is None or (direct is DirectSession and native_refusal(model)):
         return len(prompts)
     return slots
 
