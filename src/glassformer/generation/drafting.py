@@ -31,8 +31,8 @@ def stream_by_draft(
         passes = stream_drafted(session, draft, rule, sampler, max_new_tokens=max_new_tokens)
         return (token for each in passes for token in each.tokens)
     reason = (
-        "the model itself is not read in C, which takes float32 or int8 weights on a CPU that "
-        "nobody watches"
+        "the model must be read in C (float32 or int8 weights on a CPU) or by CUDA graphs (at "
+        "least 8 tokens on a GPU), and nobody may watch it"
     )
     if isinstance(session, CapturedSession):
         reason = draft_refusal(session, draft)
