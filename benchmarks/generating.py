@@ -2,6 +2,7 @@
 
 python benchmarks/generating.py                     GPT-2 124M, batch 1 and 64; a 1B Llama shape
 python benchmarks/generating.py --only gpt2 --batch 1 8
+python benchmarks/generating.py --int8              also with weights of 8 bits
 
 Weights are random, of a size that makes texts vary. First the tokens are checked: in float32 they
 must be those of the loop over the model's modules; in bfloat16, where near-ties are common, each
@@ -21,6 +22,7 @@ import torch
 from torch import nn
 
 import glassformer as gf
+from glassformer.functional.int8 import find_numbers
 from glassformer.generation import generate_tokens, sessions
 from glassformer.generation.sessions import DecodingSession
 from glassformer.models import Config, Norms, Positions, build
@@ -120,6 +122,14 @@ def check(model: nn.Module, prompts: list[list[int]]) -> bool:
     return same == len(prompts) and gap < 8
 
 
+def quantize(model: nn.Module, prompts: list[list[int]]) -> tuple[nn.Module, bool]:
+    """The model with int8 weights, and whether its tokens are those of its modules."""
+    small = gf.quantize(model, "int8")
+    gap = measure_gap(small, prompts, generate_tokens(small, prompts, max_new_tokens=NEW))
+    print(f"  int8: at most {gap:.1f} roundings below the likeliest token of its modules")
+    return small, gap < 8
+
+
 def race(works: dict[str, Work], n_tokens: int, rounds: int) -> dict[str, float]:
     """Tokens per second of each, in turns; prints medians and ranges."""
     for work in works.values():
@@ -142,7 +152,7 @@ def race(works: dict[str, Work], n_tokens: int, rounds: int) -> dict[str, float]
     return rates
 
 
-def run_gpt2(batches: list[int], rounds: int, *, peers: bool) -> bool:
+def run_gpt2(batches: list[int], rounds: int, *, peers: bool, int8: bool) -> bool:
     ours, theirs = make_gpt2()
     ours, theirs, good = ours.cuda(), theirs.cuda().bfloat16(), True
     for batch in batches:
@@ -161,6 +171,12 @@ def run_gpt2(batches: list[int], rounds: int, *, peers: bool) -> bool:
             "ours": lambda prompts=prompts: generate_tokens(ours, prompts, max_new_tokens=NEW),
             "ours, by modules": lambda prompts=prompts: write_by_modules(ours, prompts),
         }
+        if int8:
+            small, fine = quantize(ours, prompts)
+            good &= fine
+            works["ours, int8"] = lambda prompts=prompts, small=small: generate_tokens(
+                small, prompts, max_new_tokens=NEW
+            )
         if peers:
             works["transformers, dynamic cache"] = lambda: write("dynamic")
             works["transformers, static cache"] = lambda: write("static")
@@ -170,15 +186,23 @@ def run_gpt2(batches: list[int], rounds: int, *, peers: bool) -> bool:
     return good
 
 
-def run_llama(rounds: int) -> bool:
+def run_llama(rounds: int, *, int8: bool) -> bool:
     print(f"Llama 1B shape, bfloat16, batch 1, {PROMPT} + {NEW} tokens")
-    model = make_llama().cuda()
+    models = {"ours": make_llama().cuda()}
     prompts = make_prompts(1, 128_256)
-    good = check(model, prompts)
-    rates = race({"ours": lambda: generate_tokens(model, prompts, max_new_tokens=NEW)}, NEW, rounds)
-    read = sum(each.numel() * each.element_size() for each in model.parameters())
-    bound = BANDWIDTH / read
-    print(f"  {rates['ours'] / bound:.0%} of {bound:,.0f} tokens/s, the weights at 4.8 TB/s")
+    good = check(models["ours"], prompts)
+    if int8:
+        models["ours, int8"], fine = quantize(models["ours"], prompts)
+        good &= fine
+    works: dict[str, Work] = {
+        name: lambda model=model: generate_tokens(model, prompts, max_new_tokens=NEW)
+        for name, model in models.items()
+    }
+    for name, rate in race(works, NEW, rounds).items():
+        numbers = [find_numbers(each)[0] for each in models[name].parameters()]
+        read = sum(each.numel() * each.element_size() for each in numbers)
+        bound = BANDWIDTH / read
+        print(f"  {name}: {rate / bound:.0%} of {bound:,.0f} tokens/s, the weights at 4.8 TB/s")
     return good
 
 
@@ -188,6 +212,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--batch", type=int, nargs="+", default=[1, 64])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--without-peers", action="store_true")
+    parser.add_argument("--int8", action="store_true", help="also with weights of 8 bits")
     args = parser.parse_args(arguments)
     if not torch.cuda.is_available():
         print("benchmarks/generating.py needs a CUDA device; none is here.")
@@ -195,9 +220,9 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"torch {torch.__version__}, {torch.cuda.get_device_name()}")
     good = True
     if args.only != "llama":
-        good &= run_gpt2(args.batch, args.rounds, peers=not args.without_peers)
+        good &= run_gpt2(args.batch, args.rounds, peers=not args.without_peers, int8=args.int8)
     if args.only != "gpt2":
-        good &= run_llama(args.rounds)
+        good &= run_llama(args.rounds, int8=args.int8)
     return 0 if good else 1
 
 
