@@ -16,6 +16,7 @@ from glassformer.workbench.library import Library
 from glassformer.workbench.pool import Pool
 
 TOKEN = "a-token-of-the-test"
+PATIENCE = 300  # seconds: a busy machine is no fault
 
 
 class Server:
@@ -33,7 +34,7 @@ class Server:
         headers: dict[str, str] | None = None,
     ) -> tuple[int, dict[str, str], bytes]:
         """Status, headers and body, of exactly these headers beside Host."""
-        line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             line.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
             given = {"Host": self.host, **(headers or {})}
