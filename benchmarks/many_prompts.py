@@ -54,9 +54,8 @@ def main(arguments: list[str] | None = None) -> int:
     found = [way() for way in ways.values()]
     n_other = sum(a != b for a, b in zip(*found, strict=True))
     n_tokens, lengths = sum(map(len, found[0])), sorted(map(len, found[0]))
-    print(
-        f"torch {torch.__version__}, {args.device}, {torch.get_num_threads()} threads, {slots} rows"
-    )
+    where = "cuda" if args.device == "cuda" else f"{torch.get_num_threads()} threads"
+    print(f"torch {torch.__version__}, {where}, {slots} rows")
     print(f"  {n_tokens} tokens, {lengths[0]} to {lengths[-1]} a text; {n_other} texts differ")
     spent: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(args.rounds):

@@ -20,6 +20,8 @@ from platformdirs import user_cache_path
 
 FLAGS = ("-O3", "-std=gnu11", "-shared", "-fPIC")
 PROCESSOR = Path(__file__).with_name("processor.c")
+VECTORS = Path(__file__).with_name("vectors.h")
+VECTOR_FLAGS = ("-fno-math-errno", "-fno-trapping-math", "-Wno-psabi")  # of what includes it
 
 
 class Threads(NamedTuple):

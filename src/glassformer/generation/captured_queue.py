@@ -8,7 +8,7 @@ that nobody reads.
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from itertools import cycle
+from itertools import cycle, zip_longest
 from typing import NamedTuple
 
 import torch
@@ -104,15 +104,13 @@ def write_queued_on_gpu(
                         check_chosen([token])
                         left[text] = 0 if on_token(text, token) else left[text] - 1
             over = [row for row, text in enumerate(texts) if text is not None and not left[text]]
-            new, rest = over[: len(waiting)], over[len(waiting) :]
-            for row in over:
-                texts[row] = waiting.popleft() if waiting else None
+            new = [waiting.popleft() for _ in range(min(len(over), len(waiting)))]
             if new:
-                session.admit(
-                    new, [prompts[text] for row in new if (text := texts[row]) is not None]
-                )
-            if rest:
-                session.rest(rest)
+                session.admit(over[: len(new)], [prompts[text] for text in new])
+            if len(over) > len(new):
+                session.rest(over[len(new) :])
+            for row, text in zip_longest(over, new):
+                texts[row] = text
     finally:
         session.close()
 

@@ -8,11 +8,14 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from glassformer.functional.native_library import find_threads, load_library
+from glassformer.functional.native_library import (
+    VECTOR_FLAGS,
+    VECTORS,
+    find_threads,
+    load_library,
+)
 
 SOURCE = Path(__file__).with_name("native_loss.c")
-INCLUDED = (SOURCE.parents[1] / "functional" / "vectors.h",)
-FLAGS = ("-fno-math-errno", "-fno-trapping-math", "-Wno-psabi")
 
 Measure = Callable[[Tensor, Tensor, float, bool], Tensor]
 
@@ -35,7 +38,7 @@ def find_measure() -> Measure | None:
 
     Where it learns, the gradient takes the place of the logits. Every target must be a token.
     """
-    library = load_library(SOURCE, FLAGS, included=INCLUDED)
+    library = load_library(SOURCE, VECTOR_FLAGS, included=(VECTORS,))
     if library is None:
         return None
     function = library.measure_losses

@@ -17,14 +17,17 @@ from torch import Tensor
 from glassformer.functional.checks import Scoring
 from glassformer.functional.graph_capture import is_readable
 from glassformer.functional.masks import Mask
-from glassformer.functional.native_library import find_threads, load_library
+from glassformer.functional.native_library import (
+    VECTOR_FLAGS,
+    VECTORS,
+    find_threads,
+    load_library,
+)
 from glassformer.functional.statistics.limits import BandSums, Limits, is_band, split_bands
 from glassformer.functional.statistics.pooling import Map, cut_evenly
 from glassformer.functional.tiles import current_budget
 
 SOURCE = Path(__file__).with_name("kernel.c")
-INCLUDED = (SOURCE.parents[1] / "vectors.h",)
-FLAGS = ("-fno-math-errno", "-fno-trapping-math", "-Wno-psabi")
 FEW = 1 << 18  # cells: below this, PyTorch is done before a kernel would be compiled
 ROWS, STRIP = 16, 64  # of the kernel: queries at a time, and the widest strip of keys
 AT_ONCE = 1 << 26  # cells between two reports of progress
@@ -149,7 +152,7 @@ def measure(
 @cache
 def find_kernel() -> Callable[["_Job", int], None] | None:
     """The kernel, compiled if that has not been done; None if it cannot be."""
-    library = load_library(SOURCE, FLAGS, included=INCLUDED)
+    library = load_library(SOURCE, VECTOR_FLAGS, included=(VECTORS,))
     if library is None:
         return None
     function = library.attention_statistics
