@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from closeness import assert_close, assert_same
 from glassformer.functional.int8 import dequantize_rows, int8_linear, linear, quantize_rows
+from glassformer.functional.int8.gpu import multiply_on_gpu
 from glassformer.functional.int8.kernel import find_kernel
+from triton_interpreter import DEVICE, INTERPRETED, check_in_interpreter, needs_kernels
 
 SHAPES = [(1, 7, 13), (2, 5, 64), (3, 37, 129), (4, 4, 70), (11, 131, 200), (19, 6, 1)]
 
@@ -122,3 +124,25 @@ def test_on_a_gpu(n_rows: int, dtype: torch.dtype) -> None:
     worst = 1e-3 if dtype == torch.float32 else 0.5
     assert found.dtype == dtype
     assert_close(found.double(), exact(x.to(dtype), weight, scale, bias.to(dtype)), atol=worst)
+
+
+@pytest.mark.plain
+def test_the_interpreter_agrees() -> None:
+    check_in_interpreter(__file__, only="kernel_on_a_gpu")
+
+
+@needs_kernels
+# The interpreter multiplies bfloat16 wrongly.
+@pytest.mark.parametrize(
+    "dtype", [torch.float16] if INTERPRETED else [torch.float16, torch.bfloat16]
+)
+@pytest.mark.parametrize("shape", [*SHAPES, (70, 33, 300)])
+def test_the_kernel_on_a_gpu(shape, dtype: torch.dtype) -> None:
+    x, weight, scale, bias = (each.to(DEVICE) for each in operands(*shape))
+    x, bias = x.to(dtype), bias.to(dtype)
+    weight.view(-1)[0] = -128  # nothing that we make has it, but it is a number, too
+    expected = exact(x, weight, scale, bias)
+    worst = 2 * torch.finfo(dtype).eps * float(expected.abs().max())
+    assert_close(multiply_on_gpu(x, weight, scale, bias).double(), expected, atol=worst)
+    without = multiply_on_gpu(x, weight, scale, None).double() + bias.double()
+    assert_close(without, expected, atol=2 * worst)

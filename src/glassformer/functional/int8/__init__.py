@@ -1,7 +1,7 @@
 """Matrices in int8: a quarter of the memory of float32, which is what decoding waits for.
 
 Reading order: linear (what int8 means, and the product), weight (a matrix that modules hold),
-kernel and kernel.c (the product on a CPU).
+kernel and kernel.c (the product on a CPU), gpu and gpu_kernels (on a GPU).
 """
 
 from glassformer.functional.int8.linear import dequantize_rows, int8_linear, quantize_rows

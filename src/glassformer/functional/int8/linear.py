@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int8
 from torch import Tensor
 
+from glassformer.functional.int8.gpu import multiply_on_gpu, suits_gpu_kernel
 from glassformer.functional.int8.kernel import find_kernel
 
 FEW = 16  # rows up to which PyTorch's int8 product beats making the weights float again
@@ -65,6 +66,8 @@ def int8_linear(
         exact_bias = None if bias is None else bias.float()
         return kernel(x.float().contiguous(), weight, scale, exact_bias).to(x.dtype)
     rows = x.reshape(-1, n_in)  # … n_in → M n_in
+    if suits_gpu_kernel(rows):
+        return multiply_on_gpu(rows, weight, scale, bias).reshape(*x.shape[:-1], n_out)
     if len(rows) > FEW or n_in % WHOLE:
         return F.linear(x, dequantize_rows(weight, scale, x.dtype), bias)
     y = torch.ops.aten._weight_int8pack_mm(rows.contiguous(), weight, scale.to(x.dtype))
