@@ -35,8 +35,23 @@ def _patch_once() -> None:
     interpreter._patch_lang = replace_once
 
 
+def _sum_at_once() -> None:
+    """Have several tiles summed as one of them is, not number by number in Python."""
+    from triton.runtime import interpreter
+
+    reduce = interpreter.ReduceOps.generic_reduce
+
+    def sum_or_reduce(self: interpreter.ReduceOps, tiles: tuple) -> object:
+        if self.combine_fn.fn.__name__.startswith("_add_"):
+            return [self.sum(tile) for tile in tiles]
+        return reduce(self, tiles)
+
+    interpreter.ReduceOps.generic_reduce = sum_or_reduce
+
+
 if INTERPRETED:
     _patch_once()
+    _sum_at_once()
 
 
 def check_in_interpreter(file: str, *, only: str = "") -> None:

@@ -97,7 +97,7 @@ def test_int8_weights(name: str, dtype: torch.dtype, few: bool, monkeypatch) -> 
     n = 3 if INTERPRETED else 40
     with torch.no_grad():
         truth = DecodingSession(exact, [[3]] * 2, source=sources, max_new_tokens=n)
-        assert refusal(DecoderWeights.of(model)) is None
+        assert refusal(model.config, dtype) is None
         step = CudaStep(DecoderWeights.of(model), batch=2, capacity=n + 2)
         if sources is not None:
             lengths = torch.tensor([len(each) for each in sources])
@@ -185,7 +185,7 @@ def test_exclusions_ties_and_nan(few: bool, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_what_the_kernels_refuse() -> None:
-    assert "float64" in str(refusal(DecoderWeights.of(make("learned", torch.float64))))
+    assert "float64" in str(refusal(make("learned", torch.float64).config, torch.float64))
     wide = make("learned", torch.float32)
     object.__setattr__(wide.config, "head_dim", 257)
-    assert "at most 256" in str(refusal(DecoderWeights.of(wide)))
+    assert "at most 256" in str(refusal(wide.config, torch.float32))

@@ -22,7 +22,7 @@ from glassformer.generation.drafts import Draft, LookupDraft, ModelDraft, Pace
 from glassformer.models.decoder_weights import DecoderWeights, refusal
 
 _CHUNK = 4  # passes between two looks at what was written
-_WIDE_COST = 1.3  # of a pass with guesses, in passes without
+_WIDE_COST = 1.7  # of a pass with guesses, in passes without
 
 
 class _Launched(NamedTuple):
@@ -39,10 +39,10 @@ def draft_refusal(session: CapturedSession, draft: Draft) -> str | None:
         return None
     if not isinstance(draft, ModelDraft):
         return "only a model, or a lookup in the text, guesses without the host"
-    if draft.model.embedding.weight.device != session.prompt.device:
+    weight = draft.model.embedding.weight
+    if weight.device != session.prompt.device:
         return "it must be on the model's device"
-    reason = refusal(draft.model)
-    return cuda_refusal(DecoderWeights.of(draft.model)) if reason is None else reason
+    return refusal(draft.model) or cuda_refusal(draft.model.config, weight.dtype)
 
 
 def stream_drafted_on_gpu(

@@ -17,16 +17,16 @@ from glassformer.generation import program_shapes as shapes
 from glassformer.generation.cuda_layers import Attend, run_layers
 from glassformer.generation.cuda_state import CudaState
 from glassformer.generation.products import multiply
-from glassformer.models.decoder_weights import AttentionWeights, DecoderWeights, Linear, Norm
+from glassformer.models.config import Config
+from glassformer.models.decoder_weights import AttentionWeights, Linear, Norm
 
 _FAR = 1 << 30  # no window
 
 
-def refusal(weights: DecoderWeights) -> str | None:
-    """Why the kernels cannot decode with these weights; None if they can."""
+def refusal(config: Config, dtype: torch.dtype) -> str | None:
+    """Why the kernels cannot decode with weights of this dtype; None if they can."""
     if find_spec("triton") is None:
         return "triton is not installed"
-    config, dtype = weights.config, weights.embedding.dtype
     if dtype not in (torch.bfloat16, torch.float16, torch.float32):
         return f"the kernels do not compute in {dtype}"
     if config.head_dim > 256:
@@ -152,7 +152,7 @@ class CudaStep(CudaState):
         splits = x.shape[2] if x.ndim == 4 else 0  # parts of attention
         y = self.logits if is_head else x.new_empty(self.batch, N, dtype=weight.dtype)
         y = y if onto is None else onto
-        shape = shapes.shape_product(N, K, is_head=is_head)
+        shape = shapes.shape_product(N, K, is_head=is_head, is_int8=row_scale is not None)
         scale = self.config.output.scale if is_head else 1.0
         self.launch(multiply_kernel, shapes.count_blocks(N, shape.columns))(
             x,
@@ -170,7 +170,6 @@ class CudaStep(CudaState):
             self.forbidden,
             float(scale),
             0.0 if norm is None else float(norm.eps),
-            self.batch,
             N,
             self.config.n_heads,
             K=K,
@@ -187,8 +186,7 @@ class CudaStep(CudaState):
             CHOOSES=is_head,
             COPIES=self.copies,
             FORBIDS=is_head and self.is_restricted,
-            ALIKE=self.is_ahead,
-            ROWS=shapes.power_above(self.batch),
+            ROWS=self.batch,
             WIDTH=shapes.power_above(K),
             BLOCK_N=shape.columns,
             BLOCK_K=shape.chunk,
@@ -258,7 +256,7 @@ class CudaStep(CudaState):
             num_warps=4,
             num_stages=2,  # little shared memory: the next kernel finds room while this one runs
         )
-        if splits == 1 or not (whole or D & (D - 1)):  # products merge heads of powers of 2
+        if splits == 1 or not (whole or B > 1 or D & (D - 1)):  # what products merge themselves
             return out
         merged = memory.new_empty(B, H * D)
         self.launch(merge_kernel, B * H)(

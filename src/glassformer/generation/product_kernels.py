@@ -9,6 +9,8 @@ import triton
 import triton.language as tl
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
+from glassformer.functional.int8.gpu_kernels import widen
+
 
 @no_type_check
 @triton.jit
@@ -31,54 +33,76 @@ def _merge_parts(
     parts,
     sums,
     start,
-    n_rows,
     H,
     dtype: tl.constexpr,
     D: tl.constexpr,
     SPLITS: tl.constexpr,
-    ROWS: tl.constexpr,
     BLOCK_K: tl.constexpr,
 ):
-    """Columns `start` … of the heads' outputs: the weighted mean of what parts of the keys gave.
+    """Columns `start` … of one row of the heads' outputs: the mean of what parts of the keys gave.
 
-    A row of the tile is a head, so that its weights are numbers and its loads are 16 bytes wide.
+    As merge_kernel computes it (step_kernels.py). A row of the tile is a head, so that its weights
+    are numbers and its loads are 16 bytes wide.
     """
     HEADS: tl.constexpr = BLOCK_K // D
-    i, d = tl.arange(0, ROWS * HEADS), tl.arange(0, D)
-    row, head = i // HEADS, start // D + i % HEADS
-    is_there = (row < n_rows) & (head < H)
-    first = (row * H + head) * SPLITS
+    head, d = start // D + tl.arange(0, HEADS), tl.arange(0, D)
+    is_there = head < H
+    first = head * SPLITS
     inside = is_there[:, None] & (d >= 0)[None, :]
     highest = tl.load(sums + first * 2, mask=is_there, other=0.0)
     for part in tl.static_range(1, SPLITS):
         other = tl.load(sums + (first + part) * 2, mask=is_there, other=0.0)
         highest = tl.maximum(highest, other)
     total = tl.zeros_like(highest)
-    mean = tl.zeros([ROWS * HEADS, D], tl.float32)
+    mean = tl.zeros([HEADS, D], tl.float32)
     for part in tl.static_range(SPLITS):
         cell = first + part
         value = tl.load(parts + cell[:, None] * D + d[None, :], mask=inside, other=0.0)
         share = tl.exp(tl.load(sums + cell * 2, mask=is_there, other=0.0) - highest)
         total += share * tl.load(sums + cell * 2 + 1, mask=is_there, other=1.0)
         mean += share[:, None] * value
-    return tl.reshape((mean / total[:, None]).to(dtype), [ROWS, BLOCK_K])
+    return tl.reshape((mean / total[:, None]).to(dtype), [1, BLOCK_K])
 
 
 @no_type_check
 @triton.jit
-def _multiply_rows(values, part, ROWS: tl.constexpr, ALIKE: tl.constexpr):
-    """part valuesᵀ in float32: (ROWS, k) by (n, k); with ALIKE, each row as if it were alone."""
-    if ROWS == 1:  # two dimensions need no exchange among the threads
-        return tl.sum(values.to(tl.float32) * tl.sum(part, 0)[None, :], 1)[None, :]
-    if ALIKE:
-        rows = tl.arange(0, ROWS)[:, None]
-        out = tl.zeros([ROWS, values.shape[0]], tl.float32)
-        for row in tl.static_range(ROWS):
-            own = tl.sum(tl.where(rows == row, part, 0.0), 0)
-            found = tl.sum(values.to(tl.float32) * own[None, :], 1)
-            out = tl.where(rows == row, found[None, :], out)
-        return out
-    return tl.sum(values.to(tl.float32)[None, :, :] * part[:, None, :], 2)
+def _add_two(a0, a1, b0, b1):
+    return a0 + b0, a1 + b1
+
+
+@no_type_check
+@triton.jit
+def _add_three(a0, a1, a2, b0, b1, b2):
+    return a0 + b0, a1 + b1, a2 + b2
+
+
+@no_type_check
+@triton.jit
+def _add_four(a0, a1, a2, a3, b0, b1, b2, b3):
+    return a0 + b0, a1 + b1, a2 + b2, a3 + b3
+
+
+@no_type_check
+@triton.jit
+def _sum_each(tiles, AXIS: tl.constexpr, ROWS: tl.constexpr):
+    """The sums of ROWS tiles, each as if it were alone; threads meet once for all of them."""
+    if ROWS == 1:
+        return (tl.sum(tiles[0], AXIS),)
+    elif ROWS == 2:  # noqa: RET505  (the compiler looks at what follows a return, too)
+        return tl.reduce(tiles, AXIS, _add_two)
+    elif ROWS == 3:
+        return tl.reduce(tiles, AXIS, _add_three)
+    else:
+        return tl.reduce(tiles, AXIS, _add_four)
+
+
+@no_type_check
+@triton.jit
+def _add_each(tiles, others, ROWS: tl.constexpr):
+    sums = ()
+    for row in tl.static_range(ROWS):
+        sums += (tiles[row] + others[row],)
+    return sums
 
 
 @no_type_check
@@ -99,7 +123,6 @@ def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
     forbidden,
     scale,
     eps,
-    n_rows,
     N,
     H,
     K: tl.constexpr,
@@ -116,7 +139,6 @@ def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
     CHOOSES: tl.constexpr,
     COPIES: tl.constexpr,
     FORBIDS: tl.constexpr,
-    ALIKE: tl.constexpr,
     OVERLAPS: tl.constexpr,
     ROWS: tl.constexpr,
     WIDTH: tl.constexpr,
@@ -125,20 +147,20 @@ def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
 ):
     """y = f(norm(x) Wᵀ + b) + residual for BLOCK_N columns of y, and perhaps their largest.
 
-    With SPLITS > 0, x are the parts that attend_kernel left. With IS_INT8, W are integers, and each
-    of its rows has a scale. With ALIKE, a row of y has the same bits as if x had no other.
+    With SPLITS > 0, x are the parts that attend_kernel left for its only row. With IS_INT8, W are
+    integers, and each of its rows has a scale. A row of y has the same bits as if x had no other.
     """
     dtype = y.dtype.element_ty
     program = tl.program_id(0)
     columns = program * BLOCK_N + tl.arange(0, BLOCK_N)
     is_inside = columns < N
-    rows = tl.arange(0, ROWS)
-    has_row = rows < n_rows
     if OVERLAPS:
         gdc_launch_dependents()
     # All that no kernel writes is on its way before anything is known of x.
     k = tl.arange(0, BLOCK_K)
-    cells = columns[:, None].to(tl.int64) * K + k[None, :]
+    # 8 numbers at a time, whatever their type: the layout that parts of x have.
+    together = tl.max_contiguous(tl.multiple_of(k, 8), 8)
+    cells = columns[:, None].to(tl.int64) * K + together[None, :]
     visible = is_inside[:, None] & (k < K)[None, :]
     later = cells
     gates = tl.zeros([BLOCK_N, BLOCK_K], weight.dtype.element_ty)
@@ -168,28 +190,31 @@ def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
         norm_shift = tl.load(norm_bias + k, mask=k < K, other=0.0).to(tl.float32)
     if OVERLAPS:
         gdc_wait()
-    place = rows[:, None] * N + columns[None, :]
-    in_y = has_row[:, None] & is_inside[None, :]
-    before = tl.zeros([ROWS, BLOCK_N], tl.float32)
+    before = ()
     if HAS_RESIDUAL:
-        before = tl.load(residual + place, mask=in_y, other=0.0).to(tl.float32)
-    mean = tl.zeros([ROWS], tl.float32)
-    factor = tl.zeros([ROWS], tl.float32)
+        for row in tl.static_range(ROWS):
+            before += (tl.load(residual + row * N + columns, mask=is_inside, other=0.0),)
+    means, squares = (), ()
     if NORM != "none":
         wide = tl.arange(0, WIDTH)
-        there = has_row[:, None] & (wide < K)[None, :]
-        whole = tl.load(x + rows[:, None] * K + wide[None, :], mask=there, other=0.0)
-        whole = whole.to(tl.float32)
+        whole = ()
+        for row in tl.static_range(ROWS):
+            there = (wide < K)[None, :]
+            each = tl.load(x + row * K + wide[None, :], mask=there, other=0.0)
+            whole += (each.to(tl.float32),)
         if NORM == "layer":
-            mean = tl.sum(whole, 1) / K
-            whole = tl.where(there, whole - mean[:, None], 0.0)
-        factor = tl.rsqrt(tl.sum(whole * whole, 1) / K + eps)
-    out = tl.zeros([ROWS, BLOCK_N], tl.float32)
-    left = tl.zeros([ROWS, BLOCK_N], tl.float32)
+            means = _sum_each(whole, None, ROWS)
+        squared = ()
+        for row in tl.static_range(ROWS):
+            each = whole[row]
+            if NORM == "layer":
+                each = tl.where((wide < K)[None, :], each - means[row] / K, 0.0)
+            squared += (each * each,)
+        squares = _sum_each(squared, None, ROWS)
+    out, left = (), ()
     for start in tl.static_range(0, K, BLOCK_K):
         k = start + tl.arange(0, BLOCK_K)
         has_k = k < K
-        there = has_row[:, None] & has_k[None, :]
         if start > 0:
             visible = is_inside[:, None] & has_k[None, :]
             if GATED:
@@ -199,48 +224,60 @@ def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
                 factors = tl.load(norm_weight + k, mask=has_k, other=0.0).to(tl.float32)
             if HAS_NORM_BIAS:
                 norm_shift = tl.load(norm_bias + k, mask=has_k, other=0.0).to(tl.float32)
-        if SPLITS > 0:
-            part = _merge_parts(x, sums, start, n_rows, H, dtype, D, SPLITS, ROWS, BLOCK_K)
+        products, gate_products = (), ()
+        for row in tl.static_range(ROWS):
+            if SPLITS > 0:
+                part = _merge_parts(x, sums, start, H, dtype, D, SPLITS, BLOCK_K)
+            else:
+                part = tl.load(x + row * K + k[None, :], mask=has_k[None, :], other=0.0)
             part = part.to(tl.float32)
-        else:
-            part = tl.load(x + rows[:, None] * K + k[None, :], mask=there, other=0.0)
-            part = part.to(tl.float32)
-        if NORM != "none":
-            part = (part - mean[:, None]) * factor[:, None]
-            if NORM == "rms":  # it is rounded before the weight is applied
+            if NORM != "none":
+                if NORM == "layer":
+                    part = part - means[row] / K
+                part = part * tl.rsqrt(squares[row] / K + eps)
+                if NORM == "rms":  # it is rounded before the weight is applied
+                    part = part.to(dtype).to(tl.float32)
+                part = part * factors[None, :] + norm_shift[None, :]
                 part = part.to(dtype).to(tl.float32)
-            part = (part * factors[None, :] + norm_shift[None, :]).to(dtype).to(tl.float32)
-        if SCALES:
-            part = (part * scale).to(dtype).to(tl.float32)
-        out += _multiply_rows(values, part, ROWS, ALIKE)
+            if SCALES:
+                part = (part * scale).to(dtype).to(tl.float32)
+            products += (widen(values) * part,)
+            if GATED:
+                gate_products += (widen(gates) * part,)
+        found = _sum_each(products, 1, ROWS)
+        out = found if start == 0 else _add_each(out, found, ROWS)
         if GATED:
-            left += _multiply_rows(gates, part, ROWS, ALIKE)
-    if IS_INT8:
-        out = out * step[None, :]
-        left = left * gate_step[None, :]
-    out = (out + shift[None, :]).to(dtype).to(tl.float32)
-    if GATED:
-        left = (left + gate_shift[None, :]).to(dtype).to(tl.float32)
-        out = _activate(left, ACTIVATION).to(dtype).to(tl.float32) * out
-    else:
-        out = _activate(out, ACTIVATION)
-    if HAS_RESIDUAL:
-        out = before + out.to(dtype).to(tl.float32)
-    out = out.to(dtype)
-    tl.store(y + place, out, mask=in_y)
-    if CHOOSES:
-        value = out.to(tl.float32)
-        value += tl.load(excluded + columns, mask=is_inside, other=float("-inf"))[None, :]
-        if FORBIDS:
-            cells = (rows // COPIES)[:, None].to(tl.int64) * N + columns[None, :]
-            hidden = tl.load(forbidden + cells, mask=in_y, other=0)
-            value = tl.where(hidden != 0, float("-inf"), value)
-        # NaN is never the largest, so it becomes +∞ with an index that no token has.
-        is_nan = in_y & ~(out == out)  # noqa: PLR0124
-        value = tl.where(is_nan, float("inf"), value)
-        index = tl.where(is_nan, -1, columns[None, :])
-        top = tl.max(value, 1)
-        first = tl.min(tl.where(value == top[:, None], index, 2147483647), 1)
-        place = rows * tl.num_programs(0) + program
-        tl.store(best + place, top, mask=has_row)
-        tl.store(best_index + place, first, mask=has_row)
+            found = _sum_each(gate_products, 1, ROWS)
+            left = found if start == 0 else _add_each(left, found, ROWS)
+    for row in tl.static_range(ROWS):
+        value = out[row]
+        if IS_INT8:
+            value = value * step
+        value = (value + shift).to(dtype).to(tl.float32)
+        if GATED:
+            gate = left[row]
+            if IS_INT8:
+                gate = gate * gate_step
+            gate = (gate + gate_shift).to(dtype).to(tl.float32)
+            value = _activate(gate, ACTIVATION).to(dtype).to(tl.float32) * value
+        else:
+            value = _activate(value, ACTIVATION)
+        if HAS_RESIDUAL:
+            value = before[row].to(tl.float32) + value.to(dtype).to(tl.float32)
+        value = value.to(dtype)
+        tl.store(y + row * N + columns, value, mask=is_inside)
+        if CHOOSES:
+            score = value.to(tl.float32)
+            score += tl.load(excluded + columns, mask=is_inside, other=float("-inf"))
+            if FORBIDS:
+                hidden = tl.load(forbidden + row // COPIES * N + columns, mask=is_inside, other=0)
+                score = tl.where(hidden != 0, float("-inf"), score)
+            # NaN is never the largest, so it becomes +∞ with an index that no token has.
+            is_nan = is_inside & ~(value == value)  # noqa: PLR0124
+            score = tl.where(is_nan, float("inf"), score)
+            index = tl.where(is_nan, -1, columns)
+            top = tl.max(score, 0)
+            first = tl.min(tl.where(score == top, index, 2147483647), 0)
+            place = row * tl.num_programs(0) + program
+            tl.store(best + place, top)
+            tl.store(best_index + place, first)

@@ -19,7 +19,7 @@ from glassformer.generation.cuda_step import refusal as cuda_refusal
 from glassformer.generation.direct import DirectSession
 from glassformer.generation.prompts import GenerativeModel, encode_source, pad_left
 from glassformer.generation.recurrent import RecurrentSession
-from glassformer.models import Decoder, DecoderWeights, EncoderDecoder, ModelCache
+from glassformer.models import Decoder, EncoderDecoder, ModelCache
 from glassformer.models.baselines import RecurrentLanguage, RecurrentTranslator
 from glassformer.models.decoder_weights import refusal
 
@@ -61,10 +61,10 @@ def choose_direct(model: GenerativeModel, max_new_tokens: int) -> type[DirectSes
     if refusal(model) is not None:
         return None
     assert isinstance(model, Decoder | EncoderDecoder)
-    device = model.embedding.weight.device.type
-    if device == "cpu":
+    weight = model.embedding.weight
+    if weight.is_cpu:
         return DirectSession
-    if device != "cuda" or max_new_tokens < _FEW or cuda_refusal(DecoderWeights.of(model)):
+    if not weight.is_cuda or max_new_tokens < _FEW or cuda_refusal(model.config, weight.dtype):
         return None
     return CapturedSession
 

@@ -218,16 +218,21 @@ def merge_kernel(
     if OVERLAPS:
         gdc_launch_dependents()
         gdc_wait()
-    head = tl.program_id(0)
-    i, d = tl.arange(0, SPLITS), tl.arange(0, WIDTH)
-    cell = head * SPLITS + i
-    top = tl.load(sums + cell * 2)
-    share = tl.exp(top - tl.max(top, 0))
-    total = tl.sum(share * tl.load(sums + cell * 2 + 1), 0)
-    inside = (i >= 0)[:, None] & (d < D)[None, :]
-    means = tl.load(parts + cell[:, None] * D + d[None, :], mask=inside, other=0.0)
-    mean = tl.sum(means * share[:, None], 0) / total
-    tl.store(out + head * D + d, mean.to(out.dtype.element_ty), mask=d < D)
+    first = tl.program_id(0) * SPLITS
+    d = tl.arange(0, WIDTH)
+    highest = tl.load(sums + first * 2)
+    for part in tl.static_range(1, SPLITS):
+        highest = tl.maximum(highest, tl.load(sums + (first + part) * 2))
+    total = 0.0
+    mean = tl.zeros([WIDTH], tl.float32)
+    for part in tl.static_range(SPLITS):
+        cell = first + part
+        value = tl.load(parts + cell * D + d, mask=d < D, other=0.0)
+        share = tl.exp(tl.load(sums + cell * 2) - highest)
+        total += share * tl.load(sums + cell * 2 + 1)
+        mean += share * value
+    place = tl.program_id(0) * D + d
+    tl.store(out + place, (mean / total).to(out.dtype.element_ty), mask=d < D)
 
 
 @no_type_check
