@@ -1,6 +1,7 @@
 """Decoding by graphs where none can be captured: in Triton's interpreter, each step just runs."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -18,6 +19,12 @@ class Event:
     def synchronize(self) -> None: ...
 
 
+class Again(NamedTuple):
+    """Runs what a graph would replay."""
+
+    replay: Callable[[], object]
+
+
 def replace_graphs(monkeypatch: pytest.MonkeyPatch, *, few: int) -> None:
     """In the interpreter, a step runs where a graph would be replayed.
 
@@ -26,6 +33,7 @@ def replace_graphs(monkeypatch: pytest.MonkeyPatch, *, few: int) -> None:
     if INTERPRETED:
         monkeypatch.setattr(cuda_state, "FEW", few)
         monkeypatch.setattr(Engine, "replay", _run_step)
+        monkeypatch.setattr(Engine, "capture", lambda _, run: Again(run))
         monkeypatch.setattr(captured.torch.cuda, "Event", Event)
         for module in (sessions, loop):
             monkeypatch.setattr(module, "choose_direct", _choose_session)

@@ -10,7 +10,7 @@ rounded up to a power of 2, and is used again by the next session of the same mo
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -20,6 +20,7 @@ from torch import Tensor
 
 from glassformer.errors import ConfigError
 from glassformer.generation.beam_state import BeamState, FoundText
+from glassformer.generation.captured_prompts import PromptGraphs
 from glassformer.generation.cuda_prompts import read_prompts
 from glassformer.generation.cuda_step import CudaStep
 from glassformer.generation.direct import DirectSession
@@ -67,6 +68,7 @@ class Engine:
         self.generator = torch.Generator(key.device)
         self.searches: dict[tuple[int, ...], BeamState] = {}
         self.drafting: DraftState | None = None
+        self.prompts = PromptGraphs(self.step)
         self.graphs: dict[tuple[Advance, bool], torch.cuda.CUDAGraph] = {}
 
     def find_search(self, beams: int, stops: Sequence[int]) -> BeamState:
@@ -110,6 +112,12 @@ class Engine:
         for each, kept in zip(state, before, strict=True):
             each.copy_(kept)
         self.generator.set_state(drawn)
+        return self.capture(lambda: self._run(advance))
+
+    def capture(self, run: Callable[[], object]) -> torch.cuda.CUDAGraph:
+        """What `run` launches, as a graph; its kernels must be compiled."""
+        stream = torch.cuda.Stream(self.key.device)
+        stream.wait_stream(torch.cuda.current_stream(self.key.device))
         graph = torch.cuda.CUDAGraph()
         graph.register_generator_state(self.generator)
         # cuBLAS keeps its workspace between calls, and others may free it (a compiled model does).
@@ -117,7 +125,7 @@ class Engine:
         torch._C._cuda_clearCublasWorkspaces()
         # Other threads may go on using the GPU meanwhile.
         with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
-            self._run(advance)
+            run()
         torch._C._cuda_clearCublasWorkspaces()
         return graph
 
@@ -290,8 +298,12 @@ class CapturedSession(DirectSession):
             engine.generator.seed()
         else:
             engine.generator.manual_seed(seed)
-        if L > 1:
+        if L > 1 and (self.context is not None or self.copies > 1):
             self._prefill(self.prompt[:, :-1])
+        elif L > 1:
+            with torch.cuda.device_of(self.prompt):
+                rest = self.prompt[:, :-1]
+                engine.prompts.read(rest, engine.capture, is_padded=self.is_padded)
         engine.seen[:L] = self.fresh.T
         step.tokens.copy_(self.fresh[:, -1])
         step.lengths.fill_(L - 1)

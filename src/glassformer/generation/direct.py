@@ -46,7 +46,7 @@ class DirectSession:
         self.fresh = self.prompt.repeat_interleave(copies, dim=0)
         self.is_real = torch.arange(L, device=missing.device) >= missing[:, None]
         self.length = 0
-        self.native = find_native(model)
+        self.native = find_native(model) if self.prompt.device.type == "cpu" else None
         self.context = self.context_mask = None
         if isinstance(model, EncoderDecoder):
             assert source is not None
