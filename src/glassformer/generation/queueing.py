@@ -25,7 +25,7 @@ from glassformer.generation.prompts import GenerativeModel
 from glassformer.models import Decoder
 
 _MOST_SLOTS = 64  # rows: with more, a token costs hardly less
-_MOST_SLOTS_ON_GPU = 256
+_MOST_SLOTS_ON_GPU = 1024
 _MOST_MEMORY = 1 << 30  # bytes of keys and values
 _STRETCH = 8  # tokens per call into C
 

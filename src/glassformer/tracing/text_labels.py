@@ -1,6 +1,7 @@
 """How tokens read, and the texts of a site's rows and columns."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -36,11 +37,10 @@ class _Borrowed(JsonTokenizer):
 
 def label_rows(tokenizer: Any, tokens: Int[Tensor, "B L"]) -> list[list[str]]:
     """Labels of every sequence; none without a tokenizer, if all tokens are known."""
-    rows = tokens.tolist()
-    if tokenizer is None:
-        is_known = all(token >= 0 for row in rows for token in row)
-        return [] if is_known else [[_number(token) for token in row] for row in rows]
-    return [_label_row(tokenizer, row) for row in rows]
+    if tokenizer is None and bool((tokens >= 0).all()):
+        return []
+    label_row = partial(map, _number) if tokenizer is None else partial(_label_row, tokenizer)
+    return [list(label_row(row)) for row in tokens.tolist()]
 
 
 def label_following(
