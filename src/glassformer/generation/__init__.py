@@ -7,8 +7,9 @@ that the model reads several at a time (`drafting`): on a CPU `speculative`, on 
 `captured_queue`). `sessions` chooses how a model is run: by its modules, so that all can be
 watched, or by its weights alone: on a CPU (`direct`) in C (`native_step`, `native_stack`,
 `native_structures`, `thread_count`) or in PyTorch (`step`, `products`), on a GPU as a CUDA graph
-(`captured`, `cuda_state`, `cuda_step`, `cuda_layers`, `cuda_prompts`, `step_kernels`,
-`product_kernels`, `prefetch_kernels`; for beam search `beam_state`, `beam_kernels`).
+(`captured`, `cuda_state`, `cuda_step`, `cuda_layers`, `cuda_prompts`, `captured_prompts`,
+`step_kernels`, `product_kernels`, `prefetch_kernels`; for beam search `beam_state`,
+`beam_kernels`).
 
 On text: `continuation` (decoders), `translation` (encoder-decoders; `source_text` is what they read
 and may write, `copied_spans` what is copied), `encoder_tasks` (encoders). May import models and
