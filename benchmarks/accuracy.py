@@ -259,7 +259,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=3600, help="stop and report after")
     parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
     args = parser.parse_args(arguments)
-    backends = args.backend or ["sdpa", "flex", "streaming"]
+    backends = args.backend or ["sdpa", "native", "flex", "streaming"]
     groups: dict = defaultdict(list)
     for case in cases(args.device, backends, quick=args.quick):
         groups[case.backend, case.dtype, case.mask, case.scoring].append(case)

@@ -59,7 +59,7 @@ def test_dtypes_and_devices() -> None:
         (
             {"backend": "magic"},
             ConfigError,
-            r"sdpa, padded, flex, streaming, reference; got 'magic'",
+            r"sdpa, native, padded, flex, streaming, reference; got 'magic'",
         ),
         ({"mask": torch.zeros(3, 3)}, DtypeError, r"mask must be bool.*float32.*pass it as bias="),
         ({"mask": torch.zeros(3, 3).int()}, DtypeError, r"int32.*mask.bool\(\)"),

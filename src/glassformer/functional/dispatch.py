@@ -11,7 +11,7 @@ from torch import Tensor
 from glassformer.errors import BackendError, ConfigError
 from glassformer.functional import reference
 from glassformer.functional.autocast import autocast_dtype, cast_operands, without_autocast
-from glassformer.functional.backends import flex, padded, sdpa, streaming
+from glassformer.functional.backends import flex, native, padded, sdpa, streaming
 from glassformer.functional.biases import Bias
 from glassformer.functional.checks import Scoring, check_scoring, check_values
 from glassformer.functional.graph_capture import is_traced
@@ -23,7 +23,7 @@ from glassformer.functional.repeated_calls import (
 )
 from glassformer.functional.tiles import Plan
 
-Name = Literal["sdpa", "padded", "flex", "streaming", "reference"]
+Name = Literal["sdpa", "native", "padded", "flex", "streaming", "reference"]
 
 _SMALL = 1 << 20  # cells: below this, a dense mask is cheapest
 _LARGE = 1 << 28  # cells: above this, a dense mask takes too much memory
@@ -45,6 +45,7 @@ def _attend_by_definition(
 
 BACKENDS: dict[str, Backend] = {
     "sdpa": Backend(sdpa.refusal, sdpa.attend),
+    "native": Backend(native.refusal, native.attend),
     "padded": Backend(padded.refusal, padded.attend),
     "flex": Backend(flex.refusal, flex.attend),
     "streaming": Backend(streaming.refusal, streaming.attend),
@@ -162,6 +163,8 @@ def _choose(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -
         return _Choice("reference", "there is nothing to attend to, and the definition says so")
     if padded.refusal(q, k, v, scoring, dropout) is None:
         return _Choice("padded", "packed texts of known lengths, computed side by side")
+    if native.is_worthwhile(q, k, v) and native.refusal(q, k, v, scoring, dropout) is None:
+        return _Choice("native", "causal with L = S and gradients: what is hidden is skipped")
     refused = sdpa.refusal(q, k, v, scoring, dropout)
     if refused is None:
         form = sdpa.form(q, scoring)

@@ -11,6 +11,8 @@ from torch._C import _functorch  # pyright: ignore[reportAttributeAccessIssue]
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd import forward_ad
 
+_OWN = (Tensor, torch.nn.Parameter)
+
 
 def is_traced(tensor: Tensor) -> bool:
     """Whether the code is being traced or transformed, so that no value can be read."""
@@ -28,6 +30,20 @@ def is_readable(tensor: Tensor) -> bool:
     if torch.compiler.is_compiling() or tensor.is_meta or isinstance(tensor, FakeTensor):
         return False
     return not _functorch.is_functorch_wrapped_tensor(tensor)
+
+
+def is_unobserved(*tensors: Tensor) -> bool:
+    """Whether these are PyTorch's own tensors in memory, and nobody records its operations."""
+    return (
+        torch._C._len_torch_dispatch_stack() == 0
+        and torch._C._get_tracing_state() is None
+        and all(type(x) in _OWN and not x.is_neg() and not _is_batched(x) for x in tensors)
+    )
+
+
+def _is_batched(x: Tensor) -> bool:
+    # Of torch.autograd.grad(is_grads_batched=True), which is_traced does not see.
+    return _functorch.is_legacy_batchedtensor(x)
 
 
 def needs_more_derivatives() -> bool:

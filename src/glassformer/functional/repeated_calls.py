@@ -37,7 +37,10 @@ def kind_of_call(
         return None
     if forward_ad._current_level >= 0:
         return None
-    return q.shape, k.shape, v.shape, q.dtype, q.device, mask is None, scale, dropout
+    # What learns may have a backend of its own.
+    learns = mask is not None and torch.is_grad_enabled()
+    learns = learns and (q.requires_grad or k.requires_grad or v.requires_grad)
+    return q.shape, k.shape, v.shape, q.dtype, q.device, mask is None, learns, scale, dropout
 
 
 def remember_options(

@@ -14,7 +14,8 @@ typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias))
 typedef int32_t ivec __attribute__((vector_size(4 * LANES)));
 typedef void (*parallel_t)(void (*)(void *), void *, unsigned, unsigned); /* GOMP_parallel */
 
-static inline vec spread(float x) { return (vec){0} + x; }
+/* x − 0 is x, which compilers know; 0 + x is not for −0, and would cost an addition. */
+static inline vec spread(float x) { return x - (vec){0}; }
 
 static inline vec choose(ivec which, vec a, vec b) {
   return (vec)((which & (ivec)a) | (~which & (ivec)b));

@@ -2,5 +2,6 @@
 
 Each file has `refusal(q, k, v, scoring, dropout)`, which returns why it cannot compute a call (or
 None), and `attend(q, k, v, scoring, dropout)`. They are independent, but that
-`padded` computes by `sdpa`; dispatch.py chooses one.
+`padded` computes by `sdpa`, and `native` (in C: native_attention.c) has the second derivatives of
+`streaming`; dispatch.py chooses one.
 """

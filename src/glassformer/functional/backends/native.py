@@ -1,0 +1,206 @@
+"""Causal self-attention with gradients on a CPU, by a kernel in C that skips the upper triangle.
+
+PyTorch's kernel computes much of what the mask hides, in particular for short sequences. Here the
+diagonal is followed 16 keys at a time, forward and backward. Results do not depend on the number of
+threads: one thread computes a block of queries, or all gradients of a head.
+"""
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from glassformer.functional.autocast import without_autocast
+from glassformer.functional.backends.streaming_gradients import Call, second_gradients
+from glassformer.functional.checks import Scoring
+from glassformer.functional.graph_capture import is_traced, is_unobserved
+from glassformer.functional.masks import Causal, simplify
+from glassformer.functional.native_library import (
+    VECTOR_FLAGS,
+    VECTORS,
+    find_threads,
+    load_library,
+)
+from glassformer.functional.reference import attention_weights
+from glassformer.functional.tiles import Plan, split_groups
+
+SOURCE = Path(__file__).with_name("native_attention.c")
+GROUP, WIDEST = 16, 256  # of the kernel: head_dim is a multiple of the one, up to the other
+ENOUGH = 1 << 24  # multiplications of a whole product: below this, calling it may take longest
+
+
+def refusal(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -> str | None:
+    """Why this backend cannot compute this call; None if it can."""
+    if q.device.type != "cpu" or q.dtype != torch.float32:
+        return "the kernel in C computes float32 on a CPU"
+    if is_traced(q) or not is_unobserved(q, k, v):
+        return "a graph, a transform or a subclass of Tensor cannot see what a kernel in C does"
+    if not _is_causal(scoring):
+        return "the kernel in C is for a causal mask and as many keys as queries"
+    if scoring.bias is not None or scoring.softcap is not None or dropout:
+        return "the kernel in C knows no bias, no soft-capping and no dropout"
+    D, E = q.shape[-1], v.shape[-1]
+    if D != E or D % GROUP or not 0 < D <= WIDEST:
+        return (
+            f"the kernel in C needs head_dim = value_dim, a multiple of {GROUP} up to {WIDEST}; "
+            f"got {D} and {E}"
+        )
+    return None if find_kernel() is not None else "there is no C compiler"
+
+
+def is_worthwhile(q: Tensor, k: Tensor, v: Tensor) -> bool:
+    """Whether gradients will be asked for, and there is enough work to gain something."""
+    if q.device.type != "cpu" or is_traced(q) or not torch.is_grad_enabled():
+        return False
+    learns = q.requires_grad or k.requires_grad or v.requires_grad
+    return learns and q.numel() * k.shape[2] >= ENOUGH
+
+
+def _is_causal(scoring: Scoring) -> bool:
+    mask, extent = scoring.mask, scoring.extent
+    if extent.L != extent.S or mask is None:
+        return False
+    mask = mask if isinstance(mask, Causal) else simplify(mask, extent)
+    return isinstance(mask, Causal) and mask.offset is None
+
+
+def attend(
+    q: Float[Tensor, "B H L D"],
+    k: Float[Tensor, "B K S D"],
+    v: Float[Tensor, "B K S E"],
+    scoring: Scoring,
+    dropout: float = 0.0,
+) -> Float[Tensor, "B H L E"]:
+    """The weighted sum of the values, and a backward pass that computes the weights again."""
+    del dropout
+    return _Native.apply(scoring, q, k, v)  # type: ignore[return-value]
+
+
+class _Native(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, scoring: Scoring, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        kernel = find_kernel()
+        assert kernel is not None, "refusal says so first"
+        out, norms = kernel.attend(q, k, v, scoring.scale)
+        ctx.save_for_backward(q, k, v, out, norms)
+        ctx.scoring = scoring
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v, out, norms = ctx.saved_tensors
+        (grad_out,) = grad_outputs
+        if is_traced(grad_out) or not is_unobserved(grad_out):
+            return None, *_gradients_by_definition(ctx.scoring, grad_out, q, k, v)
+        return None, *_Gradients.apply(ctx.scoring, out.detach(), norms, grad_out, q, k, v)  # type: ignore[misc]
+
+
+class _Gradients(torch.autograd.Function):
+    """The gradients as a function of the operands, which also determine `out` and `norms`."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, scoring: Scoring, out: Tensor, norms: Tensor, grad_out: Tensor, *operands: Tensor
+    ) -> tuple[Tensor, ...]:
+        kernel = find_kernel()
+        assert kernel is not None, "it has computed the forward pass"
+        ctx.save_for_backward(grad_out, *operands)
+        ctx.scoring = scoring
+        return kernel.differentiate(*operands, out, norms, grad_out, scoring.scale)
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        grad_out, *operands = ctx.saved_tensors
+        scoring = ctx.scoring
+        with without_autocast(grad_out):
+            call = Call(scoring, Plan.of(scoring.extent, scoring.mask, grad_out.device), None)
+            grads = second_gradients(call, grad_outputs, grad_out, operands)
+        return None, None, None, *grads
+
+
+def _gradients_by_definition(
+    scoring: Scoring, grad_out: Tensor, q: Tensor, k: Tensor, v: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The same by PyTorch's operations, for `vmap` over gradients: holds the matrix."""
+    with without_autocast(grad_out):
+        weights = attention_weights(q, k, **scoring.options())  # B H L S
+        n_groups = q.shape[1] // k.shape[1]
+        k_heads, v_heads = (x.repeat_interleave(n_groups, dim=1) for x in (k, v))
+        dweights = grad_out @ v_heads.transpose(-1, -2)
+        drift = (weights * dweights).sum(-1, keepdim=True)
+        dscores = weights * (dweights - drift) * scoring.scale
+        dk, dv = dscores.transpose(-1, -2) @ q, weights.transpose(-1, -2) @ grad_out
+        groups = (len(k), k.shape[1], n_groups, *k.shape[2:])  # PyTorch's older vmap: no unflatten
+        return dscores @ k_heads, dk.reshape(groups).sum(2), dv.reshape(groups).sum(2)
+
+
+class Kernel(NamedTuple):
+    """The functions of native_attention.c on tensors."""
+
+    attend: Callable[..., tuple[Tensor, Tensor]]
+    differentiate: Callable[..., tuple[Tensor, Tensor, Tensor]]
+
+
+class _Job(ctypes.Structure):
+    """`job_t` of native_attention.c; a tensor is its address and three strides."""
+
+    _fields_ = (
+        ("tensors", ctypes.c_int64 * (4 * 8)),  # q, k, v, out, grad, dq, dk, dv
+        ("norms", ctypes.c_void_p),
+        *((name, ctypes.c_int64) for name in ("B", "H", "K", "L", "D")),
+        ("scale", ctypes.c_float),
+        ("next", ctypes.c_int64),
+    )
+
+
+@cache
+def find_kernel() -> Kernel | None:
+    """The kernel; None where it cannot be compiled."""
+    library = load_library(SOURCE, VECTOR_FLAGS, included=(VECTORS,))
+    if library is None:
+        return None
+    for function in (library.attend, library.differentiate):
+        function.argtypes = [ctypes.POINTER(_Job), ctypes.c_void_p, ctypes.c_uint]
+        function.restype = ctypes.c_int
+    parallel = find_threads().parallel
+
+    def run(function: Any, scale: float, norms: Tensor, *tensors: Tensor) -> None:
+        (B, H, L, D), K = tensors[0].shape, tensors[1].shape[1]
+        numbers = [n for x in tensors for n in (x.data_ptr(), *x.stride()[:3])]
+        job = _Job((ctypes.c_int64 * (4 * 8))(*numbers), norms.data_ptr(), B, H, K, L, D, scale, 0)
+        if not function(job, parallel, torch.get_num_threads()):
+            raise MemoryError("attention by the kernel in C found no memory for its sums")
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+        q, k, v = _with_rows(q), _with_rows(k), _with_rows(v)
+        out, norms = _new_heads(q), q.new_empty(*q.shape[:3], 2)
+        run(library.attend, scale, norms, q, k, v, out)
+        return out, norms
+
+    def differentiate(
+        q: Tensor, k: Tensor, v: Tensor, out: Tensor, norms: Tensor, grad: Tensor, scale: float
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        q, k, v, out, grad = map(_with_rows, (q, k, v, out, grad))
+        dq, dk, dv = _new_heads(q), _new_heads(q), _new_heads(q)
+        run(library.differentiate, scale, norms, q, k, v, out, grad, dq, dk, dv)
+        if k.shape[1] != q.shape[1]:
+            dk, dv = (split_groups(x, k.shape[1]).sum(2) for x in (dk, dv))
+        return dq, dk, dv
+
+    return Kernel(attend, differentiate)
+
+
+def _with_rows(x: Tensor) -> Tensor:
+    """With the numbers of a row side by side; rows may lie anywhere."""
+    return x if x.stride(-1) == 1 else x.contiguous()
+
+
+def _new_heads(q: Tensor) -> Tensor:
+    # As (B, L, H, D) in memory: that is how heads are split and merged.
+    B, H, L, D = q.shape
+    return q.new_empty(B, L, H, D).transpose(1, 2)
