@@ -45,6 +45,7 @@ SIZES = {
 }
 FP8 = {"compute": {"precision": "fp8"}}
 HALF = {"compute": {"residual": "half"}}
+BOTH = {"compute": {"precision": "fp8", "residual": "half"}}
 MUON = {"optimizer": {"kind": "muon"}}
 PARTS = {
     "all logits at once": {"chunked": False},
@@ -116,7 +117,12 @@ def race(shape: Shape, args: argparse.Namespace, folder: Path, *, compiled: bool
 
 def options_of(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """The options of a recipe that are measured too."""
-    options = {"fp8": (args.fp8, FP8), "half stream": (args.half, HALF), "Muon": (args.muon, MUON)}
+    options = {
+        "half stream": (args.half, HALF),
+        "fp8": (args.fp8, FP8),
+        "fp8, half stream": (args.fp8 and args.half, BOTH),
+        "Muon": (args.muon, MUON),
+    }
     return {name: changes for name, (is_wanted, changes) in options.items() if is_wanted}
 
 

@@ -143,7 +143,7 @@ def test_without_gradients_there_is_only_the_loss():
     with torch.no_grad():
         loss = linear_cross_entropy_sum(hidden, weight, targets, bias=bias)
         rows = hidden.flatten(0, 1)
-        parts = chunked_loss.chunked_loss(rows, weight, bias, targets.flatten(), 0.0, False)
+        parts = chunked_loss.chunked_loss(rows, weight, bias, targets.flatten(), 0.0, False, False)
     assert [x.numel() for x in parts] == [1, 0, 0, 0]
     torch.testing.assert_close(loss, definition(hidden, weight, bias, targets, 0.0).detach())
 

@@ -11,7 +11,7 @@ import triton.language as tl
 
 @no_type_check
 @triton.jit
-def _distribute(x):
+def distribute(x):
     """Φ(x), the share of a normal distribution below x, and exp(−x²/2)."""
     z = tl.abs(x) * 0.7071067811865476
     bell = tl.exp2(-1.4426950408889634 * z * z)
@@ -26,7 +26,7 @@ def _distribute(x):
 def gelu_kernel(x, y, n, BLOCK: tl.constexpr):
     cells = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     value = tl.load(x + cells, mask=cells < n, other=0.0).to(tl.float32)
-    share, _ = _distribute(value)
+    share, _ = distribute(value)
     tl.store(y + cells, (value * share).to(y.dtype.element_ty), mask=cells < n)
 
 
@@ -36,6 +36,6 @@ def gelu_backward_kernel(x, gradient, out, n, BLOCK: tl.constexpr):
     cells = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     value = tl.load(x + cells, mask=cells < n, other=0.0).to(tl.float32)
     above = tl.load(gradient + cells, mask=cells < n, other=0.0).to(tl.float32)
-    share, bell = _distribute(value)
+    share, bell = distribute(value)
     slope = share + value * bell * 0.3989422804014327  # Φ(x) + x φ(x)
     tl.store(out + cells, (above * slope).to(out.dtype.element_ty), mask=cells < n)

@@ -40,7 +40,7 @@ def can_capture(recipe: Recipe, parallel: Parallel) -> bool:
         parallel.device.type == "cuda"
         and parallel.world_size == 1
         and recipe.compute.compile
-        and recipe.compute.precision == "bf16"
+        and recipe.compute.precision in ("bf16", "fp8")
         and recipe.batches.accumulate == 1
     )
 

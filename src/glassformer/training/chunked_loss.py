@@ -17,6 +17,8 @@ from torch import Tensor
 
 from glassformer.functional.autocast import autocast_dtype
 from glassformer.functional.triton_support import triton_refusal
+from glassformer.training.float8_loss import differentiate_chunk, takes_float8
+from glassformer.training.float8_matrices import round_matrix
 from glassformer.training.loss import IGNORED
 from glassformer.training.native_loss import Measure, find_measure
 
@@ -38,8 +40,11 @@ def linear_cross_entropy_sum(
     *,
     bias: Float[Tensor, " V"] | None = None,
     smoothing: float = 0.0,
+    float8: bool = False,
 ) -> Float[Tensor, ""]:
     """`cross_entropy_sum(F.linear(hidden, weight, bias), targets)` in the memory of a chunk.
+
+    With `float8` its products have operands of 8 bits, where a GPU and the sizes allow it.
 
     >>> hidden, weight = torch.zeros(1, 3, 2), torch.zeros(4, 2)
     >>> linear_cross_entropy_sum(hidden, weight, torch.tensor([[1, 2, IGNORED]]))  # 2 · log 4
@@ -48,7 +53,7 @@ def linear_cross_entropy_sum(
     dtype = autocast_dtype(hidden)
     rows = (hidden if dtype is None else hidden.to(dtype)).flatten(0, -2)  # (B, L, C) → (BL, C)
     learns = torch.is_grad_enabled()
-    return chunked_loss(rows, weight, bias, targets.flatten(), smoothing, learns)[0]
+    return chunked_loss(rows, weight, bias, targets.flatten(), smoothing, learns, float8)[0]
 
 
 @torch.library.custom_op("glassformer::chunked_loss", mutates_args=())
@@ -59,9 +64,12 @@ def chunked_loss(
     targets: Tensor,
     smoothing: float,
     learns: bool,
+    float8: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The sum of losses, and with `learns` its gradients for hidden, weight and bias."""
     with torch.autocast(hidden.device.type, enabled=False):
+        if float8 and learns and takes_float8(hidden, bias):
+            return _compute_in_float8(hidden, weight, targets, smoothing)
         kept = (targets != IGNORED).nonzero()[:, 0] if hidden.device.type == "cpu" else None
         if kept is None or len(kept) == len(targets):
             return _compute_chunks(hidden, weight, bias, targets, smoothing, learns)
@@ -117,6 +125,25 @@ def _compute_chunks(
     return loss, d_hidden, d_weight, d_bias
 
 
+def _compute_in_float8(
+    hidden: Tensor, weight: Tensor, targets: Tensor, smoothing: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    n, V = len(hidden), len(weight)
+    table = round_matrix(F.pad(weight, (0, 0, 0, -V % _ALIGNED)))
+    loss, d_weight, d_hidden = None, None, []
+    for first, end in _chunk_bounds(n, V, hidden, in_c=False):
+        rows = slice(first, end)
+        part, d_rows, d_table = differentiate_chunk(
+            hidden[rows], table, targets[rows], V, smoothing
+        )
+        loss = part if loss is None else loss + part
+        d_weight = d_table if d_weight is None else d_weight.add_(d_table)
+        d_hidden.append(d_rows)
+    assert loss is not None and d_weight is not None  # there are rows
+    d_rows = d_hidden[0] if len(d_hidden) == 1 else torch.cat(d_hidden)
+    return loss, d_rows, d_weight, weight.new_empty(0)
+
+
 def _cast_table(
     weight: Tensor, bias: Tensor | None, hidden: Tensor
 ) -> tuple[Tensor, Tensor | None]:
@@ -152,6 +179,8 @@ def _chunk_bounds(n: int, vocab_size: int, hidden: Tensor, *, in_c: bool) -> lis
         most = min(most, int(memory * _SHARE) // hidden.element_size())
     n_chunks = max(1, -(-n // max(1, most // vocab_size)))
     rows = max(1, -(-n // n_chunks))
+    if hidden.is_cuda:
+        rows += -rows % _ALIGNED
     return [(first, min(n, first + rows)) for first in range(0, n, rows)]
 
 
@@ -209,24 +238,10 @@ def _compute_by_kernel(
     logits: Tensor, targets: Tensor, vocab_size: int, smoothing: float, learns: bool
 ) -> tuple[Tensor, Tensor | None]:
     """The same by one kernel, which writes the gradient over the logits."""
-    from glassformer.training.loss_kernel import BLOCK, WARPS, loss_kernel
+    # Imported here, because it imports triton.
+    from glassformer.training.loss_kernel import measure_rows
 
-    losses = logits.new_empty(len(logits), dtype=torch.float32)
-    with torch.cuda.device_of(logits):
-        loss_kernel[(len(logits),)](
-            logits,
-            targets,
-            losses,
-            logits.stride(0),
-            vocab_size,
-            logits.shape[1],
-            smoothing,
-            LEARNS=learns,
-            SMOOTHS=smoothing != 0.0,
-            IGNORED=IGNORED,
-            BLOCK=BLOCK,
-            num_warps=WARPS,  # pyright: ignore[reportCallIssue]
-        )
+    losses = measure_rows(logits, targets, vocab_size, smoothing, learns=learns)
     return losses.sum(), logits if learns else None
 
 
@@ -238,8 +253,9 @@ def _(
     targets: Tensor,
     smoothing: float,
     learns: bool,
+    float8: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    del targets, smoothing
+    del targets, smoothing, float8
     exact = torch.promote_types(hidden.dtype, torch.float32)
     return (
         hidden.new_empty((), dtype=exact),
@@ -257,7 +273,7 @@ def _keep_gradients(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def
 
 def _scale_gradients(ctx, scale, *_unused):  # type: ignore[no-untyped-def]
     d_hidden, d_weight, d_bias = (kept * scale for kept in ctx.saved_tensors)
-    return d_hidden, d_weight, d_bias if ctx.has_bias else None, None, None, None
+    return d_hidden, d_weight, d_bias if ctx.has_bias else None, None, None, None, None
 
 
 chunked_loss.register_autograd(_scale_gradients, setup_context=_keep_gradients)

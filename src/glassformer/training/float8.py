@@ -1,12 +1,12 @@
-"""Matrix products in 8-bit floating point, for GPUs that have them (Micikevicius et al. 2022).
+"""Training in 8-bit floating point, for GPUs that multiply it (Micikevicius et al. 2022).
 
     forward    y  = x · wᵀ        e4m3 · e4m3    4 bits of exponent, 3 of mantissa: precision
     backward   dx = dy · w        e5m2 · e4m3    5 and 2: gradients need range
                dw = dyᵀ · x       e5m2 · e4m3
 
-Each operand has one scale, found anew at each product: its largest number becomes the largest that
-the format holds. Products are summed in more bits and rounded to bfloat16. Weights,
-embeddings, norms, attention and the output layer stay as they are in bf16 training.
+Each operand has one scale (float8_matrices.py). Products are summed in more bits and rounded to
+bfloat16, those for weights to float32. The output layer multiplies so, too (float8_loss.py);
+weights, embeddings, norms and attention stay as they are in bf16 training.
 """
 
 from functools import partial
@@ -18,10 +18,15 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from glassformer.errors import ConfigError
-from glassformer.layers import Block
-
-_FORWARD, _BACKWARD = torch.float8_e4m3fn, torch.float8_e5m2
-_MULTIPLE = 16  # the products need sizes that are multiples of this
+from glassformer.layers import Block, FeedForward
+from glassformer.training.float8_matrices import (
+    MULTIPLE,
+    multiply,
+    round_gelu,
+    round_gelu_gradient,
+    round_gradient,
+    round_matrix,
+)
 
 
 def use_float8(model: nn.Module, device: torch.device) -> None:
@@ -36,18 +41,43 @@ def use_float8(model: nn.Module, device: torch.device) -> None:
 
 
 def replace_products(model: nn.Module) -> None:
-    """Let the linear layers of all blocks compute by `float8_linear` where their sizes allow it."""
+    """Let the linear layers of all blocks compute in 8 bits where their sizes allow it."""
     for block in (part for part in model.modules() if isinstance(part, Block)):
         for layer in block.modules():
-            if type(layer) is nn.Linear and not any(n % _MULTIPLE for n in layer.weight.shape):
+            if isinstance(layer, FeedForward) and _is_fusible(layer):
+                layer.forward = partial(_compute_feed_forward, layer)  # type: ignore[method-assign]
+            if _has_fitting_size(layer):
                 layer.forward = partial(_compute_layer, layer)  # type: ignore[method-assign]
 
 
-def _compute_layer(layer: nn.Linear, x: Tensor) -> Tensor:
+def _has_fitting_size(layer: nn.Module) -> bool:
+    return type(layer) is nn.Linear and not any(n % MULTIPLE for n in layer.weight.shape)
+
+
+def _is_fusible(layer: FeedForward) -> bool:
+    """Whether GELU lies between two products, with nothing else between them."""
+    is_plain = layer.activation == "gelu" and not layer.gated and not layer.dropout
+    return is_plain and _has_fitting_size(layer.up) and _has_fitting_size(layer.down)
+
+
+def _learns(layer: nn.Module, x: Tensor) -> bool:
     # What is measured, sampled or saved does not depend on the precision of training.
-    if layer.training and torch.is_grad_enabled() and not x[..., 0].numel() % _MULTIPLE:
+    n = x[..., 0].numel()
+    return layer.training and torch.is_grad_enabled() and n > 0 and not n % MULTIPLE
+
+
+def _compute_layer(layer: nn.Linear, x: Tensor) -> Tensor:
+    if _learns(layer, x):
         return float8_linear(x, layer.weight, layer.bias)
     return F.linear(x, layer.weight, layer.bias)
+
+
+def _compute_feed_forward(layer: FeedForward, x: Tensor) -> Tensor:
+    if _learns(layer, x):
+        return float8_feed_forward(
+            x, layer.up.weight, layer.up.bias, layer.down.weight, layer.down.bias
+        )
+    return FeedForward.forward(layer, x)
 
 
 def float8_linear(
@@ -59,47 +89,76 @@ def float8_linear(
     >>> float8_linear(x, weight).dtype, float8_linear(x, weight).sum()
     (torch.bfloat16, tensor(512., dtype=torch.bfloat16))
     """
+    return _apply(_Linear, x, weight, bias)
+
+
+def float8_feed_forward(
+    x: Float[Tensor, "... C"],
+    up: Float[Tensor, "F C"],
+    up_bias: Float[Tensor, " F"] | None,
+    down: Float[Tensor, "C F"],
+    down_bias: Float[Tensor, " C"] | None,
+) -> Float[Tensor, "... C"]:
+    """down · GELU(up · x), the same way: what is between the products never has 16 bits.
+
+    >>> x, weight = torch.ones(2, 16, 16), torch.eye(16)
+    >>> float8_feed_forward(x, weight, None, weight, None)[0, 0, 0]  # GELU(1) is 0.841
+    tensor(0.8125, dtype=torch.bfloat16)
+    """
+    return _apply(_FeedForward, x, up, up_bias, down, down_bias)
+
+
+def _apply(function: Any, x: Tensor, *parameters: Tensor | None) -> Tensor:
     with torch.autocast(x.device.type, enabled=False):
         rows = x.to(torch.bfloat16).flatten(0, -2)  # (B, L, C) → (BL, C)
-        y = _Float8Product.apply(rows, weight.to(torch.bfloat16))
-        y = y if bias is None else y + bias.to(y.dtype)
-    return y.unflatten(0, x.shape[:-1])
+        return function.apply(rows, *parameters).unflatten(0, x.shape[:-1])
 
 
-class _Float8Product(torch.autograd.Function):
+class _Linear(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
-        x8, x_scale = _quantize(x, _FORWARD)
-        w8, w_scale = _quantize(weight, _FORWARD)
-        ctx.save_for_backward(x8, x_scale, w8, w_scale)
-        return _multiply(x8, x_scale, w8.t(), w_scale)
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        x8, w8 = round_matrix(x), round_matrix(weight)
+        ctx.save_for_backward(x8.columns, x8.scale, w8.columns, w8.scale)
+        ctx.has_bias = bias is not None
+        return multiply(x8.rows, x8.scale, w8.rows, w8.scale, bias=bias)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
-        x8, x_scale, w8, w_scale = ctx.saved_tensors
-        g8, g_scale = _quantize(gradients[0].contiguous(), _BACKWARD)
-        # The hardware multiplies rows by columns: the other order is a copy of one byte a number.
-        dx = _multiply(g8, g_scale, _as_columns(w8), w_scale)
-        # This sum runs over all tokens: too long for the 14 bits of fast accumulation on Hopper.
-        dw = _multiply(g8.t().contiguous(), g_scale, _as_columns(x8), x_scale, fast=False)
-        return dx, dw
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        x, x_scale, weight, w_scale = ctx.saved_tensors
+        g, d_bias = round_gradient(gradients[0], sums=ctx.has_bias)
+        dx = multiply(g.rows, g.scale, weight, w_scale)
+        return dx, _weight_gradient(g.columns, g.scale, x, x_scale), d_bias
 
 
-def _quantize(x: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """x as scale · numbers of 8 bits; the scale is 1 where all are 0."""
-    most = torch.finfo(dtype).max
-    largest = x.abs().amax().float()
-    scale = torch.where(largest > 0, largest / most, 1.0)
-    return (x.float() / scale).clamp(-most, most).to(dtype), scale
+class _FeedForward(torch.autograd.Function):
+    @staticmethod
+    def forward(  # type: ignore[override]
+        ctx: Any,
+        x: Tensor,
+        up: Tensor,
+        up_bias: Tensor | None,
+        down: Tensor,
+        down_bias: Tensor | None,
+    ) -> Tensor:
+        x8, up8, down8 = round_matrix(x), round_matrix(up), round_matrix(down)
+        before = multiply(x8.rows, x8.scale, up8.rows, up8.scale, bias=up_bias)
+        hidden = round_gelu(before)
+        columns = [(each.columns, each.scale) for each in (x8, up8, hidden, down8)]
+        ctx.save_for_backward(before, *(tensor for pair in columns for tensor in pair))
+        ctx.biased = up_bias is not None, down_bias is not None
+        return multiply(hidden.rows, hidden.scale, down8.rows, down8.scale, bias=down_bias)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        before, x, x_scale, up, up_scale, hidden, h_scale, down, down_scale = ctx.saved_tensors
+        g, d_down_bias = round_gradient(gradients[0], sums=ctx.biased[1])
+        d_down = _weight_gradient(g.columns, g.scale, hidden, h_scale)
+        d_hidden = multiply(g.rows, g.scale, down, down_scale)
+        g, d_up_bias = round_gelu_gradient(before, d_hidden, sums=ctx.biased[0])
+        dx = multiply(g.rows, g.scale, up, up_scale)
+        d_up = _weight_gradient(g.columns, g.scale, x, x_scale)
+        return dx, d_up, d_up_bias, d_down, d_down_bias
 
 
-def _multiply(
-    a: Tensor, a_scale: Tensor, b: Tensor, b_scale: Tensor, *, fast: bool = True
-) -> Tensor:
-    return torch._scaled_mm(  # pyright: ignore[reportPrivateImportUsage]
-        a, b, scale_a=a_scale, scale_b=b_scale, out_dtype=torch.bfloat16, use_fast_accum=fast
-    )
-
-
-def _as_columns(x: Tensor) -> Tensor:
-    return x.t().contiguous().t()
+def _weight_gradient(g: Tensor, g_scale: Tensor, x: Tensor, x_scale: Tensor) -> Tensor:
+    return multiply(g, g_scale, x, x_scale, dtype=torch.float32, fast=False)

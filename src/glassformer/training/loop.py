@@ -68,7 +68,11 @@ class Trainer:
         self.model = model.to(parallel.device).train()
         apply_compute(recipe.compute, self.model, parallel.device)
         objective = Objective(
-            self.model, task, smoothing=recipe.label_smoothing, consistency=recipe.consistency
+            self.model,
+            task,
+            smoothing=recipe.label_smoothing,
+            consistency=recipe.consistency,
+            float8=recipe.compute.precision == "fp8",
         )
         self.objective = parallel.wrap(objective.train())
         self.optimizer = recipe.optimizer.build(self.model)

@@ -5,8 +5,8 @@
 
 Both passes take four blocks at a time: loads of 16 bytes, and one exponential per logit and a
 quarter more for the change of the maximum. Columns are read up to `padded`, whose alignment the
-compiler knows, and those beyond V do not count. Only chunked_loss imports this file, and only when
-needed, because this file imports triton.
+compiler knows, and those beyond V do not count. This file is imported only when needed, because it
+imports triton.
 """
 
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
@@ -14,13 +14,51 @@ needed, because this file imports triton.
 
 from typing import no_type_check
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
+
+from glassformer.training.loss import IGNORED
 
 BLOCK = 4096
 WARPS = 16
 _LOG2_E = tl.constexpr(1.4426950408889634)
 _LOWEST = tl.constexpr(-1e30)  # less than a logit, and no NaN when it is subtracted from itself
+
+
+def measure_rows(
+    logits: Tensor,
+    targets: Tensor,
+    vocab_size: int,
+    smoothing: float,
+    *,
+    learns: bool = False,
+    sums: Tensor | None = None,
+) -> Tensor:
+    """The loss of each row; with `learns` the gradient overwrites the logits.
+
+    `sums` are filled with log₂ Σ exp, for whoever computes the gradient.
+    """
+    losses = logits.new_empty(len(logits), dtype=torch.float32)
+    with torch.cuda.device_of(logits):
+        loss_kernel[(len(logits),)](
+            logits,
+            targets,
+            losses,
+            losses if sums is None else sums,
+            logits.stride(0),
+            vocab_size,
+            logits.shape[1],
+            smoothing,
+            LEARNS=learns,
+            KEEPS=sums is not None,
+            SMOOTHS=smoothing != 0.0,
+            IGNORED=IGNORED,
+            BLOCK=BLOCK,
+            num_warps=WARPS,
+        )
+    return losses
 
 
 @no_type_check
@@ -45,11 +83,13 @@ def loss_kernel(
     logits,
     targets,
     losses,
+    sums,
     row_stride,
     V,
     padded,  # ≥ V: columns beyond V are no tokens
     smoothing,
     LEARNS: tl.constexpr,
+    KEEPS: tl.constexpr,  # log Σ exp in `sums`
     SMOOTHS: tl.constexpr,
     IGNORED: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -60,6 +100,8 @@ def loss_kernel(
     lanes = tl.arange(0, BLOCK)
     if target == IGNORED:
         tl.store(losses + row, 0.0)
+        if KEEPS:
+            tl.store(sums + row, 0.0)
         if LEARNS:
             zeros = tl.zeros([BLOCK], dtype=logits.dtype.element_ty)
             for first in range(0, padded, BLOCK):
@@ -93,6 +135,8 @@ def loss_kernel(
         loss = (1.0 - smoothing) * loss + smoothing * (lse - tl.sum(total, 0) / V)
         rest = smoothing / V
     tl.store(losses + row, loss / _LOG2_E)
+    if KEEPS:
+        tl.store(sums + row, lse)
     if LEARNS:
         # Every thread must have read the target's logit before one of them overwrites it.
         tl.debug_barrier()

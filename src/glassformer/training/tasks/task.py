@@ -105,11 +105,17 @@ class Objective(nn.Module):
     """
 
     def __init__(
-        self, model: nn.Module, task: Task, *, smoothing: float = 0.0, consistency: float = 0.0
+        self,
+        model: nn.Module,
+        task: Task,
+        *,
+        smoothing: float = 0.0,
+        consistency: float = 0.0,
+        float8: bool = False,
     ) -> None:
         super().__init__()
         self.model, self.task = model, task
-        self.smoothing, self.consistency = smoothing, consistency
+        self.smoothing, self.consistency, self.float8 = smoothing, consistency, float8
         experts = getattr(getattr(model, "config", None), "experts", None)
         self.balance = 0.0 if experts is None else experts.balance
 
@@ -131,7 +137,12 @@ class Objective(nn.Module):
             if pending is not None:
                 hidden, weight, bias = pending
                 return linear_cross_entropy_sum(
-                    hidden, weight, tensors["targets"], bias=bias, smoothing=self.smoothing
+                    hidden,
+                    weight,
+                    tensors["targets"],
+                    bias=bias,
+                    smoothing=self.smoothing,
+                    float8=self.float8,
                 )
             logits = self.task.logits(self.model, tensors)
             return cross_entropy_sum(logits, tensors["targets"], smoothing=self.smoothing)
