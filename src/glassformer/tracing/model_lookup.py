@@ -67,10 +67,12 @@ def find_model(tree: ModuleTree) -> nn.Module | None:
     """The outermost model of ours or of transformers; None for nn.MultiheadAttention alone."""
     given = type(tree.model).__name__
     foreign = _foreign_kinds(tree.paths)
+    kinds = {type(module) for module in tree.paths}
+    models = {kind for kind in kinds if issubclass(kind, (*OURS, *foreign))}
     outermost: list[nn.Module] = []
     inside: dict[nn.Module, None] = {}
     for module in tree.paths:
-        if isinstance(module, (*OURS, *foreign)) and module not in inside:
+        if type(module) in models and module not in inside:
             outermost.append(module)
             inside |= tree.below([module])
     if len(outermost) > 1:
@@ -79,7 +81,7 @@ def find_model(tree: ModuleTree) -> nn.Module | None:
             f"{', '.join(sorted(type(module).__name__ for module in outermost))}. Watch each by "
             "itself: contexts can be nested."
         )
-    has_torch = any(isinstance(module, nn.MultiheadAttention) for module in tree.paths)
+    has_torch = any(issubclass(kind, nn.MultiheadAttention) for kind in kinds)
     if outermost and not isinstance(outermost[0], foreign):
         return outermost[0]
     if outermost:

@@ -98,16 +98,21 @@ def _stop_listening(key: tuple[int, str], tap: Tap, undo: Callable[[], None]) ->
 def listen_to_all(things: Iterable[Any], name: str, tap: Tap) -> Callable[[], None]:
     """The same for many objects at once, whose calls of that name are reported by other means."""
     tap = tap._replace(thread=threading.get_ident())
+    alone = (tap,)
     keys = []
     with _lock:
         for thing in things:
-            keys.append((id(thing), name))
-            _taps[keys[-1]] = ref(thing), (*_find_present(thing, name), tap)
+            keys.append(key := (id(thing), name))
+            present = (*_find_present(thing, name), tap) if key in _taps else alone
+            _taps[key] = ref(thing), present
 
     def stop() -> None:
         with _lock:
             for key in keys:
-                _remove_tap(key, tap)
+                if _taps.get(key, (None, ()))[1] is alone:
+                    del _taps[key]
+                else:
+                    _remove_tap(key, tap)
 
     return stop
 

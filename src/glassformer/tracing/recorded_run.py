@@ -154,9 +154,6 @@ class RecordedRun:
     def _assemble(self) -> None:
         run = self.run
         batch = len(self.order[-1]) if self.order else 1
-        for text, chunks in self.tokens.items():
-            with self.guard.catch(text, partial(self._drop, f"labels of {text}")):
-                self._add_text(text, chunks, batch)
         for name, steps in self.sites.items():
             with self.guard.catch(name, partial(self._drop, name)):
                 reason = self.refusals.get(name) or steps.find_fault()
@@ -169,6 +166,9 @@ class RecordedRun:
             with self.guard.catch(name, partial(self._drop, name)):
                 if name not in self.refusals and stream.passes:
                     run.streams[stack] = self._build_stream(stream, batch)
+        for text, chunks in self.tokens.items():  # last: on a GPU this waits for all that ran
+            with self.guard.catch(text, partial(self._drop, f"labels of {text}")):
+                self._add_text(text, chunks, batch)
         drop_empty_sites(run)
         for name, site in list(run.sites.items()) if self.layout.writer else ():
             with self.guard.catch(name, partial(self._drop, name)):

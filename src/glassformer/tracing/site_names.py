@@ -56,13 +56,16 @@ def find_custom_attention(tree: ModuleTree, using: Iterable[nn.Module]) -> dict[
 
     Neither a part of a module that does, nor a module that contains one.
     """
-    inside = tree.below(using)
-    around = tree.above(inside)
-    return {
-        module: path
-        for module, path in tree.paths.items()
-        if sounds_like_attention(class_name(module)) and module not in around
-    }
+    around: dict[nn.Module, None] | None = None
+    found = {}
+    for module, path in tree.paths.items():
+        if not sounds_like_attention(class_name(module)):
+            continue
+        if around is None:
+            around = tree.above(tree.below(using))
+        if module not in around:
+            found[module] = path
+    return found
 
 
 def find_innermost(modules: dict[nn.Module, str]) -> list[tuple[str, nn.Module]]:
