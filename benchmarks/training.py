@@ -53,21 +53,26 @@ PARTS = {
     "padded": {"packed": False},
 }
 Racer = Ours | Theirs
-TOLERANCE = {"fp32": 1e-5, "bf16": 3e-3}  # of a loss, relative
+TOLERANCE = {"fp32": 1e-5, "bf16": 3e-3, "fp8": 1e-2}  # of a loss, relative
 APART = 0.02  # nats: how much higher our mean of the last steps may lie, besides noise
 
 
-def check_losses(shape: Shape, nanogpt: Path, device: str) -> bool:
-    """Whether both models compute the same loss of a batch, in float32 and as they train."""
+def check_losses(shape: Shape, nanogpt: Path, device: str, *, float8: bool = False) -> bool:
+    """Whether both models compute the same loss of a batch, in float32 and as they train.
+
+    In 8 bits ours is compared with theirs in bfloat16.
+    """
     model = shape.build(dropout=Dropout())
     still = Shape(model.config, min(shape.rows, 4), shape.length, shape.text)
     peer = build_peer(still, nanogpt, model).to(device)
     model, batch = model.to(device), next(still.batches(seed=1)).to(torch.device(device))
     fine = True
-    for kind in ("fp32", "bf16") if device == "cuda" else ("fp32",):
-        with torch.no_grad(), torch.autocast(device, torch.bfloat16, enabled=kind == "bf16"):
-            ours = float(training_loss(model, still, batch))
-            theirs = float(loss_of_peer(peer.train(), still, batch))
+    kinds = ["fp32"] + ["bf16"] * (device == "cuda") + ["fp8"] * float8
+    for kind in kinds:
+        with torch.autocast(device, torch.bfloat16, enabled=kind != "fp32"):
+            ours = training_loss(model, still, batch, float8=kind == "fp8").item()
+            with torch.no_grad():
+                theirs = float(loss_of_peer(peer.train(), still, batch))
         gap = abs(ours - theirs) / theirs
         fine &= gap <= TOLERANCE[kind]
         verdict = "" if gap <= TOLERANCE[kind] else "   BREACH"
@@ -186,7 +191,7 @@ def main(arguments: list[str] | None = None) -> int:
         shape = Shape(*sizes, text)
         peer = "torch.nn.Transformer" if shape.is_pair else "nanoGPT"
         print(f"\n{name}, {shape.rows} × {shape.length} tokens, beside {peer}", flush=True)
-        if not check_losses(shape, args.nanogpt, args.device):
+        if not check_losses(shape, args.nanogpt, args.device, float8=args.fp8):
             return 1  # nothing is faster because it is wrong
         print("tokens/s; ratio over 1: ours is faster; noise: theirs against itself")
         print(f"{'':<30} {'ours':>12} {'theirs':>12}   ratio   noise   peak memory")

@@ -13,6 +13,7 @@ from glassformer.models import Config
 from glassformer.training import Recipe
 from glassformer.training.batches import Batch, Rows, as_tensors
 from glassformer.training.display import SilentDisplay
+from glassformer.training.float8 import replace_products
 from glassformer.training.initialization import initialize_weights
 from glassformer.training.loop import Trainer
 from glassformer.training.loss import IGNORED
@@ -162,11 +163,13 @@ class _WithoutData(Task):
         return []
 
 
-def training_loss(model: nn.Module, shape: Shape, batch: Batch) -> Tensor:
-    """The mean loss of a batch as training computes it."""
+def training_loss(model: nn.Module, shape: Shape, batch: Batch, *, float8: bool = False) -> Tensor:
+    """The mean loss of a batch as training computes it; `float8` changes the model for good."""
     recipe = Recipe.from_dict(settings_of(shape) | {"batches": {"packed": shape.is_pair}})
     task = make_task(recipe, shape)
-    objective = Objective(model, task, smoothing=recipe.label_smoothing)
+    if float8:
+        replace_products(model)
+    objective = Objective(model, task, smoothing=recipe.label_smoothing, float8=float8)
     tensors = task.lay_out(batch.to(torch.device("cpu"))).tensors
     device = next(model.parameters()).device
     return objective.train()({n: t.to(device) for n, t in tensors.items()}) / batch.n_targets
