@@ -141,7 +141,7 @@ def _compute_in_float8(
         d_hidden.append(d_rows)
     assert loss is not None and d_weight is not None  # there are rows
     d_rows = d_hidden[0] if len(d_hidden) == 1 else torch.cat(d_hidden)
-    return loss, d_rows, d_weight, weight.new_empty(0)
+    return loss, d_rows, d_weight.to(weight.dtype), weight.new_empty(0)
 
 
 def _cast_table(
