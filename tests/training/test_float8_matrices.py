@@ -89,6 +89,13 @@ def test_zeros_have_a_scale():
     assert rounded.scale == 1 and not rounded.rows.float().any()
 
 
+@pytest.mark.parametrize("shape", [(1, 5), (5, 1)])
+def test_a_row_and_a_column_do_not_share_memory_with_their_transposes(shape):
+    rounded = round_matrix(torch.ones(shape))
+    assert rounded.rows.shape == shape and rounded.columns.shape == shape[::-1]
+    assert rounded.rows.data_ptr() != rounded.columns.data_ptr()
+
+
 def test_outliers_within_14_times_the_sample_keep_their_size():
     x = torch.rand(4096, 128) + 0.5  # two rows of three are not sampled
     x[1, 3] = 14.0

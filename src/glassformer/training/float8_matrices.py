@@ -163,7 +163,7 @@ def _round_by_torch(
     partial = exact.new_empty(0, x.shape[1])
     if sums:
         partial = torch.stack([part.sum(0) for part in exact.split(_TILE)])
-    return small, small.t().contiguous(), scale, partial
+    return small, small.t().clone(memory_format=torch.contiguous_format), scale, partial
 
 
 @_round.register_fake
