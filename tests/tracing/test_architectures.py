@@ -7,6 +7,7 @@ import pytest
 from tracing.watched_architectures import (
     ARCHITECTURES,
     NOT_THERE,
+    OF_STEPS,
     PAGE,
     TOLERANCE,
     built,
@@ -36,7 +37,7 @@ def test_tiny_models_are_exact(name: str, implementation: str) -> None:
     assert len(trace) > 0
     if model.can_generate():
         apart, trace = generate_apart(name, implementation)
-        assert apart < TOLERANCE
+        assert apart < OF_STEPS
     assert (folder(name) in _rows("Exact")) == (name not in REFUSED)
 
 

@@ -108,7 +108,8 @@ def test_generation_with_layers_on_disk(tmp_path: Path) -> None:
         traces.append(trace)
     assert traces[0].names == traces[1].names
     for name in traces[0].names:
-        assert torch.equal(traces[0][name].weights(), traces[1][name].weights())
+        # Weights lie in a file as they come, and MKL adds unaligned numbers in another order.
+        assert_close(traces[0][name].weights(), traces[1][name].weights(), 1e-6)
 
 
 def test_weights_that_cannot_be_read() -> None:

@@ -393,6 +393,7 @@ def generate_apart(name: str, implementation: str, **options: Any) -> tuple[floa
 
 NOT_THERE = "does not support an attention implementation through"
 TOLERANCE = 1e-5
+OF_STEPS = 3e-5  # one token at a time: other products, whose sums are rounded in another order
 
 
 def folder(name: str) -> str:

@@ -57,7 +57,7 @@ def test_both_runs_are_those_of_the_library(memory: Memory, text: str, value: An
     after = gf.rerun(before, value or gf.Skip("encoder.3") & gf.Ablate("decoder.1.mlp"))
     for ours, trace in ((found.head.before, before), (found.head.after, after)):
         expected = trace["decoder.2.cross"].weights(1)
-        torch.testing.assert_close(torch.tensor(ours), expected, rtol=1e-6, atol=1e-7)
+        torch.testing.assert_close(torch.tensor(ours), expected, rtol=1e-5, atol=1e-6)
     effect = measure_effect(before, after, position=None, top=10)
     assert found.position == effect.position and len(found.tokens) == len(effect.tokens) >= 10
     for shift, expected in zip(found.tokens, effect.tokens, strict=True):
@@ -147,7 +147,7 @@ def test_a_long_text_is_sent_around_the_cell(memory: Memory) -> None:
     keys = slice(found.first_key, found.first_key + 48)
     assert rows.start <= 90 < rows.stop and keys.start <= 80 < keys.stop
     expected = site.weights(0, rows=rows, cols=keys)
-    torch.testing.assert_close(torch.tensor(found.before), expected, rtol=1e-6, atol=1e-7)
+    torch.testing.assert_close(torch.tensor(found.before), expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(

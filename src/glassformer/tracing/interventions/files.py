@@ -67,6 +67,8 @@ def load_changes(path: str | Path) -> Changes:
     """
     place = user_path(path, InterventionError)
     described, tensors = read_tensors(place, _KIND, "Save them again", InterventionError)
+    # Copied to aligned memory: some products of other places have other bits (MKL on AMD).
+    tensors = {name: tensor.clone() for name, tensor in tensors.items()}
     try:
         header = read_settings(_Header, described, "The header")
         held = [_decode(each, f"{i}", tensors) for i, each in enumerate(header.held)]
