@@ -9,8 +9,10 @@ from ctypes import c_float
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, is_grad_enabled
+from torch._C import _are_functorch_transforms_active, _is_any_autocast_enabled
 from torch.autograd import forward_ad
+from torch.compiler import is_dynamo_compiling
 
 from glassformer.functional.backends import sdpa
 from glassformer.functional.checks import Scoring
@@ -28,19 +30,22 @@ def kind_of_call(
     """All that decides how a call without bias is computed; None if more than that does.
 
     That k and v have the dtype and the device of q is left to the kernel, which refuses others.
+    Whatever else traces a call passes tensors of a class of its own. Functions are imported by
+    name, because finding one in its module takes as long as calling it.
     """
-    if torch.compiler.is_compiling() or not (type(q) is type(k) is type(v) is Tensor):
+    if is_dynamo_compiling() or not (type(q) is type(k) is type(v) is Tensor):
         return None
-    if mask is not None and not (type(mask) is Causal and mask.offset is None):
-        return None
-    if torch._C._is_any_autocast_enabled() or torch._C._are_functorch_transforms_active():
+    if _is_any_autocast_enabled() or _are_functorch_transforms_active():
         return None
     if forward_ad._current_level >= 0:
         return None
-    # What learns may have a backend of its own.
-    learns = mask is not None and torch.is_grad_enabled()
-    learns = learns and (q.requires_grad or k.requires_grad or v.requires_grad)
-    return q.shape, k.shape, v.shape, q.dtype, q.device, mask is None, learns, scale, dropout
+    learns = None
+    if mask is not None:
+        if type(mask) is not Causal or mask.offset is not None:
+            return None
+        # What learns may have a backend of its own.
+        learns = is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
+    return q.shape, k.shape, v.shape, q.dtype, q.device, learns, scale, dropout
 
 
 def remember_options(
