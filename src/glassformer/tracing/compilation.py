@@ -36,10 +36,11 @@ def strip_wrappers(path: str) -> str:
 
 
 def _is_compiled(part: nn.Module) -> bool:
+    own = vars(part)
     return (
-        "_orig_mod" in part._modules
-        or getattr(part, "_compiled_call_impl", None) is not None
-        or hasattr(vars(part).get("forward"), "_torchdynamo_orig_callable")
+        "_orig_mod" in own["_modules"]
+        or own.get("_compiled_call_impl") is not None
+        or hasattr(own.get("forward"), "_torchdynamo_orig_callable")
     )
 
 

@@ -4,6 +4,7 @@ The modules are walked once; everything that asks about them shares the `ModuleT
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 from torch import nn
 
@@ -25,17 +26,32 @@ class ModuleTree:
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
-        self.paths = {module: path for path, module in model.named_modules()}
-        self._children = {
-            module: tuple(
-                dict.fromkeys(part for part in module._modules.values() if part is not None)
-            )
-            for module in self.paths
-        }
-        self._parents: dict[nn.Module, list[nn.Module]] = {module: [] for module in self.paths}
+        self.paths: dict[nn.Module, str] = {}
+        self.kinds: dict[type[nn.Module], list[nn.Module]] = {}  # the modules of each class
+        self._children: dict[nn.Module, list[nn.Module]] = {}
+        waiting = [("", model)]
+        while waiting:
+            path, module = waiting.pop()
+            if module in self.paths:
+                continue
+            self.paths[module] = path
+            self.kinds.setdefault(type(module), []).append(module)
+            children = self._children[module] = []
+            if module._modules:
+                start = f"{path}." if path else ""
+                parts = [
+                    (start + k, part) for k, part in module._modules.items() if part is not None
+                ]
+                children += [part for _, part in parts]
+                waiting += reversed(parts)
+
+    @cached_property
+    def _parents(self) -> dict[nn.Module, list[nn.Module]]:
+        parents: dict[nn.Module, list[nn.Module]] = {module: [] for module in self.paths}
         for module, children in self._children.items():
             for child in children:
-                self._parents[child].append(module)
+                parents[child].append(module)
+        return parents
 
     def below(self, modules: Iterable[nn.Module]) -> dict[nn.Module, None]:
         """These modules and all of their parts."""
@@ -66,12 +82,13 @@ def _reach(
 def find_model(tree: ModuleTree) -> nn.Module | None:
     """The outermost model of ours or of transformers; None for nn.MultiheadAttention alone."""
     given = type(tree.model).__name__
-    foreign = _foreign_kinds(tree.paths)
-    kinds = {type(module) for module in tree.paths}
-    models = {kind for kind in kinds if issubclass(kind, (*OURS, *foreign))}
+    foreign = _foreign_kinds(tree.kinds)
+    models = {kind for kind in tree.kinds if issubclass(kind, (*OURS, *foreign))}
     outermost: list[nn.Module] = []
     inside: dict[nn.Module, None] = {}
-    for module in tree.paths:
+    if type(tree.model) in models:
+        outermost, models = [tree.model], set()
+    for module in tree.paths if models else ():
         if type(module) in models and module not in inside:
             outermost.append(module)
             inside |= tree.below([module])
@@ -81,11 +98,12 @@ def find_model(tree: ModuleTree) -> nn.Module | None:
             f"{', '.join(sorted(type(module).__name__ for module in outermost))}. Watch each by "
             "itself: contexts can be nested."
         )
-    has_torch = any(issubclass(kind, nn.MultiheadAttention) for kind in kinds)
+    has_torch = any(issubclass(kind, nn.MultiheadAttention) for kind in tree.kinds)
     if outermost and not isinstance(outermost[0], foreign):
         return outermost[0]
     if outermost:
-        return _check_attention(outermost[0], inside, has_torch)
+        kinds = {type(part) for part in inside} if inside else set(tree.kinds)
+        return _check_attention(outermost[0], kinds, has_torch)
     if has_torch:
         return None
     if _has_parts_of_transformers(tree):
@@ -116,9 +134,9 @@ def _has_parts_of_transformers(tree: ModuleTree) -> bool:
     return False
 
 
-def _foreign_kinds(modules: Iterable[nn.Module]) -> tuple[type, ...]:
+def _foreign_kinds(kinds: Iterable[type]) -> tuple[type, ...]:
     """PreTrainedModel, if a part is from transformers or is built on it."""
-    parents = {parent for kind in {type(module) for module in modules} for parent in kind.__mro__}
+    parents = {parent for kind in kinds for parent in kind.__mro__}
     if not any(kind.__module__.partition(".")[0] == "transformers" for kind in parents):
         return ()
     from transformers import PreTrainedModel
@@ -127,13 +145,12 @@ def _foreign_kinds(modules: Iterable[nn.Module]) -> tuple[type, ...]:
 
 
 def _check_attention(
-    model: nn.Module, parts: Iterable[nn.Module], has_torch: bool
+    model: nn.Module, kinds: set[type[nn.Module]], has_torch: bool
 ) -> nn.Module | None:
     """A model of transformers; None where its only attention is PyTorch's module."""
     from glassformer.tracing.site_names import sounds_like_attention
     from glassformer.tracing.sources.transformers_interface import uses_interface
 
-    kinds = {type(part) for part in parts}
     if any(map(uses_interface, kinds)):
         return model
     if any(sounds_like_attention(k.__name__) and k is not nn.MultiheadAttention for k in kinds):

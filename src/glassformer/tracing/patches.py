@@ -21,6 +21,7 @@ FAILED = object()  # instead of a result: the method raised
 _lock = threading.RLock()
 _replaced: dict[tuple[int, str], "_Replacement"] = {}  # by owner, a class or an object
 _taps: dict[tuple[int, str], tuple[ref, tuple["Tap", ...]]] = {}  # by object and method
+_crowds: list["_Crowd"] = []
 _running = threading.local()  # methods being called, so that super() is not reported twice
 
 
@@ -44,6 +45,15 @@ class Tap(NamedTuple):
         if callback is not None:
             with self.guard.catch(self.name, self.refuse):
                 callback(*arguments)
+
+
+class _Crowd(NamedTuple):
+    """Many objects with one listener; none is touched, which takes longer than to compare ids."""
+
+    name: str
+    ids: frozenset[int]
+    things: list[Any]  # alive, so that no other object gets an id of theirs
+    tap: Tap
 
 
 class _Replacement(NamedTuple):
@@ -97,22 +107,29 @@ def _stop_listening(key: tuple[int, str], tap: Tap, undo: Callable[[], None]) ->
 
 def listen_to_all(things: Iterable[Any], name: str, tap: Tap) -> Callable[[], None]:
     """The same for many objects at once, whose calls of that name are reported by other means."""
+    things = list(things)
     tap = tap._replace(thread=threading.get_ident())
-    alone = (tap,)
-    keys = []
+    crowd = _Crowd(name, frozenset(map(id, things)), things, tap)
     with _lock:
-        for thing in things:
-            keys.append(key := (id(thing), name))
-            present = (*_find_present(thing, name), tap) if key in _taps else alone
-            _taps[key] = ref(thing), present
+        _crowds.append(crowd)
 
     def stop() -> None:
         with _lock:
-            for key in keys:
-                if _taps.get(key, (None, ()))[1] is alone:
-                    del _taps[key]
-                else:
-                    _remove_tap(key, tap)
+            _crowds[:] = [each for each in _crowds if each is not crowd]
+
+    return stop
+
+
+def listen_to_each(things: Iterable[Any], name: str, tap: Tap) -> Callable[[], None]:
+    """`listen` for many objects at once: a class is made to report their calls once."""
+    things = list(things)
+    owners = {id(thing if name in vars(thing) else type(thing)): thing for thing in things}
+    undo = [_report_calls(thing, name) for thing in owners.values()]
+    undo.append(listen_to_all(things, name, tap))
+
+    def stop() -> None:
+        while undo:
+            undo.pop()()
 
     return stop
 
@@ -138,6 +155,9 @@ def _find_present(thing: Any, name: str) -> tuple[Tap, ...]:
 def find_taps(thing: Any, name: str) -> list[Tap]:
     """The listeners to a method of this object in this thread."""
     present = _find_present(thing, name)
+    if _crowds:
+        here = (each.tap for each in _crowds[:] if each.name == name and id(thing) in each.ids)
+        present = (*present, *here)
     if not present:
         return []
     only = _running.__dict__.get("only")

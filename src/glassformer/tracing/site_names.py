@@ -9,6 +9,7 @@ vision_model.encoder.layers.1.self_attn     vision.1.self
 import re
 from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from torch import nn
@@ -16,6 +17,7 @@ from torch import nn
 from glassformer.tracing.layout import Place
 from glassformer.tracing.model_lookup import ModuleTree
 
+_EXPORTED = "torch.export.unflatten"
 _CROSS = re.compile(r"cross|enc_?dec|encoder_(decoder_)?att", re.IGNORECASE)
 _STACKS = (("vision", r"vision|visual|image"), ("audio", r"audio|speech"))
 _SIDES = (("decoder", "decoder"), ("encoder", "encoder"))
@@ -45,10 +47,15 @@ def sounds_like_attention(name: str) -> bool:
 
 def class_name(module: nn.Module) -> str:
     """The name of its class; where torch.export has made a graph of it, of what it was."""
-    if type(module).__module__ == "torch.export.unflatten":
+    if type(module).__module__ == _EXPORTED:
         made_from = getattr(module, "_ty", None)
         return str(made_from).rpartition(".")[2]
     return type(module).__name__
+
+
+def _may_sound(kind: type[nn.Module], module: nn.Module) -> bool:
+    """Whether modules of a class may be called attention; graphs of torch.export share one."""
+    return kind.__module__ == _EXPORTED or sounds_like_attention(class_name(module))
 
 
 def find_custom_attention(tree: ModuleTree, using: Iterable[nn.Module]) -> dict[nn.Module, str]:
@@ -56,16 +63,17 @@ def find_custom_attention(tree: ModuleTree, using: Iterable[nn.Module]) -> dict[
 
     Neither a part of a module that does, nor a module that contains one.
     """
-    around: dict[nn.Module, None] | None = None
-    found = {}
-    for module, path in tree.paths.items():
-        if not sounds_like_attention(class_name(module)):
-            continue
-        if around is None:
-            around = tree.above(tree.below(using))
-        if module not in around:
-            found[module] = path
-    return found
+    sounding = {kind for kind, (first, *_) in tree.kinds.items() if _may_sound(kind, first)}
+    users = set(using)
+    named = {
+        module: path
+        for module, path in tree.paths.items()
+        if type(module) in sounding
+        and module not in users
+        and sounds_like_attention(class_name(module))
+    }
+    around = tree.above(tree.below(users)) if named else {}
+    return {module: path for module, path in named.items() if module not in around}
 
 
 def find_innermost(modules: dict[nn.Module, str]) -> list[tuple[str, nn.Module]]:
@@ -82,23 +90,26 @@ def _place(path: str, module: nn.Module, *, is_decoder: bool) -> Place:
     parts = path.split(".")
     at = next((i for i, part in enumerate(parts) if part.isdigit()), None)
     is_cross = bool(_CROSS.search(".".join(parts[0 if at is None else at :])))
-    stack = _stack(parts[:at], module, is_decoder=is_decoder)
+    sees_future = not getattr(module, "is_causal", True)
+    stack = _stack(".".join(parts[:at]), is_decoder=is_decoder, sees_future=sees_future)
     if at is None:
         return Place(path or type(module).__name__, stack, None, is_cross)
     layer = int(parts[at])
     return Place(f"{stack}.{layer}.{'cross' if is_cross else 'self'}", stack, layer, is_cross)
 
 
-def _stack(before: list[str], module: nn.Module, *, is_decoder: bool) -> str:
+@lru_cache  # most attention of a model has the same before its number
+def _stack(before: str, *, is_decoder: bool, sees_future: bool) -> str:
     """What the path says; if it says nothing, modules that see the future are encoders."""
-    for part in before:
+    parts = before.split(".")
+    for part in parts:
         for stack, words in _STACKS:
             if re.search(words, part):
                 return stack
     if is_decoder:
         return "decoder"
-    for part in before:
+    for part in parts:
         for stack, word in _SIDES:
             if word in part:
                 return stack
-    return "decoder" if getattr(module, "is_causal", True) else "encoder"
+    return "encoder" if sees_future else "decoder"

@@ -185,12 +185,14 @@ def first_tensor(out: Any) -> Tensor:
 
 def find_blocks(tree: ModuleTree, places: dict[nn.Module, Place]) -> dict[nn.Module, str]:
     """The blocks of a model, in order, and their stacks; some may have no attention."""
-    by_path = {path: module for module, path in tree.paths.items()}
     blocks: dict[nn.Module, str] = {}
+    known: set[str] = set()
     for module, place in places.items():
         parts = tree.paths[module].split(".")
         at = next((i for i, part in enumerate(parts) if part.isdigit()), None)
-        if at is not None:
-            beside = by_path[".".join(parts[:at])]
-            blocks |= {block: place.stack for block in beside.children() if block not in blocks}
+        if at is None or (beside := ".".join(parts[:at])) in known:
+            continue
+        known.add(beside)
+        for block in tree.model.get_submodule(beside).children():
+            blocks.setdefault(block, place.stack)
     return blocks

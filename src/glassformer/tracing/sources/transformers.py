@@ -21,7 +21,7 @@ from glassformer.errors import InterventionError, TraceError
 from glassformer.tracing.head_shards import find_head_shard, find_rank, is_sharded
 from glassformer.tracing.layout import Place
 from glassformer.tracing.model_lookup import ModuleTree
-from glassformer.tracing.patches import FAILED, listen
+from glassformer.tracing.patches import FAILED, listen, listen_to_each
 from glassformer.tracing.recorder import Recorder
 from glassformer.tracing.site_steps import Step
 from glassformer.tracing.sources.custom_attention import CustomAttention, head_count
@@ -61,6 +61,7 @@ class TransformersSource:
         self.first_layer = first_layer  # of a stage that counts its layers from 0
         self.calls = _Calls()
         self.depth = self.n_passes = 0
+        self.is_described = False
 
     def check(self, recorder: Recorder) -> None:
         del recorder
@@ -78,7 +79,6 @@ class TransformersSource:
 
     def attach(self, recorder: Recorder, undo: list[Callable[[], None]]) -> None:
         layout = TransformersLayout.of(self.tree, self.first_layer)
-        recorder.trace.model |= describe_model(layout.config)
         if layout.stage.is_part or is_sharded(self.tree.model):
             recorder.trace.part = find_rank()
         if layout.stage.is_part:
@@ -94,8 +94,8 @@ class TransformersSource:
         for module in layout.roots:
             tap = recorder.tap(before=self._enter, after=self._leave)
             undo.append(listen(module, "forward", tap))
-        for module in layout.places.keys() - layout.custom.keys():
-            undo.append(listen(module, "forward", recorder.tap(before=self._enter_attention)))
+        tap = recorder.tap(before=self._enter_attention)
+        undo.append(listen_to_each(layout.places.keys() - layout.custom.keys(), "forward", tap))
         catch = partial(
             recorder.guard.catch, recorder.name, recorder.refuse_all, (InterventionError,)
         )
@@ -112,8 +112,15 @@ class TransformersSource:
         for module in layout.custom:
             undo.append(listen(module, "forward", recorder.tap(before=enter, after=leave)))
 
+    def _describe(self) -> None:
+        """Put off until the model has run: a GPU would have nothing to do meanwhile."""
+        if not self.is_described:
+            self.is_described = True
+            self.recorder.trace.model |= describe_model(self.layout.config)
+
     def _check_seen(self) -> None:
         """Where passes showed no attention at all, say so."""
+        self._describe()
         recorder = self.recorder
         selection = recorder.selection
         is_selected = selection.layers is not None or selection.heads is not None
@@ -157,6 +164,7 @@ class TransformersSource:
 
     def _leave(self, _module: nn.Module, _args: tuple, _options: dict, out: Any) -> None:
         self.depth -= 1
+        self._describe()
         run = self.recorder.run
         if not self.depth and run is not None and run.cache is None and out is not FAILED:
             self.recorder.follow_cache(run, getattr(out, "past_key_values", None))

@@ -129,14 +129,15 @@ def find_configs(tree: ModuleTree) -> Iterator[Any]:
     """The configs of a model, of its parts and inside of those, each once."""
     from transformers import PreTrainedConfig
 
-    waiting = [vars(module).get("config") for module in tree.paths]
+    of_modules = (vars(module).get("config") for module in tree.paths)
+    waiting = [*{id(config): config for config in of_modules}.values()]
     seen: set[int] = set()
     while waiting:
         config = waiting.pop(0)
         if not isinstance(config, PreTrainedConfig) or id(config) in seen:
             continue
         seen.add(id(config))
-        waiting += list(vars(config).values())
+        waiting += vars(config).values()
         if config._attn_implementation_internal is not None:
             yield config
 

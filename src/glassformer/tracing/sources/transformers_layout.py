@@ -39,9 +39,12 @@ class TransformersLayout(Layout):
         encoder = model.get_encoder() if has_source else None
         decoder = model.get_decoder() if has_source else None
         halves = {m for m in (encoder, decoder) if m is not None}
-        roots: set[nn.Module] = halves | {m for m in tree.paths if isinstance(m, PreTrainedModel)}
+        roots: set[nn.Module] = halves.union(
+            *(found for kind, found in tree.kinds.items() if issubclass(kind, PreTrainedModel))
+        )
         roots = roots or {model}  # a stage of a pipeline: layers without a model around them
-        using = [(path, m) for m, path in tree.paths.items() if uses_interface(type(m))]
+        users = set(filter(uses_interface, tree.kinds))
+        using = [(path, m) for m, path in tree.paths.items() if type(m) in users]
         custom = find_custom_attention(tree, [m for _, m in using])
         innermost = find_innermost(custom)
         places = name_places([*using, *innermost], config)
