@@ -17,6 +17,12 @@ from torch import Tensor
 
 from glassformer.functional.autocast import autocast_dtype
 from glassformer.functional.triton_support import triton_refusal
+from glassformer.training.cpu_products import (
+    multiply,
+    multiply_back,
+    multiply_rows,
+    takes_product,
+)
 from glassformer.training.float8_loss import differentiate_chunk, takes_float8
 from glassformer.training.float8_matrices import round_matrix
 from glassformer.training.loss import IGNORED
@@ -102,24 +108,21 @@ def _compute_chunks(
     compute = _compute_by_kernel if by_kernel else _compute_by_torch
     measure = _find_measure(hidden, table, targets)
     bounds = _chunk_bounds(n, V, hidden, in_c=measure is not None)
+    multiply_by, add_gradients = _multiply, _add_gradients
+    if bounds and takes_product(hidden[: bounds[0][1]], table):
+        multiply_by, add_gradients = _multiply_by_onednn, _add_gradients_by_onednn
     room = None
     if measure is not None:
         compute = partial(_compute_in_c, measure)
-        room = hidden.new_empty(bounds[0][1], V)
+        room = hidden.new_empty(bounds[0][1], V) if multiply_by is _multiply else None
     for first, end in bounds:
         x, wanted = hidden[first:end], targets[first:end]
-        logits = _multiply(x, table, shift, None if room is None else room[: end - first])
+        logits = multiply_by(x, table, shift, None if room is None else room[: end - first])
         part, gradient = compute(logits, wanted, V, smoothing, learns)
         loss += part
         if gradient is None:
             continue
-        torch.mm(gradient, table, out=d_hidden[first:end])
-        is_later = int(first > 0)  # the first chunk overwrites what is in d_weight
-        if gradient.dtype == d_weight.dtype:
-            d_weight.addmm_(gradient.t(), x, beta=is_later)
-        else:
-            part = (gradient.t() @ x)[:V]
-            d_weight = d_weight.add_(part) if is_later else d_weight.copy_(part)
+        add_gradients(gradient, x, table, d_hidden[first:end], d_weight, is_later=first > 0)
         if bias is not None:
             d_bias += gradient[:, :V].sum(0, dtype=exact)
     return loss, d_hidden, d_weight, d_bias
@@ -167,6 +170,45 @@ def _multiply(x: Tensor, table: Tensor, shift: Tensor | None, room: Tensor | Non
     if shift is None:
         return torch.mm(x, table.t(), out=room)
     return torch.addmm(shift, x, table.t(), out=room)
+
+
+def _add_gradients(
+    gradient: Tensor,
+    x: Tensor,
+    table: Tensor,
+    d_rows: Tensor,
+    d_weight: Tensor,
+    *,
+    is_later: bool,  # the first chunk overwrites what is in d_weight
+) -> None:
+    """The gradients of a chunk's logits become those of its rows and of the output matrix."""
+    torch.mm(gradient, table, out=d_rows)
+    if gradient.dtype == d_weight.dtype:
+        d_weight.addmm_(gradient.t(), x, beta=int(is_later))
+        return
+    part = (gradient.t() @ x)[: len(d_weight)]
+    d_weight.add_(part) if is_later else d_weight.copy_(part)
+
+
+def _multiply_by_onednn(
+    x: Tensor, table: Tensor, shift: Tensor | None, _room: Tensor | None
+) -> Tensor:
+    return multiply(x, table, shift)
+
+
+def _add_gradients_by_onednn(
+    gradient: Tensor,
+    x: Tensor,
+    table: Tensor,
+    d_rows: Tensor,
+    d_weight: Tensor,
+    *,
+    is_later: bool,
+) -> None:
+    g = gradient.to_mkldnn()
+    d_rows.copy_(multiply_back(g, table))
+    part, _ = multiply_rows(g, x, table)
+    d_weight.add_(part) if is_later else d_weight.copy_(part)
 
 
 def _chunk_bounds(n: int, vocab_size: int, hidden: Tensor, *, in_c: bool) -> list[tuple[int, int]]:

@@ -13,6 +13,7 @@ from glassformer.layers import Block
 from glassformer.models import PRESETS, Config, build
 from glassformer.models.baselines import RecurrentConfig
 from glassformer.settings import check_choice, check_names, read_settings
+from glassformer.training.cpu_products import replace_products
 from glassformer.training.finetuning import FAMILIES, build_finetuned, load_base_model
 from glassformer.training.float8 import use_float8
 from glassformer.training.initialization import Initial, initialize_weights
@@ -100,6 +101,8 @@ def apply_compute(settings: ComputeSettings, model: nn.Module, device: torch.dev
         use_float8(model, device)
     if settings.residual == "half":
         halve_residual(model)
+    if device.type == "cpu" and settings.precision == "fp32":
+        replace_products(model)
     if settings.checkpointing:
         recompute_blocks(model)
 
