@@ -31,6 +31,7 @@ def preferred(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
 
     monkeypatch.setattr(cpu_products, "prefers_onednn", lambda: True)
     monkeypatch.setattr(cpu_products, "_FEW", 0)
+    monkeypatch.setattr(cpu_products, "_FEW_ROWS", 0)
     monkeypatch.setattr(cpu_products, "multiply", multiply)
     monkeypatch.setattr(chunked_loss, "multiply", multiply)
     return seen
@@ -109,6 +110,21 @@ def test_compiled_layers_are_left_to_the_compiler(preferred: list) -> None:
     replace_products(layers)
     assert_close(torch.compile(layers, backend="eager", fullgraph=True)(x), expected, 1e-5)
     assert not preferred
+
+
+@pytest.mark.parametrize(
+    ("shape", "n_out", "expected"),
+    [((2, 32, 512), 512, 1), ((2, 31, 512), 1024, 0), ((2, 32, 512), 511, 0)],
+)
+def test_small_products_are_left_to_mkl(
+    shape: tuple[int, ...], n_out: int, expected: int, preferred: list, monkeypatch
+) -> None:
+    monkeypatch.setattr(cpu_products, "_FEW", 1 << 24)
+    monkeypatch.setattr(cpu_products, "_FEW_ROWS", 64)
+    layer = nn.Linear(shape[-1], n_out)
+    replace_products(layer)
+    layer(torch.randn(shape))
+    assert len(preferred) == expected
 
 
 def test_a_copy_has_layers_of_its_own(preferred: list) -> None:

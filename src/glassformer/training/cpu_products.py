@@ -21,7 +21,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-_FEW = 1 << 20  # multiplications: below this, calling oneDNN takes longer than it saves
+# Below these, calling oneDNN takes longer than it saves.
+_FEW = 1 << 24  # multiplications
+_FEW_ROWS = 64
 
 
 @cache
@@ -44,6 +46,7 @@ def takes_product(x: Tensor, weight: Tensor) -> bool:
         and x.dtype == weight.dtype == torch.float32
         and x.ndim >= 2
         and x.numel() * len(weight) >= _FEW
+        and x[..., 0].numel() >= _FEW_ROWS
         and type(x) is Tensor
         and type(weight) in (Tensor, nn.Parameter)
         and prefers_onednn()
