@@ -57,6 +57,11 @@ class Tab:
             "aria-busy", "false", timeout=30_000
         )
 
+    def settle_compared(self) -> None:
+        """The note speaks of another run as soon as it is there, before its head is drawn."""
+        expect(self.page.locator("#pair-note")).to_contain_text("mean of the head")
+        self.settle()
+
     def side(self, name: str) -> Any:
         return self.page.locator(f"[data-side={name}]")
 
@@ -91,7 +96,7 @@ def test_another_sentence_beside_the_first(tab: Tab, traces: dict[str, Trace]) -
     expect(page.locator("#pair-note")).to_contain_text("A and B are the same run and head")
     page.locator("#with-sentence").fill(SECOND)
     page.keyboard.press("Enter")
-    expect(page.locator("#pair-note")).to_contain_text("mean of the head")
+    tab.settle_compared()
     a, b = weight(first, QUERY, KEY), weight(second, QUERY, KEY)
     assert tab.shown("A") == (QUERY, KEY, pytest.approx(a, abs=1e-4))
     assert tab.shown("B") == (QUERY, KEY, pytest.approx(b, abs=1e-4))
@@ -168,7 +173,7 @@ def test_a_change_another_model_and_a_saved_trace(tab: Tab, traces: dict[str, Tr
     tab.visit(f"{PLACE}&look.with=1")
     page.locator("#with-change").fill("ablate(decoder.1.self, head=0)")
     page.keyboard.press("Enter")
-    expect(page.locator("#pair-note")).to_contain_text("mean of the head")
+    tab.settle_compared()
     changed = trace_text(model, FIRST, changes=Changes((gf.Ablate("decoder.1.self", head=0),)))
     assert tab.shown("B")[2] == pytest.approx(weight(changed, QUERY, KEY), abs=1e-4)
     page.locator("#with-change").fill("ablate(decoder.77.self)")

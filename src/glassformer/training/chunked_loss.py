@@ -19,7 +19,6 @@ from glassformer.functional.autocast import autocast_dtype
 from glassformer.functional.triton_support import triton_refusal
 from glassformer.training.cpu_products import (
     multiply,
-    multiply_back,
     multiply_rows,
     takes_product,
 )
@@ -205,9 +204,8 @@ def _add_gradients_by_onednn(
     *,
     is_later: bool,
 ) -> None:
-    g = gradient.to_mkldnn()
-    d_rows.copy_(multiply_back(g, table))
-    part, _ = multiply_rows(g, x, table)
+    d_rows.copy_(multiply(gradient, table.t()))
+    part, _ = multiply_rows(gradient, x, table)
     d_weight.add_(part) if is_later else d_weight.copy_(part)
 
 
