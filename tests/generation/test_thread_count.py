@@ -22,11 +22,13 @@ def test_waiting_doubles_until_there_is_room_again() -> None:
     threads, silent = ThreadCount(), Barrier()
     assert threads.count(silent) == 2
     assert count_after(threads, slept=300) == 2
-    for n in (1, 2, 4, 8, 16, 32, 64, 64):
-        assert count_after(threads, slept=900) == 1
+    for n in (16, 32, 64, 64):
+        assert count_after(threads, slept=900) == 1 and not threads.is_trial
         assert [threads.count(silent) for _ in range(n)] == [1] * (n - 1) + [2]
-    assert count_after(threads, slept=0) == 2
-    assert count_after(threads, slept=900) == 1 and threads.count(silent) == 2
+        assert threads.is_trial
+    assert count_after(threads, slept=0) == 2 and not threads.is_trial
+    assert count_after(threads, slept=900) == 1
+    assert [threads.count(silent) for _ in range(16)] == [1] * 15 + [2]
 
 
 def test_few_phases_are_no_opinion_and_are_added_up() -> None:
@@ -34,6 +36,32 @@ def test_few_phases_are_no_opinion_and_are_added_up() -> None:
     assert threads.count(barrier) == 2 and barrier.n_passed == 100
     barrier.n_passed = barrier.n_slept = 200
     assert threads.count(barrier) == 1 and barrier.n_passed == barrier.n_slept == 0
+
+
+def test_a_trial_is_short_and_writes_the_same(monkeypatch) -> None:
+    library = native_stack.find_stack_library()
+    if library is None or not library.is_tuned():
+        pytest.skip("needs a C compiler, and NEON or AVX2")
+    writer, asked, written = gf.load("writer"), [], []
+    usual = native_stack.Reading.write
+
+    def write(self, tokens, length, n_steps, rule):
+        found = usual(self, tokens, length, n_steps, rule)
+        asked.append(n_steps), written.append(len(found))
+        return found
+
+    monkeypatch.setattr(native_stack.Reading, "write", write)
+    expected = generate_tokens(writer, [[5, 6, 7]], max_new_tokens=20)
+    assert written == asked
+
+    def try_again(self, _barrier) -> int:
+        self.is_trial = True
+        return torch.get_num_threads()
+
+    asked.clear(), written.clear()
+    monkeypatch.setattr(ThreadCount, "count", try_again)
+    assert generate_tokens(writer, [[5, 6, 7]], max_new_tokens=20) == expected
+    assert written == [min(n, native_stack._TRIAL) for n in asked]
 
 
 @pytest.mark.parametrize("n_threads", [2, 3, 8])

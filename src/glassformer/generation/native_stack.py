@@ -32,6 +32,7 @@ _LEAST, _MOST = 4, 1 << 17  # outputs of a matrix, and inputs whose int8 sums fi
 _MANY = 512  # rows, read several at a time, after which panels have paid for themselves
 _MOST_PANELS = 1 << 29  # bytes
 _ONE_THREAD = 1 << 20  # products below which waking another thread costs more than it saves
+_TRIAL = 2  # tokens that several threads write before they are asked how long they waited
 
 
 def refusal(weights: DecoderWeights) -> str | None:
@@ -318,6 +319,8 @@ class Reading:
         None if the logits leave some row nothing to choose.
         """
         self._prepare_tokens(tokens, length)
+        if self.native.threads.is_trial:
+            n_steps = min(n_steps, _TRIAL)
         written = tokens.new_empty(n_steps, len(tokens))
         stack, call, choice = self.native.stack, self.call, rule.choice
         n = self.native.library.write_greedily(
