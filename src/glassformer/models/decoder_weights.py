@@ -27,6 +27,7 @@ from glassformer.layers import (
     SinusoidalPositions,
     TokenEmbedding,
 )
+from glassformer.layers.learning_forward import has_own_forward
 from glassformer.models.config import Config
 from glassformer.models.decoder import Decoder
 from glassformer.models.encoder_decoder import EncoderDecoder
@@ -274,7 +275,7 @@ def _refuse_modules(modules: Iterable[tuple[str, nn.Module]]) -> str | None:
     for path, module in modules:
         if isinstance(module, LoRALinear):
             return f"{path} has a LoRA adapter"
-        if type(module) not in _FORWARDS or "forward" in vars(module):
+        if type(module) not in _FORWARDS or has_own_forward(module):
             return f"{path or 'the model'} is no module of ours"
         if module._forward_hooks or module._forward_pre_hooks:
             return f"there are hooks on {path or 'the model'}"

@@ -21,6 +21,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from glassformer.layers.learning_forward import replace_while_learning
+
 # Below these, calling oneDNN takes longer than it saves.
 _FEW = 1 << 24  # multiplications
 _FEW_ROWS = 64
@@ -61,7 +63,7 @@ def replace_products(model: nn.Module) -> None:
     if prefers_onednn():
         for layer in model.modules():
             if type(layer) is nn.Linear and "forward" not in vars(layer):
-                layer.forward = partial(_compute_layer, layer)  # type: ignore[method-assign]
+                replace_while_learning(layer, partial(_compute_layer, layer))
 
 
 def _compute_layer(layer: nn.Linear, x: Tensor) -> Tensor:

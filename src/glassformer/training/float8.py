@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from glassformer.errors import ConfigError
 from glassformer.layers import Block, FeedForward
+from glassformer.layers.learning_forward import replace_while_learning
 from glassformer.training.float8_matrices import (
     MULTIPLE,
     multiply,
@@ -45,9 +46,9 @@ def replace_products(model: nn.Module) -> None:
     for block in (part for part in model.modules() if isinstance(part, Block)):
         for layer in block.modules():
             if isinstance(layer, FeedForward) and _is_fusible(layer):
-                layer.forward = partial(_compute_feed_forward, layer)  # type: ignore[method-assign]
-            if _has_fitting_size(layer):
-                layer.forward = partial(_compute_layer, layer)  # type: ignore[method-assign]
+                replace_while_learning(layer, partial(_compute_feed_forward, layer))
+            if isinstance(layer, nn.Linear) and _has_fitting_size(layer):
+                replace_while_learning(layer, partial(_compute_layer, layer))
 
 
 def _has_fitting_size(layer: nn.Module) -> bool:

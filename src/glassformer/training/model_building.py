@@ -10,6 +10,7 @@ from torch.utils.checkpoint import checkpoint
 
 from glassformer.errors import ConfigError
 from glassformer.layers import Block
+from glassformer.layers.learning_forward import has_own_forward, replace_while_learning
 from glassformer.models import PRESETS, Config, build
 from glassformer.models.baselines import RecurrentConfig
 from glassformer.settings import check_choice, check_names, read_settings
@@ -111,4 +112,8 @@ def recompute_blocks(model: nn.Module) -> None:
     """Activation checkpointing: blocks recompute their activations in the backward pass."""
     for part in model.modules():
         if isinstance(part, Block):
-            part.forward = partial(checkpoint, part.forward, use_reentrant=False)
+            forward = partial(checkpoint, part.forward, use_reentrant=False)
+            if has_own_forward(part):
+                part.forward = forward
+            else:
+                replace_while_learning(part, forward)
