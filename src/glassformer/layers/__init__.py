@@ -1,8 +1,8 @@
 """The parts a Transformer is built of, as nn.Modules that take plain keyword arguments.
 
 Reading order: norm, feed_forward, experts, attention (projections around a `core`),
-latent_attention, block, embedding, patches, lora, learning_forward. Imports attention and errors;
-knows no whole model.
+latent_attention, block, embedding, patches, lora. Imports attention and errors; knows no whole
+model.
 """
 
 from glassformer.layers.attention import Core, CrossAttention, SelfAttention

@@ -1,9 +1,10 @@
 """Whole models: an encoder, a decoder, both; and recurrent ones to compare with.
 
 Reading order: variants, config, stack, heads, decoder, encoder, encoder_decoder, vision, cache,
-module_list and decoder_weights (the tensors of a decoder by role), presets, lora, quantization,
-routing (of experts), parameters and describe (counting), recording and shapes (every shape of a
-run), checkpoints (saved models), pretrained (the models of the package); recurrent is independent.
+module_list, learning_forward and decoder_weights (the tensors of a decoder by role), presets, lora,
+quantization, routing (of experts), parameters and describe (counting), recording and shapes (every
+shape of a run), checkpoints (saved models), pretrained (the models of the package); recurrent is
+independent.
 Imports layers, attention and text; knows nothing of training, generation or drawing.
 """
 

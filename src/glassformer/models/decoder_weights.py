@@ -27,10 +27,10 @@ from glassformer.layers import (
     SinusoidalPositions,
     TokenEmbedding,
 )
-from glassformer.layers.learning_forward import has_own_forward
 from glassformer.models.config import Config
 from glassformer.models.decoder import Decoder
 from glassformer.models.encoder_decoder import EncoderDecoder
+from glassformer.models.learning_forward import has_own_forward
 from glassformer.models.module_list import list_modules
 from glassformer.models.output_heads import NextTokenHead
 from glassformer.models.stack import Stack

@@ -21,7 +21,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from glassformer.layers.learning_forward import replace_while_learning
+from glassformer.models.learning_forward import replace_while_learning
 
 # Below these, calling oneDNN takes longer than it saves.
 _FEW = 1 << 24  # multiplications

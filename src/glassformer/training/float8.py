@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from glassformer.errors import ConfigError
 from glassformer.layers import Block, FeedForward
-from glassformer.layers.learning_forward import replace_while_learning
+from glassformer.models.learning_forward import replace_while_learning
 from glassformer.training.float8_matrices import (
     MULTIPLE,
     multiply,

@@ -10,9 +10,9 @@ from torch.utils.checkpoint import checkpoint
 
 from glassformer.errors import ConfigError
 from glassformer.layers import Block
-from glassformer.layers.learning_forward import has_own_forward, replace_while_learning
 from glassformer.models import PRESETS, Config, build
 from glassformer.models.baselines import RecurrentConfig
+from glassformer.models.learning_forward import has_own_forward, replace_while_learning
 from glassformer.settings import check_choice, check_names, read_settings
 from glassformer.training.cpu_products import replace_products
 from glassformer.training.finetuning import FAMILIES, build_finetuned, load_base_model

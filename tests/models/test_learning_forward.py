@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from glassformer.layers.learning_forward import has_own_forward, replace_while_learning
 from glassformer.models import Config, build, decoder_weights
+from glassformer.models.learning_forward import has_own_forward, replace_while_learning
 from glassformer.training import cpu_products, float8
 from glassformer.training.model_building import recompute_blocks
 
