@@ -14,6 +14,13 @@ from glassformer.generation.thread_count import ThreadCount
 pytestmark = pytest.mark.usefixtures("two_threads")
 
 
+@pytest.fixture
+def in_c() -> None:
+    library = native_stack.find_stack_library()
+    if library is None or not library.is_tuned():
+        pytest.skip("needs a C compiler, and NEON or AVX2")
+
+
 def count_after(threads: ThreadCount, *, slept: int, passed: int = 1000) -> int:
     return threads.count(Barrier(n_passed=passed, n_slept=slept))
 
@@ -38,10 +45,8 @@ def test_few_phases_are_no_opinion_and_are_added_up() -> None:
     assert threads.count(barrier) == 1 and barrier.n_passed == barrier.n_slept == 0
 
 
+@pytest.mark.usefixtures("in_c")
 def test_a_trial_is_short_and_writes_the_same(monkeypatch) -> None:
-    library = native_stack.find_stack_library()
-    if library is None or not library.is_tuned():
-        pytest.skip("needs a C compiler, and NEON or AVX2")
     writer, asked, written = gf.load("writer"), [], []
     usual = native_stack.Reading.write
 
@@ -64,12 +69,10 @@ def test_a_trial_is_short_and_writes_the_same(monkeypatch) -> None:
     assert written == [min(n, native_stack._TRIAL) for n in asked]
 
 
+@pytest.mark.usefixtures("in_c")
 @pytest.mark.parametrize("n_threads", [2, 3, 8])
 def test_more_threads_than_processors_beside_a_busy_program(n_threads: int, monkeypatch) -> None:
     """They all pass the barrier, whoever sleeps, and write the same text."""
-    library = native_stack.find_stack_library()
-    if library is None or not library.is_tuned():
-        pytest.skip("needs a C compiler, and NEON or AVX2")
     monkeypatch.setattr(native_stack, "_ONE_THREAD", 0)
     monkeypatch.setattr(ThreadCount, "count", lambda *_: torch.get_num_threads())
     writer = gf.load("writer")

@@ -1,6 +1,7 @@
 """What training replaces in a model does not stand in the way of decoding by its weights."""
 
-from functools import partial
+import copy
+from functools import partial, update_wrapper
 
 import pytest
 import torch
@@ -49,6 +50,16 @@ def test_what_somebody_else_replaced_is_still_seen() -> None:
     recompute_blocks(model)
     assert has_own_forward(block)
     assert decoder_weights.refusal(model) == "decoder.blocks.1 is no module of ours"
+
+
+def test_a_wrapper_around_it_is_seen_and_a_copy_is_none() -> None:
+    layer = nn.Linear(2, 3)
+    replace_while_learning(layer, partial(nn.Linear.forward, layer))
+    twin = copy.deepcopy(layer)
+    assert not has_own_forward(twin) and twin.forward.args == (twin,)
+    usual = layer.forward  # as accelerate and torch.compile wrap it
+    layer.forward = update_wrapper(partial(partial(usual)), usual)
+    assert has_own_forward(layer)
 
 
 def test_it_computes_so() -> None:

@@ -74,6 +74,15 @@ def test_an_input_that_learns_nothing_has_no_gradient() -> None:
     assert weight.grad is not None and weight.grad.shape == weight.shape
 
 
+def test_a_frozen_weight_costs_no_product(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_products, "multiply_rows", pytest.fail)
+    x, bias = torch.randn(5, C, requires_grad=True), torch.randn(OUT, requires_grad=True)
+    weight, above = torch.randn(OUT, C), torch.randn(5, OUT)
+    found = torch.autograd.grad(onednn_linear(x, weight, bias), (x, bias), above)
+    assert_close(found[0], above @ weight, 1e-5)
+    assert_close(found[1], above.sum(0), 1e-5)
+
+
 def test_there_is_no_second_derivative() -> None:
     x = torch.randn(5, C, requires_grad=True)
     (slope,) = torch.autograd.grad(

@@ -12,7 +12,8 @@ from torch import nn
 
 def replace_while_learning(module: nn.Module, forward: partial[Any]) -> None:
     """Compute by `forward`, which must do what the module's own does where nothing learns."""
-    forward.only_while_learning = True  # type: ignore[attr-defined]
+    # The mark is the object itself: whoever wraps it, and copies its attributes, is not marked.
+    forward.while_learning = forward  # type: ignore[attr-defined]
     module.forward = forward  # type: ignore[method-assign]
 
 
@@ -28,4 +29,4 @@ def has_own_forward(module: nn.Module) -> bool:
     True
     """
     own = vars(module).get("forward")
-    return own is not None and not getattr(own, "only_while_learning", False)
+    return own is not None and getattr(own, "while_learning", None) is not own

@@ -38,7 +38,7 @@ def strip_wrappers(path: str) -> str:
 def _is_compiled(part: nn.Module) -> bool:
     own = vars(part)
     return (
-        "_orig_mod" in own["_modules"]
+        "_orig_mod" in part._modules
         or own.get("_compiled_call_impl") is not None
         or hasattr(own.get("forward"), "_torchdynamo_orig_callable")
     )

@@ -185,6 +185,7 @@ def first_tensor(out: Any) -> Tensor:
 
 def find_blocks(tree: ModuleTree, places: dict[nn.Module, Place]) -> dict[nn.Module, str]:
     """The blocks of a model, in order, and their stacks; some may have no attention."""
+    by_path = {path: module for module, path in tree.paths.items()}
     blocks: dict[nn.Module, str] = {}
     known: set[str] = set()
     for module, place in places.items():
@@ -193,6 +194,6 @@ def find_blocks(tree: ModuleTree, places: dict[nn.Module, Place]) -> dict[nn.Mod
         if at is None or (beside := ".".join(parts[:at])) in known:
             continue
         known.add(beside)
-        for block in tree.model.get_submodule(beside).children():
+        for block in by_path[beside].children():
             blocks.setdefault(block, place.stack)
     return blocks

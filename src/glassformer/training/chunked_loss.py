@@ -17,11 +17,7 @@ from torch import Tensor
 
 from glassformer.functional.autocast import autocast_dtype
 from glassformer.functional.triton_support import triton_refusal
-from glassformer.training.cpu_products import (
-    multiply,
-    multiply_rows,
-    takes_product,
-)
+from glassformer.training.cpu_products import multiply, multiply_rows, takes_product
 from glassformer.training.float8_loss import differentiate_chunk, takes_float8
 from glassformer.training.float8_matrices import round_matrix
 from glassformer.training.loss import IGNORED

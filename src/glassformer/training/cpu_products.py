@@ -1,8 +1,8 @@
 """Matrix products of training on processors that MKL does not make the most of.
 
-PyTorch multiplies float32 matrices on x86 by MKL, which takes AVX2 on any chip but Intel's. oneDNN,
-which PyTorch brings along, takes AVX-512 wherever it is there: more than twice as fast on an AMD
-Zen 5. Which of the two multiplies follows from the processor alone, so that a run computes the same
+PyTorch multiplies float32 matrices on x86 by MKL, which on an AMD Zen 5 is no faster than AVX2 allows,
+whatever its environment asks for. oneDNN, which PyTorch brings along, is more than twice as fast
+there: it takes AVX-512 on any chip that has it. Which of the two multiplies follows from the processor alone, so that a run computes the same
 whenever it is resumed.
 
     forward    y  = x · wᵀ + b
@@ -98,6 +98,8 @@ class _Linear(torch.autograd.Function):
     ) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
         dx = multiply(gradients[0], weight.t()) if ctx.needs_input_grad[0] else None
+        if not ctx.needs_input_grad[1]:  # frozen, as below an adapter
+            return dx, None, gradients[0].flatten(0, -2).sum(0) if ctx.needs_input_grad[2] else None
         g, rows = gradients[0].flatten(0, -2), x.flatten(0, -2)
         d_weight, d_bias = multiply_rows(g, rows, weight, sums=ctx.has_bias)
         return dx, d_weight, d_bias
