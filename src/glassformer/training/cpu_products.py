@@ -1,9 +1,9 @@
 """Matrix products of training on processors that MKL does not make the most of.
 
-PyTorch multiplies float32 matrices on x86 by MKL, which on an AMD Zen 5 is no faster than AVX2 allows,
-whatever its environment asks for. oneDNN, which PyTorch brings along, is more than twice as fast
-there: it takes AVX-512 on any chip that has it. Which of the two multiplies follows from the processor alone, so that a run computes the same
-whenever it is resumed.
+PyTorch multiplies float32 matrices on x86 by MKL, which on an AMD Zen 5 is no faster than AVX2
+allows. oneDNN, which PyTorch brings along, is more than twice as fast there: it takes AVX-512 on
+any chip that has it. Which of the two multiplies follows from the processor alone, so that a run
+computes the same whenever it is resumed.
 
     forward    y  = x · wᵀ + b
     backward   dx = dy · w,   dw = dyᵀ · x,   db = Σ dy
