@@ -2,7 +2,8 @@
 
 import pytest
 import torch
-from torch.func import grad, jvp
+from torch.autograd.forward_ad import dual_level
+from torch.func import grad, jvp, vmap
 
 import glassformer as gf
 from closeness import assert_close, assert_same
@@ -13,8 +14,10 @@ from glassformer.functional import repeated_calls
 @pytest.fixture(autouse=True)
 def forget():
     repeated_calls._known.clear()
+    repeated_calls._latest.clear()
     yield
     repeated_calls._known.clear()
+    repeated_calls._latest.clear()
 
 
 def make_operands(head_dim: int = 24, n_kv_heads: int = 6, dtype: torch.dtype = torch.float32):
@@ -30,9 +33,57 @@ def make_operands(head_dim: int = 24, n_kv_heads: int = 6, dtype: torch.dtype = 
 def test_the_second_call_is_the_first(mask, head_dim: int, n_kv_heads: int, dtype) -> None:
     q, k, v = make_operands(head_dim, n_kv_heads, dtype)
     for scale in (None, 0.3):
-        first, second = (gf.attention(q, k, v, mask=mask, scale=scale) for _ in range(2))
+        first, second, third = (gf.attention(q, k, v, mask=mask, scale=scale) for _ in range(3))
         assert_same(first, second)
+        assert_same(first, third)
     assert len(repeated_calls._known) == (0 if dtype == torch.bfloat16 else 2)
+
+
+def test_the_latest_call_is_recalled_only_for_its_like() -> None:
+    q, k, v = make_operands()
+    for _ in range(2):
+        gf.attention(q, k, v)
+
+    def recalls(*operands, mask=None, scale=None, dropout=0.0) -> bool:
+        return repeated_calls.recall_latest(*operands, mask, scale, dropout) is not None
+
+    assert recalls(q, k, v)
+    assert recalls(q.transpose(1, 2).contiguous().transpose(1, 2), k, v)
+    with torch.no_grad():  # what learns may have a backend of its own
+        assert not recalls(q, k, v)
+    unlike = {
+        "longer": (torch.randn(2, 6, 20, 24), k, v),
+        "wider values": (q, k, torch.randn(2, 6, 19, 25)),
+        "another dtype": (q.double(), k, v),
+        "another place": (q, k, v.to("meta")),
+        "learns": (q, k, v.clone().requires_grad_()),
+        "of another class": (torch.nn.Parameter(q, requires_grad=False), k, v),
+    }
+    for name, operands in unlike.items():
+        assert not recalls(*operands), name
+    assert not recalls(q, k, v, mask=gf.Causal())
+    assert not recalls(q, k, v, scale=0.3)
+    assert not recalls(q, k, v, dropout=0.1)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert not recalls(q, k, v)
+    with dual_level():
+        assert not recalls(q, k, v)
+    within = []
+    vmap(lambda x: within.append(recalls(x, k, v)) or x)(q[None])
+    assert within == [False]
+    for _ in range(2):
+        gf.attention(q, k, v, mask=gf.Causal())
+    assert recalls(q, k, v, mask=gf.Causal())
+    assert not recalls(q, k, v, mask=gf.Causal(offset=2))
+
+
+def test_without_pytorchs_comparison_calls_are_still_remembered(monkeypatch) -> None:
+    monkeypatch.setattr(repeated_calls, "guards", None)
+    q, k, v = make_operands()
+    outs = [gf.attention(q, k, v) for _ in range(3)]
+    assert_same(outs[0], outs[2])
+    assert repeated_calls._known
+    assert repeated_calls.recall_latest(q, k, v, None, None, 0.0) is None
 
 
 @pytest.mark.parametrize("scale", [-0.2, 0.0])

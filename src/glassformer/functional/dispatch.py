@@ -18,6 +18,7 @@ from glassformer.functional.graph_capture import is_traced
 from glassformer.functional.masks import Mask
 from glassformer.functional.repeated_calls import (
     kind_of_call,
+    recall_latest,
     recall_options,
     remember_options,
 )
@@ -77,8 +78,10 @@ def attention(
     """
     kind = None
     if bias is None and softcap is None and backend is None:
-        kind = kind_of_call(q, k, v, mask, scale, dropout)
-        if kind is not None and (known := recall_options(kind)) is not None:
+        if (known := recall_latest(q, k, v, mask, scale, dropout)) is None:
+            kind = kind_of_call(q, k, v, mask, scale, dropout)
+            known = None if kind is None else recall_options(kind, q, k, v, mask)
+        if known is not None:
             try:  # a context manager would take longer than the choice
                 return F.scaled_dot_product_attention(q, k, v, **known)
             except RuntimeError:  # the checks below say what is wrong

@@ -2,11 +2,15 @@
 
 A model calls attention with the same shapes in every layer. What is remembered is the kind of call
 that `F.scaled_dot_product_attention` computes with flags alone; no tensor is kept.
+
+    latest   the last kind with such a mask, scale and dropout; PyTorch compares all tensors at once
+    known    all of them, found by what Python reads from the tensors, which takes twice as long
 """
 
 import math
+from collections.abc import Callable
 from ctypes import c_float
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, is_grad_enabled
@@ -14,14 +18,43 @@ from torch._C import _are_functorch_transforms_active, _is_any_autocast_enabled
 from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling
 
+try:  # what torch.compile asks before it reuses a graph: class, dtype, device, gradients, shape
+    from torch._C._dynamo import guards
+except ImportError:  # it is not public; without it kinds are found by what Python reads
+    guards = None
+
 from glassformer.functional.backends import sdpa
 from glassformer.functional.checks import Scoring
 from glassformer.functional.masks import Causal, Mask
 
 MOST = 4096  # kinds; beyond that (every length of a long text) all are forgotten
-_known: dict[tuple[Any, ...], dict[str, Any]] = {}
 
-recall_options = _known.get  # the options of the kernel for a kind of call, or None
+
+class RepeatedCall:
+    """How a kind of call is computed, and a question whether tensors are of that kind."""
+
+    __slots__ = ("is_compared", "is_like", "options")
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.options = options
+        self.is_like: Callable[[Tensor, Tensor, Tensor], bool] = _is_unlike
+        self.is_compared = False  # by PyTorch, from the first repetition on
+
+
+_latest: dict[tuple[Any, ...], RepeatedCall] = {}
+_known: dict[tuple[Any, ...], RepeatedCall] = {}
+
+
+def recall_latest(
+    q: Tensor, k: Tensor, v: Tensor, mask: Mask | Tensor | None, scale: float | None, dropout: float
+) -> dict[str, Any] | None:
+    """The options of the kernel, if the latest call with such a mask was of the same kind."""
+    if is_dynamo_compiling():
+        return None
+    known = _latest.get((type(mask), is_grad_enabled(), scale, dropout))
+    if known is None or not known.is_like(q, k, v) or forward_ad._current_level >= 0:
+        return None
+    return known.options if getattr(mask, "offset", None) is None else None
 
 
 def kind_of_call(
@@ -48,6 +81,38 @@ def kind_of_call(
     return q.shape, k.shape, v.shape, q.dtype, q.device, learns, scale, dropout
 
 
+def recall_options(
+    kind: tuple[Any, ...], q: Tensor, k: Tensor, v: Tensor, mask: Mask | Tensor | None
+) -> dict[str, Any] | None:
+    """The options of the kernel for a kind of call, or None; it becomes the latest."""
+    known = _known.get(kind)
+    if known is None:
+        return None
+    if not known.is_compared:
+        known.is_compared, known.is_like = True, _compare_with(q, k, v)
+    _latest[type(mask), is_grad_enabled(), *kind[-2:]] = known
+    return known.options
+
+
+def _compare_with(q: Tensor, k: Tensor, v: Tensor) -> Callable[[Tensor, Tensor, Tensor], bool]:
+    """Whether three tensors are like these, in whatever mode of PyTorch is active then."""
+    operands = (q, k, v)
+    try:
+        found = cast(Any, guards).TensorGuards(
+            *operands,
+            dynamic_dims_sizes=[list(x.shape) for x in operands],
+            dynamic_dims_strides=[[None] * x.ndim for x in operands],  # any
+        )
+        return found.check if found.check(*operands) else _is_unlike
+    except Exception:  # another version of PyTorch
+        return _is_unlike
+
+
+def _is_unlike(q: Tensor, k: Tensor, v: Tensor) -> bool:
+    del q, k, v
+    return False
+
+
 def remember_options(
     kind: tuple[Any, ...], q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float
 ) -> None:
@@ -62,6 +127,7 @@ def remember_options(
         return
     if len(_known) >= MOST:
         _known.clear()
+        _latest.clear()
     # The kernel's own defaults are left out: reading an option takes it microseconds.
     options: dict[str, Any] = {"dropout_p": dropout} if dropout else {}
     if form == "is_causal":
@@ -73,4 +139,4 @@ def remember_options(
         options["scale"] = scoring.scale
     if is_grouped:
         options["enable_gqa"] = True
-    _known[kind] = options
+    _known[kind] = RepeatedCall(options)
