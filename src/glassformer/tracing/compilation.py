@@ -21,7 +21,15 @@ def find_compiled(tree: ModuleTree) -> list[str]:
     >>> find_compiled(ModuleTree(layers))
     ['1']
     """
-    paths = [strip_wrappers(path) for part, path in tree.paths.items() if _is_compiled(part)]
+    # Compiling leaves one of these names in a module itself, where its class has them otherwise.
+    marked = [
+        (part, path)
+        for part, path in tree.paths.items()
+        if "_compiled_call_impl" in (own := part.__dict__)
+        or "forward" in own
+        or "_orig_mod" in own["_modules"]
+    ]
+    paths = [strip_wrappers(path) for part, path in marked if _is_compiled(part)]
     own = type(getattr(tree.model, "_orig_mod", tree.model)).__name__
     return list(dict.fromkeys(path or own for path in paths))
 

@@ -28,22 +28,26 @@ class ModuleTree:
         self.model = model
         self.paths: dict[nn.Module, str] = {}
         self.kinds: dict[type[nn.Module], list[nn.Module]] = {}  # the modules of each class
-        self._children: dict[nn.Module, list[nn.Module]] = {}
+        self._children: dict[nn.Module, tuple[nn.Module, ...]] = {}
+        paths, kinds, below = self.paths, self.kinds, self._children
         waiting = [("", model)]
         while waiting:
             path, module = waiting.pop()
-            if module in self.paths:
+            if module in paths:
                 continue
-            self.paths[module] = path
-            self.kinds.setdefault(type(module), []).append(module)
-            children = self._children[module] = []
-            if module._modules:
-                start = f"{path}." if path else ""
-                parts = [
-                    (start + k, part) for k, part in module._modules.items() if part is not None
-                ]
-                children += [part for _, part in parts]
-                waiting += reversed(parts)
+            paths[module] = path
+            if (kind := type(module)) in kinds:
+                kinds[kind].append(module)
+            else:
+                kinds[kind] = [module]
+            if not (own := module._modules):
+                below[module] = ()
+                continue
+            start = f"{path}." if path else ""
+            parts = [(start + name, part) for name, part in own.items() if part is not None]
+            below[module] = tuple([part for _, part in parts])
+            parts.reverse()
+            waiting += parts
 
     @cached_property
     def _parents(self) -> dict[nn.Module, list[nn.Module]]:

@@ -129,7 +129,7 @@ def find_configs(tree: ModuleTree) -> Iterator[Any]:
     """The configs of a model, of its parts and inside of those, each once."""
     from transformers import PreTrainedConfig
 
-    of_modules = (vars(module).get("config") for module in tree.paths)
+    of_modules = [own["config"] for each in tree.paths if "config" in (own := each.__dict__)]
     waiting = [*{id(config): config for config in of_modules}.values()]
     seen: set[int] = set()
     while waiting:
