@@ -2,8 +2,8 @@
 
 Reading order: recipe (all settings of a run; default_recipes, overrides), data (files to tokens),
 batches (their order; prefetch prepares them), tasks/ (batches to losses), model_building,
-initialization and finetuning (the model); schedule, optimizer, muon, loss, precision, averaging
-(small parts, each usable alone; chunked_loss computes the loss of large vocabularies, by
+initialization and finetuning (the model); schedule, optimizer, muon, fused_adam, loss, precision,
+averaging (small parts, each usable alone; chunked_loss computes the loss of large vocabularies, by
 loss_kernel on a GPU and native_loss on a CPU; cpu_products multiplies by oneDNN; float8,
 float8_loss, float8_matrices and float8_kernels are training in 8 bits); checksums, state,
 checkpointing, checkpoints, recipe_files, run_folder (what is saved, and whether it is intact);

@@ -240,7 +240,8 @@ class Trainer:
                 )
                 total = loss if total is None else total + loss
         self.scaler.unscale_(self.optimizer)
-        norm = clip_gradients(self.model.parameters(), recipe.optimizer.clip)
+        parameters, clip = self.model.parameters(), recipe.optimizer.clip
+        norm = clip_gradients(parameters, clip, optimizer=self.optimizer)
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.optimizer.zero_grad(set_to_none=True)

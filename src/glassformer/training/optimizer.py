@@ -11,6 +11,7 @@ from glassformer.errors import ConfigError
 from glassformer.layers import TokenEmbedding
 from glassformer.layers.embedding import LearnedPositions
 from glassformer.settings import NonNegative, check_bounds
+from glassformer.training.fused_adam import FusedAdam, can_fuse
 from glassformer.training.muon import Muon, split_parameters
 
 
@@ -44,7 +45,6 @@ class Optimizer:
         >>> [(len(group["params"]), group["weight_decay"]) for group in built.param_groups]
         [(1, 0.1), (3, 0.0)]
         """
-        kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "muon": Muon}[self.kind]
         decaying, steady = parameter_groups(model, decay_embeddings=self.decay_embeddings)
         groups: list[dict[str, Any]] = [
             {"params": decaying, "weight_decay": self.weight_decay},
@@ -57,13 +57,15 @@ class Optimizer:
             groups.append(
                 {"params": matrices, "row_counts": row_counts, "weight_decay": self.weight_decay}
             )
-        return kind(
-            [group for group in groups if group["params"]],
-            lr=0.0,
-            betas=(self.betas[0], self.betas[1]),
-            eps=self.eps,
-            fused=all(p.device.type in ("cpu", "cuda") for p in model.parameters()),
-        )
+        groups = [group for group in groups if group["params"]]
+        betas = (self.betas[0], self.betas[1])
+        # Without weight decay Adam is AdamW.
+        is_adamw = self.kind == "adamw" or (self.kind == "adam" and not self.weight_decay)
+        if is_adamw and can_fuse(model.parameters()):
+            return FusedAdam(groups, lr=0.0, betas=betas, eps=self.eps)
+        kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "muon": Muon}[self.kind]
+        fused = all(p.device.type in ("cpu", "cuda") for p in model.parameters())
+        return kind(groups, lr=0.0, betas=betas, eps=self.eps, fused=fused)
 
 
 def parameter_groups(
@@ -81,13 +83,21 @@ def parameter_groups(
     return decaying, steady
 
 
-def clip_gradients(parameters: Iterable[nn.Parameter], most: float) -> Tensor:
+def clip_gradients(
+    parameters: Iterable[nn.Parameter],
+    most: float,
+    *,
+    optimizer: torch.optim.Optimizer | None = None,
+) -> Tensor:
     """Clip the norm of all gradients together to `most`, and return the norm before clipping.
 
     The norm stays on the device: reading it would synchronize with the GPU. 0 disables clipping.
+    Given a `FusedAdam`, gradients stay as they are, and its next step scales them as it reads them.
     """
     kept = [p for p in parameters if p.grad is not None]
     norm = torch.nn.utils.get_total_norm([p.grad for p in kept])  # type: ignore[misc]
-    if most:
+    if isinstance(optimizer, FusedAdam):
+        optimizer.factor = (most / (norm + 1e-6)).clamp(max=1.0) if most else None
+    elif most:
         torch.nn.utils.clip_grads_with_norm_(kept, most, norm)
     return norm
