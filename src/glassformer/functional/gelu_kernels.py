@@ -3,21 +3,37 @@
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
 # pyright: reportIndexIssue=false, reportOperatorIssue=false
 
+import os
 from typing import no_type_check
 
 import triton
 import triton.language as tl
+
+INTERPRETED = tl.constexpr(os.environ.get("TRITON_INTERPRET") == "1")
+
+
+@no_type_check
+@triton.jit
+def _invert(x):
+    """1/x of numbers that are neither tiny nor huge, in one instruction."""
+    if INTERPRETED:
+        return 1.0 / x
+    return tl.inline_asm_elementwise(
+        "rcp.approx.ftz.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
+    )
 
 
 @no_type_check
 @triton.jit
 def distribute(x):
     """Φ(x), the share of a normal distribution below x, and exp(−x²/2)."""
-    z = tl.abs(x) * 0.7071067811865476
-    bell = tl.exp2(-1.4426950408889634 * z * z)
-    t = 1.0 / (1.0 + 0.3275911 * z)
-    series = t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))
-    tail = 0.5 * bell * t * (0.254829592 + t * (-0.284496736 + series))
+    bell = tl.exp2(x * x * -0.7213475204444817)
+    t = _invert(1.0 + 0.23164188838064563 * tl.abs(x))
+    # The polynomial of the approximation, halved, by Horner's rule.
+    series = 0.127414796 + t * (
+        -0.142248368 + t * (0.7107068705 + t * (-0.7265760135 + t * 0.5307027145))
+    )
+    tail = bell * t * series
     return tl.where(x < 0, tail, 1.0 - tail), bell
 
 

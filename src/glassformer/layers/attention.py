@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from glassformer.errors import ConfigError
 from glassformer.functional import Bias, Mask, attention, rotate
+from glassformer.functional.bias_sums import can_sum_on_the_way, project_heads
 from glassformer.functional.cache import CrossCache, GrowingCache, StaticCache
 from glassformer.functional.positions.rotary import Layout
 from glassformer.layers.norm import RMSNorm
@@ -92,8 +93,11 @@ class SelfAttention(nn.Module):
         cache: GrowingCache | StaticCache | None = None,
     ) -> Float[Tensor, "B L C"]:
         # Split before transposing: so the gradients of q, k and v are joined without a copy.
-        heads = self.qkv(x).unflatten(-1, (-1, self.head_dim))  # B L H+2K D
-        parts = heads.split([self.n_heads, self.n_kv_heads, self.n_kv_heads], dim=2)
+        counts = [self.n_heads, self.n_kv_heads, self.n_kv_heads]
+        if tables is None and not self.has_head_norm and can_sum_on_the_way(self.qkv, x):
+            parts = project_heads(x, self.qkv.weight, self.qkv.bias, counts)
+        else:
+            parts = self.qkv(x).unflatten(-1, (-1, self.head_dim)).split(counts, dim=2)
         q, k, v = (part.transpose(1, 2) for part in parts)  # B H L D, twice B K L D
         if self.has_head_norm:
             q, k = self.q_norm(q), self.k_norm(k)

@@ -94,11 +94,11 @@ def _compute_chunks(
     exact = torch.promote_types(hidden.dtype, torch.float32)
     loss = hidden.new_zeros((), dtype=exact)
     d_hidden = torch.empty_like(hidden) if learns else hidden.new_empty(0)
-    d_weight = torch.empty_like(weight) if learns else weight.new_empty(0)
-    if n == 0:
-        d_weight.zero_()
     d_bias = weight.new_zeros(V if learns and bias is not None else 0)
     table, shift = _cast_table(weight, bias, hidden)
+    d_weight = weight.new_empty(table.shape if learns else 0)  # its rows are padded, too
+    if n == 0:
+        d_weight.zero_()
     by_kernel = exact == torch.float32 and triton_refusal(hidden.device) is None
     compute = _compute_by_kernel if by_kernel else _compute_by_torch
     measure = _find_measure(hidden, table, targets)
@@ -120,7 +120,7 @@ def _compute_chunks(
         add_gradients(gradient, x, table, d_hidden[first:end], d_weight, is_later=first > 0)
         if bias is not None:
             d_bias += gradient[:, :V].sum(0, dtype=exact)
-    return loss, d_hidden, d_weight, d_bias
+    return loss, d_hidden, d_weight[:V], d_bias
 
 
 def _compute_in_float8(
@@ -181,7 +181,14 @@ def _add_gradients(
     if gradient.dtype == d_weight.dtype:
         d_weight.addmm_(gradient.t(), x, beta=int(is_later))
         return
-    part = (gradient.t() @ x)[: len(d_weight)]
+    if gradient.is_cuda and d_weight.dtype == torch.float32 and torch.version.cuda:
+        # As precisely as it is summed, and padded: 50,257 rows take 1.6 × as long as 50,304.
+        if is_later:
+            d_weight.add_(torch.mm(gradient.t(), x, out_dtype=torch.float32))
+        else:
+            torch.mm(gradient.t(), x, out_dtype=torch.float32, out=d_weight)
+        return
+    part = gradient.t() @ x
     d_weight.add_(part) if is_later else d_weight.copy_(part)
 
 
@@ -296,7 +303,7 @@ def _(
     return (
         hidden.new_empty((), dtype=exact),
         torch.empty_like(hidden) if learns else hidden.new_empty(0),
-        torch.empty_like(weight) if learns else weight.new_empty(0),
+        weight.new_empty(weight.shape if learns else 0),
         weight.new_empty(len(weight) if learns and bias is not None else 0),
     )
 

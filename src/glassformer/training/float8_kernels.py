@@ -16,19 +16,17 @@ They are imported only when needed, because this file imports triton.
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
 # pyright: reportIndexIssue=false, reportOperatorIssue=false
 
-import os
 from typing import no_type_check
 
 import triton
 import triton.language as tl
 
-from glassformer.functional.gelu_kernels import distribute
+from glassformer.functional.gelu_kernels import INTERPRETED, distribute
 
 SAMPLERS = 128  # programs
 COLUMNS = 1024  # that a sampler reads at once
 TILE = 128  # rows and columns
 WARPS = 8
-INTERPRETED = tl.constexpr(os.environ.get("TRITON_INTERPRET") == "1")
 
 
 @no_type_check

@@ -1,0 +1,156 @@
+"""Biases whose gradients are summed on the way, against PyTorch's own gradients in float64."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from glassformer.functional import bias_sums
+from glassformer.functional.bias_sums import biased_gelu, can_sum_on_the_way, project_heads
+from glassformer.layers import FeedForward, SelfAttention
+from triton_interpreter import DEVICE, check_in_interpreter, needs_kernels
+
+SHAPES = [(2, 3), (7, 129), (5 * 53, 131), (600, 64)]  # some rows and columns past a block's
+
+
+@pytest.mark.plain
+def test_the_interpreter_agrees_with_the_definition() -> None:
+    check_in_interpreter(__file__, only="kernels")
+
+
+def compare_gelu(device: str, n_rows: int, n_columns: int) -> None:
+    torch.manual_seed(0)
+    x, gradient = torch.randn(2, n_rows, n_columns, device=device).mul(2).unbind(0)
+    bias = torch.randn(n_columns, device=device)
+    operands = [x.requires_grad_(), bias.requires_grad_()]
+    exact = [t.detach().double().requires_grad_() for t in operands]
+    expected = F.gelu(exact[0] + exact[1])
+    found = biased_gelu(x, bias)
+    torch.testing.assert_close(found.double(), expected, rtol=1e-6, atol=2e-6)
+    wanted = torch.autograd.grad(expected, exact, gradient.double())
+    got = torch.autograd.grad(found, operands, gradient)
+    torch.testing.assert_close(got[0].double(), wanted[0], rtol=1e-6, atol=5e-6)
+    torch.testing.assert_close(got[1].double(), wanted[1], rtol=1e-5, atol=1e-4)
+
+
+def compare_heads(device: str, layout: str, counts: tuple[int, ...] = (6, 3, 3)) -> None:
+    torch.manual_seed(0)
+    B, L, D = 3, 97, 8
+    x = torch.randn(B, L, 11, device=device)
+    layer = nn.Linear(11, sum(counts) * D).to(device)
+    gradients = [torch.randn(B, n, L, D, device=device).transpose(1, 2) for n in counts]
+    if layout == "tokens first":
+        gradients = [each.contiguous() for each in gradients]
+    if layout == "columns apart":
+        gradients = [each.repeat_interleave(2, -1)[..., ::2] for each in gradients]
+    parameters = list(layer.parameters())
+    groups = project_heads(x, *parameters, counts)
+    got = torch.autograd.grad(groups, parameters, gradients)
+    exact = nn.Linear(11, sum(counts) * D).double().to(device)
+    exact.load_state_dict(layer.state_dict())
+    expected = exact(x.double()).unflatten(-1, (-1, D)).split(counts, 2)
+    for found, group in zip(groups, expected, strict=True):
+        torch.testing.assert_close(found.double(), group, rtol=1e-5, atol=1e-5)
+    wide = [each.double() for each in gradients]
+    wanted = torch.autograd.grad(expected, list(exact.parameters()), wide)
+    for a, b in zip(got, wanted, strict=True):
+        torch.testing.assert_close(a.double(), b, rtol=1e-5, atol=1e-4)
+
+
+@needs_kernels
+@pytest.mark.parametrize(("n_rows", "n_columns"), SHAPES)
+def test_kernels_of_gelu(n_rows: int, n_columns: int) -> None:
+    compare_gelu(DEVICE, n_rows, n_columns)
+
+
+@needs_kernels
+@pytest.mark.parametrize("layout", ["heads first", "tokens first", "columns apart"])
+def test_kernels_of_heads(layout: str) -> None:
+    compare_heads(DEVICE, layout)
+
+
+@pytest.mark.parametrize(("n_rows", "n_columns"), SHAPES)
+def test_gelu_without_kernels(n_rows: int, n_columns: int) -> None:
+    compare_gelu("cpu", n_rows, n_columns)
+
+
+@pytest.mark.parametrize("counts", [(6, 3, 3), (2, 5)])
+def test_heads_without_kernels(counts: tuple[int, ...]) -> None:
+    compare_heads("cpu", "heads first", counts)
+
+
+@pytest.mark.plain
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated")  # PyTorch's own, in compile
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_compiled_layers_learn_the_same(monkeypatch, dtype) -> None:
+    """On a CPU these layers would not take this way; the operators are the same on a GPU."""
+    torch.manual_seed(0)
+    layers = nn.Sequential(
+        SelfAttention(24, 3, n_kv_heads=1, biases="all"), FeedForward(24, 41, activation="gelu")
+    ).to(dtype)
+    x = torch.randn(2, 7, 24).to(dtype)
+
+    def gradients(work) -> list[torch.Tensor]:
+        return list(torch.autograd.grad(work(x).float().square().sum(), list(layers.parameters())))
+
+    exact = gradients(layers.double().float() if dtype == torch.float32 else layers)
+    for module in ("attention", "feed_forward"):
+        name = f"glassformer.layers.{module}.can_sum_on_the_way"
+        monkeypatch.setattr(name, lambda layer, x: True)
+    eager = gradients(layers)
+    compiled = gradients(torch.compile(layers, backend="aot_eager", fullgraph=True))
+    bound = 2e-2 if dtype == torch.bfloat16 else 1e-4
+    for a, b, c in zip(exact, eager, compiled, strict=True):
+        torch.testing.assert_close(b, a, rtol=bound, atol=bound)
+        torch.testing.assert_close(c, b, rtol=bound, atol=bound)
+
+
+@pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated")
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_gpu_takes_this_way_in_half_precision(compiled: bool, monkeypatch) -> None:
+    torch.manual_seed(0)
+    layers = nn.Sequential(
+        SelfAttention(128, 4, biases="all"), FeedForward(128, 512, activation="gelu")
+    ).cuda()
+    x = torch.randn(2, 130, 128, device="cuda")
+    work = torch.compile(layers, fullgraph=True) if compiled else layers
+
+    def gradients() -> list[torch.Tensor]:
+        with torch.autocast("cuda", torch.bfloat16):
+            loss = work(x).float().square().sum()
+        return list(torch.autograd.grad(loss, list(layers.parameters())))
+
+    calls = []
+    launch = bias_sums._launch
+    monkeypatch.setattr(
+        bias_sums,
+        "_launch",
+        lambda name, *rest, **more: (calls.append(name), launch(name, *rest, **more)),
+    )
+    found = gradients()
+    assert {"biased_gelu_kernel", "biased_gelu_backward_kernel", "join_kernel"} <= set(calls)
+    exact = torch.autograd.grad(layers(x).square().sum(), list(layers.parameters()))
+    for a, b in zip(found, exact, strict=True):
+        assert float((a - b).norm() / b.norm()) < 2e-2
+
+
+def test_only_plain_layers_that_learn_on_a_gpu() -> None:
+    x, layer = torch.randn(2, 3), nn.Linear(3, 5)
+    assert not can_sum_on_the_way(layer, x)
+
+    class OnGpu:
+        is_cuda, dtype = True, torch.bfloat16
+
+    assert can_sum_on_the_way(layer, OnGpu())
+    with torch.no_grad():
+        assert not can_sum_on_the_way(layer, OnGpu())
+    assert not can_sum_on_the_way(nn.Linear(3, 5, bias=False), OnGpu())
+    handle = layer.register_forward_hook(lambda *_: None)
+    assert not can_sum_on_the_way(layer, OnGpu())
+    handle.remove()
+    assert can_sum_on_the_way(layer, OnGpu())
+    layer.forward = layer.forward
+    assert not can_sum_on_the_way(layer, OnGpu())
+    OnGpu.dtype = torch.float32
+    assert not can_sum_on_the_way(nn.Linear(3, 5), OnGpu())

@@ -1,0 +1,140 @@
+"""The LayerNorm beside a residual stream, against PyTorch's own gradients in float64."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from glassformer.functional import residual_norm as module
+from glassformer.functional.residual_norm import can_go_beside, residual_norm
+from glassformer.layers import Block, FeedForward, MixtureOfExperts, Router, SelfAttention
+from glassformer.layers.norm import RMSNorm, norm_beside
+from triton_interpreter import DEVICE, check_in_interpreter, needs_kernels
+
+SHAPES = [(1, 3), (2, 65, 48), (3, 64, 130), (5, 700)]  # some rows past a block's
+
+
+@pytest.mark.plain
+def test_the_interpreter_agrees_with_the_definition() -> None:
+    check_in_interpreter(__file__, only="kernels")
+
+
+def compare(device: str, *shape: int) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(shape, device=device).mul(3).add(1).requires_grad_()
+    weight, bias = torch.randn(2, shape[-1], device=device).unbind(0)
+    operands = [x, weight.requires_grad_(), bias.requires_grad_()]
+    above = [torch.randn(shape, device=device) for _ in range(2)]
+    exact = [t.detach().double().requires_grad_() for t in operands]
+    expected = exact[0], F.layer_norm(exact[0], shape[-1:], *exact[1:], 1e-5)
+    found = residual_norm(*operands, 1e-5)
+    assert torch.equal(found[0], x)
+    torch.testing.assert_close(found[1].double(), expected[1], rtol=1e-5, atol=1e-5)
+    wanted = torch.autograd.grad(expected, exact, [each.double() for each in above])
+    for a, b in zip(torch.autograd.grad(found, operands, above), wanted, strict=True):
+        torch.testing.assert_close(a.double(), b, rtol=1e-4, atol=1e-4)
+
+
+@needs_kernels
+@pytest.mark.parametrize("shape", SHAPES)
+def test_kernels(shape: tuple[int, ...]) -> None:
+    compare(DEVICE, *shape)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_without_kernels(shape: tuple[int, ...]) -> None:
+    compare("cpu", *shape)
+
+
+def test_only_the_norm_or_only_the_stream_has_a_gradient() -> None:
+    x, parameters = torch.randn(4, 8, requires_grad=True), (torch.ones(8), torch.zeros(8))
+    stream, y = residual_norm(x, *parameters, 1e-5)
+    (alone,) = torch.autograd.grad(y.square().sum(), x, retain_graph=True)
+    expected = F.layer_norm(x, (8,)).square().sum()
+    torch.testing.assert_close(alone, torch.autograd.grad(expected, x)[0])
+    assert torch.equal(torch.autograd.grad(stream.sum(), x)[0], torch.ones(4, 8))
+
+
+def build_block(dim: int = 24) -> Block:
+    return Block(
+        attention=SelfAttention(dim, 3, biases="all"),
+        feed_forward=FeedForward(dim, 2 * dim, activation="gelu"),
+        make_norm=lambda: nn.LayerNorm(dim),
+    )
+
+
+@pytest.mark.plain
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated")  # PyTorch's own, in compile
+def test_compiled_blocks_learn_the_same(monkeypatch) -> None:
+    """On a CPU blocks would not take this way; the operator is the same on a GPU."""
+    torch.manual_seed(0)
+    blocks, x = nn.Sequential(build_block(), build_block()), torch.randn(2, 7, 24)
+
+    def gradients(work) -> list[torch.Tensor]:
+        return list(torch.autograd.grad(work(x).square().sum(), list(blocks.parameters())))
+
+    exact = gradients(blocks)
+    monkeypatch.setattr("glassformer.layers.norm.can_go_beside", lambda norm, x: True)
+    eager = gradients(blocks)
+    compiled = gradients(torch.compile(blocks, backend="aot_eager", fullgraph=True))
+    for a, b, c in zip(exact, eager, compiled, strict=True):
+        torch.testing.assert_close(b, a, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(c, b, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated")
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("half", [False, True])
+def test_a_gpu_takes_this_way_in_half_precision(half: bool, compiled: bool, monkeypatch) -> None:
+    torch.manual_seed(0)
+    dim = 192
+    blocks = nn.Sequential(build_block(dim), build_block(dim)).cuda()
+    x = torch.randn(2, 130, dim, device="cuda")
+    work = torch.compile(blocks, fullgraph=True) if compiled else blocks
+    calls = []
+    make = module._make_results
+    monkeypatch.setattr(module, "_make_results", lambda x: (calls.append(x.dtype), make(x))[1])
+
+    def gradients() -> list[torch.Tensor]:
+        with torch.autocast("cuda", torch.bfloat16):
+            loss = work(x.bfloat16() if half else x).float().square().sum()
+        return list(torch.autograd.grad(loss, list(blocks.parameters())))
+
+    found = gradients()
+    assert torch.bfloat16 in calls if half else torch.float32 in calls
+    exact = torch.autograd.grad(blocks(x).square().sum(), list(blocks.parameters()))
+    for a, b in zip(found, exact, strict=True):
+        assert float((a - b).norm() / b.norm()) < 2e-2
+
+
+def test_only_plain_norms_that_learn_on_a_gpu() -> None:
+    norm = nn.LayerNorm(3)
+    assert not can_go_beside(norm, torch.randn(2, 3))
+
+    class OnGpu:
+        is_cuda, dtype, shape = True, torch.bfloat16, torch.Size([2, 3])
+
+    assert can_go_beside(norm, OnGpu())
+    assert not can_go_beside(RMSNorm(3), OnGpu())
+    assert not can_go_beside(nn.LayerNorm(3, bias=False), OnGpu())
+    assert not can_go_beside(nn.LayerNorm(3, elementwise_affine=False), OnGpu())
+    assert not can_go_beside(nn.LayerNorm((2, 3)), OnGpu())
+    with torch.no_grad():
+        assert not can_go_beside(norm, OnGpu())
+    norm.register_forward_hook(lambda *_: None)
+    assert not can_go_beside(norm, OnGpu())
+
+
+def test_a_router_reads_an_exact_norm(monkeypatch) -> None:
+    monkeypatch.setattr("glassformer.layers.norm.can_go_beside", lambda norm, x: True)
+    monkeypatch.setattr("glassformer.layers.norm.residual_norm", lambda *_: 1 / 0)
+    x = torch.randn(2, 8)
+    with pytest.raises(ZeroDivisionError):
+        norm_beside(nn.LayerNorm(8), x)
+    assert norm_beside(nn.LayerNorm(8), x, exact=True)[0] is x
+    experts = MixtureOfExperts(8, 16, router=Router(8, n_experts=2, n_active=1))
+    attention = SelfAttention(8, 2)
+    made = Block(attention=attention, feed_forward=experts, make_norm=lambda: nn.LayerNorm(8))
+    assert made.routes
+    assert not build_block().routes
