@@ -108,22 +108,38 @@ def test_a_gpu_takes_this_way_in_half_precision(half: bool, compiled: bool, monk
         assert float((a - b).norm() / b.norm()) < 2e-2
 
 
-def test_only_plain_norms_that_learn_on_a_gpu() -> None:
-    norm = nn.LayerNorm(3)
-    assert not can_go_beside(norm, torch.randn(2, 3))
+def test_only_plain_norms(monkeypatch) -> None:
+    x = torch.randn(2, 3)
+    assert not can_go_beside(nn.LayerNorm(3), x)
+    monkeypatch.setattr(module, "learns_plainly", lambda norm, x: True)
+    assert can_go_beside(nn.LayerNorm(3), x)
+    assert not can_go_beside(RMSNorm(3), x)
+    assert not can_go_beside(nn.LayerNorm(3, bias=False), x)
+    assert not can_go_beside(nn.LayerNorm(3, elementwise_affine=False), x)
+    assert not can_go_beside(nn.LayerNorm((2, 3)), x)
+    assert not can_go_beside(nn.LayerNorm(8193), torch.randn(2, 8193))
 
-    class OnGpu:
-        is_cuda, dtype, shape = True, torch.bfloat16, torch.Size([2, 3])
 
-    assert can_go_beside(norm, OnGpu())
-    assert not can_go_beside(RMSNorm(3), OnGpu())
-    assert not can_go_beside(nn.LayerNorm(3, bias=False), OnGpu())
-    assert not can_go_beside(nn.LayerNorm(3, elementwise_affine=False), OnGpu())
-    assert not can_go_beside(nn.LayerNorm((2, 3)), OnGpu())
-    with torch.no_grad():
-        assert not can_go_beside(norm, OnGpu())
-    norm.register_forward_hook(lambda *_: None)
-    assert not can_go_beside(norm, OnGpu())
+def test_gradients_of_gradients() -> None:
+    torch.manual_seed(0)
+    x, weight, bias = torch.randn(5, 4, dtype=torch.double), torch.randn(4), torch.randn(4)
+    operands = [each.double().requires_grad_() for each in (x, weight, bias)]
+
+    def theirs(x, weight, bias, eps):
+        return x, F.layer_norm(x, (4,), weight, bias, eps)
+
+    found, expected = (
+        torch.autograd.grad(
+            sum(g.sin().sum() for g in torch.autograd.grad(out, operands, create_graph=True)),
+            operands[:2],
+        )
+        for out in (
+            (a.sin() + b.cos()).sum()
+            for a, b in (f(*operands, 1e-5) for f in (residual_norm, theirs))
+        )
+    )
+    for a, b in zip(found, expected, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)  # float32 inside
 
 
 def test_a_router_reads_an_exact_norm(monkeypatch) -> None:

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from glassformer.functional.half_precision import is_differentiated_again, learns_plainly
 from glassformer.functional.triton_support import triton_refusal
 
 _ROWS = 128  # that a program sums
@@ -29,23 +30,11 @@ _TILES: dict[str, dict[str, Any]] = {
     },
     "join_kernel": {"ROWS": _ROWS, "COLUMNS": 64, "num_warps": 8},
 }
-_HALF = (torch.bfloat16, torch.float16)
 
 
 def can_sum_on_the_way(layer: nn.Module, x: Tensor) -> bool:
     """Whether a layer is a plain biased product that learns in half precision on a GPU."""
     return type(layer) is nn.Linear and layer.bias is not None and learns_plainly(layer, x)
-
-
-def learns_plainly(module: nn.Module, x: Tensor) -> bool:
-    """Whether a module learns in half precision on a GPU, and nobody looks at its calls."""
-    if not x.is_cuda or not torch.is_grad_enabled():
-        return False
-    hooks = module._forward_hooks, module._forward_pre_hooks, module._backward_hooks
-    if "forward" in vars(module) or any(hooks):
-        return False
-    dtype = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else x.dtype
-    return dtype in _HALF
 
 
 def biased_gelu(x: Float[Tensor, "*B C"], bias: Float[Tensor, " C"]) -> Float[Tensor, "*B C"]:
@@ -85,7 +74,8 @@ class _Groups(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        joined, partial = _join_heads(list(gradients))
+        join = _join_by_torch if is_differentiated_again() else _join_heads
+        joined, partial = join(list(gradients))
         return joined, partial.sum(0).to(ctx.dtype), None
 
 
@@ -103,8 +93,7 @@ def _biased_gelu(x: Tensor, bias: Tensor) -> Tensor:
 def _biased_gelu_backward(x: Tensor, bias: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
     """The gradient of x, and its sums over each block of rows."""
     if triton_refusal(x.device):
-        exact = torch.ops.aten.gelu_backward(gradient.float(), x.float() + bias.float())
-        return exact.to(x.dtype), _sum_blocks(exact)
+        return _differentiate_by_torch(x, bias, gradient)
     operands = x.contiguous(), bias.contiguous(), gradient.contiguous()
     out, partial = _make_results(x, x.shape)
     _launch("biased_gelu_backward_kernel", x.shape, *operands, out, partial, *x.shape)
@@ -119,8 +108,7 @@ def _join_heads(groups: list[Tensor]) -> tuple[Tensor, Tensor]:
     first = groups[0]
     B, L, _, D = first.shape
     if triton_refusal(first.device):
-        joined = torch.cat(groups, 2)
-        return joined, _sum_blocks(joined.float().flatten(2).flatten(0, 1))
+        return _join_by_torch(groups)
     width = sum(each.shape[2] for each in groups) * D
     joined, partial = _make_results(first, (B * L, width))
     column = 0
@@ -147,6 +135,16 @@ def _make_results(like: Tensor, shape: Sequence[int]) -> tuple[Tensor, Tensor]:
     n_rows, n_columns = shape
     sums = like.new_empty((-(-n_rows // _ROWS), n_columns), dtype=torch.float32)
     return like.new_empty((n_rows, n_columns)), sums
+
+
+def _differentiate_by_torch(x: Tensor, bias: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
+    exact = torch.ops.aten.gelu_backward(gradient.float(), x.float() + bias.float())
+    return exact.to(x.dtype), _sum_blocks(exact)
+
+
+def _join_by_torch(groups: list[Tensor]) -> tuple[Tensor, Tensor]:
+    joined = torch.cat(groups, 2)
+    return joined, _sum_blocks(joined.float().flatten(2).flatten(0, 1))
 
 
 def _sum_blocks(rows: Tensor) -> Tensor:
@@ -180,7 +178,8 @@ def _keep_inputs(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
 
 def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
     x, bias = ctx.saved_tensors
-    d_x, partial = _biased_gelu_backward(x, bias, gradient)
+    work = _differentiate_by_torch if is_differentiated_again() else _biased_gelu_backward
+    d_x, partial = work(x, bias, gradient)
     return d_x, partial.sum(0).to(bias.dtype)
 
 

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from glassformer.functional.half_precision import HALF, is_differentiated_again, takes_kernels
 from glassformer.functional.triton_support import triton_refusal
 
 _BLOCK = 2048  # numbers of a program of 4 warps
@@ -17,7 +18,7 @@ _BLOCK = 2048  # numbers of a program of 4 warps
 
 def half_precision_gelu(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     """`F.gelu(x)`, by kernels of our own where x is a GPU's and of 16 bits."""
-    if x.is_cuda and x.dtype in (torch.bfloat16, torch.float16):
+    if x.dtype in HALF and takes_kernels(x):
         return _gelu(x)
     return F.gelu(x)
 
@@ -63,7 +64,10 @@ def _keep_input(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
 
 
 def _backward(ctx, gradient):  # type: ignore[no-untyped-def]
-    return _gelu_backward(*ctx.saved_tensors, gradient)
+    (x,) = ctx.saved_tensors
+    if is_differentiated_again():
+        return torch.ops.aten.gelu_backward(gradient, x)
+    return _gelu_backward(x, gradient)
 
 
 _gelu.register_autograd(_backward, setup_context=_keep_input)

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from glassformer.functional.autocast import autocast_dtype
-from glassformer.functional.bias_sums import learns_plainly
+from glassformer.functional.half_precision import is_differentiated_again, learns_plainly
 from glassformer.functional.triton_support import triton_refusal
 
 _ROWS = 64  # that a program sums: of 16 to 256, the fastest on an H200 with rows of 768 numbers
@@ -50,13 +50,19 @@ class _ResidualNorm(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         y, mean, rstd = torch.native_layer_norm(x, x.shape[-1:], weight, bias, eps)
         ctx.save_for_backward(x, mean, rstd, weight)
-        ctx.bias_dtype = bias.dtype
+        ctx.eps, ctx.bias_dtype = eps, bias.dtype
         return x.view_as(x), y.to(dtype)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        weight = ctx.saved_tensors[-1]
-        d_x, partial = _residual_norm_backward(*gradients, *ctx.saved_tensors)
+        d_stream, d_y = gradients
+        x, mean, rstd, weight = ctx.saved_tensors
+        if is_differentiated_again():  # mean and rstd, too
+            spread, mean = torch.var_mean(x.float(), -1, correction=0, keepdim=True)
+            rstd = torch.rsqrt(spread + ctx.eps)
+            d_x, partial = _by_torch(d_stream, d_y, x, mean, rstd, weight)
+        else:
+            d_x, partial = _residual_norm_backward(d_stream, d_y, x, mean, rstd, weight)
         d_weight, d_bias = partial.sum(0).unbind(0)
         return d_x, d_weight.to(weight.dtype), d_bias.to(ctx.bias_dtype), None, None
 
