@@ -14,6 +14,7 @@ from glassformer.training import Recipe
 from glassformer.training.batches import Batch, Rows, as_tensors
 from glassformer.training.display import SilentDisplay
 from glassformer.training.float8 import replace_products
+from glassformer.training.half_precision.layers import replace_layers
 from glassformer.training.initialization import initialize_weights
 from glassformer.training.loop import Trainer
 from glassformer.training.loss import IGNORED
@@ -164,11 +165,13 @@ class _WithoutData(Task):
 
 
 def training_loss(model: nn.Module, shape: Shape, batch: Batch, *, float8: bool = False) -> Tensor:
-    """The mean loss of a batch as training computes it; `float8` changes the model for good."""
+    """The mean loss of a batch as training computes it, which changes the model for good."""
     recipe = Recipe.from_dict(settings_of(shape) | {"batches": {"packed": shape.is_pair}})
     task = make_task(recipe, shape)
     if float8:
         replace_products(model)
+    if next(model.parameters()).is_cuda:
+        replace_layers(model)
     objective = Objective(model, task, smoothing=recipe.label_smoothing, float8=float8)
     tensors = task.lay_out(batch.to(torch.device("cpu"))).tensors
     device = next(model.parameters()).device

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 
 from glassformer.errors import ConfigError
 from glassformer.functional import Bias, Mask, attention, rotate
-from glassformer.functional.bias_sums import can_sum_on_the_way, project_heads
 from glassformer.functional.cache import CrossCache, GrowingCache, StaticCache
 from glassformer.functional.positions.rotary import Layout
 from glassformer.layers.norm import RMSNorm
@@ -93,11 +92,8 @@ class SelfAttention(nn.Module):
         cache: GrowingCache | StaticCache | None = None,
     ) -> Float[Tensor, "B L C"]:
         # Split before transposing: so the gradients of q, k and v are joined without a copy.
-        counts = [self.n_heads, self.n_kv_heads, self.n_kv_heads]
-        if tables is None and not self.has_head_norm and can_sum_on_the_way(self.qkv, x):
-            parts = project_heads(x, self.qkv.weight, self.qkv.bias, counts)
-        else:
-            parts = self.qkv(x).unflatten(-1, (-1, self.head_dim)).split(counts, dim=2)
+        heads = self.qkv(x).unflatten(-1, (-1, self.head_dim))  # B L H+2K D
+        parts = heads.split([self.n_heads, self.n_kv_heads, self.n_kv_heads], dim=2)
         q, k, v = (part.transpose(1, 2) for part in parts)  # B H L D, twice B K L D
         if self.has_head_norm:
             q, k = self.q_norm(q), self.k_norm(k)
@@ -105,7 +101,7 @@ class SelfAttention(nn.Module):
             q, k = (rotate(t, *tables, layout=self.rotary_layout) for t in (q, k))
         if cache is not None:
             k, v = cache.append(k, v)
-        return self.out(_merge_heads(_attend(self, q, k, v, mask, bias)))
+        return self.out(merge_heads(attend(self, q, k, v, mask, bias)))
 
 
 class CrossAttention(nn.Module):
@@ -162,10 +158,10 @@ class CrossAttention(nn.Module):
             return k.transpose(1, 2), v.transpose(1, 2)  # each B K S D
 
         k, v = keys_and_values() if cache is None else cache.keep(keys_and_values)
-        return self.out(_merge_heads(_attend(self, q, k, v, mask, bias)))
+        return self.out(merge_heads(attend(self, q, k, v, mask, bias)))
 
 
-def _attend(
+def attend(
     layer: SelfAttention | CrossAttention,
     q: Tensor,
     k: Tensor,
@@ -185,7 +181,7 @@ def _attend(
     )
 
 
-def _merge_heads(heads: Float[Tensor, "B H L D"]) -> Float[Tensor, "B L HD"]:
+def merge_heads(heads: Float[Tensor, "B H L D"]) -> Float[Tensor, "B L HD"]:
     return heads.transpose(1, 2).flatten(2)
 
 

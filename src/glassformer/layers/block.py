@@ -19,7 +19,6 @@ from glassformer.layers.attention import CrossAttention, SelfAttention, Tables
 from glassformer.layers.experts import MixtureOfExperts
 from glassformer.layers.feed_forward import FeedForward
 from glassformer.layers.latent_attention import LatentAttention
-from glassformer.layers.norm import norm_beside
 
 NormPlace = Literal["pre", "post"]
 
@@ -48,7 +47,6 @@ class Block(nn.Module):
             self.cross, self.cross_norm = cross, make_norm()
         self.has_cross = cross is not None
         self.feed_forward, self.feed_forward_norm = feed_forward, make_norm()
-        self.routes = isinstance(feed_forward, MixtureOfExperts)  # which it does in float32
 
     def forward(
         self,
@@ -63,15 +61,14 @@ class Block(nn.Module):
         context_cache: CrossCache | None = None,
     ) -> Float[Tensor, "B L C"]:
         if self.norm_place == "pre":
-            x, y = norm_beside(self.attention_norm, x)
-            y = self.attention(y, mask=mask, bias=bias, tables=tables, cache=cache)
+            y = self.attention(
+                self.attention_norm(x), mask=mask, bias=bias, tables=tables, cache=cache
+            )
             x = x + self._drop(y)
             if self.has_cross:
-                x, y = norm_beside(self.cross_norm, x)
-                y = self.cross(y, context, mask=context_mask, cache=context_cache)
+                y = self.cross(self.cross_norm(x), context, mask=context_mask, cache=context_cache)
                 x = x + self._drop(y)
-            x, y = norm_beside(self.feed_forward_norm, x, exact=self.routes)
-            return x + self._drop(self.feed_forward(y))
+            return x + self._drop(self.feed_forward(self.feed_forward_norm(x)))
 
         y = self.attention(x, mask=mask, bias=bias, tables=tables, cache=cache)
         x = self.attention_norm(x + self._drop(y))

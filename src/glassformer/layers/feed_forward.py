@@ -8,8 +8,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from glassformer.errors import ConfigError
-from glassformer.functional.bias_sums import biased_gelu, can_sum_on_the_way
-from glassformer.functional.gelu import half_precision_gelu
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 
@@ -55,17 +53,9 @@ class FeedForward(nn.Module):
         if self.gated:
             gate, up = self.up(x).chunk(2, dim=-1)
             hidden = act(gate) * up
-        elif self.training and self.activation == "gelu":
-            hidden = self._learn_gelu(x)
         else:
             hidden = act(self.up(x))
         return self.down(F.dropout(hidden, self.dropout, self.training))
-
-    def _learn_gelu(self, x: Float[Tensor, "... C"]) -> Float[Tensor, "... F"]:
-        """GELU by kernels for training in half precision, which also sum for the bias."""
-        if can_sum_on_the_way(self.up, x):
-            return biased_gelu(F.linear(x, self.up.weight), self.up.bias)
-        return half_precision_gelu(self.up(x))
 
     def extra_repr(self) -> str:
         return f"{self.activation}{', gated' if self.gated else ''}"

@@ -8,7 +8,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from glassformer.errors import ConfigError
-from glassformer.functional.residual_norm import can_go_beside, residual_norm
 
 NormKind = Literal["layer", "rms"]
 
@@ -34,20 +33,6 @@ class RMSNorm(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{len(self.weight)}, eps={self.eps}"
-
-
-def norm_beside(
-    norm: nn.Module, x: Float[Tensor, "... C"], *, exact: bool = False
-) -> tuple[Float[Tensor, "... C"], Float[Tensor, "... C"]]:
-    """A residual stream and its norm, which is `exact` or as precise as the products that read it.
-
-    >>> x = torch.tensor([[3.0, 4.0]])
-    >>> norm_beside(RMSNorm(2), x)[0] is x
-    True
-    """
-    if not exact and can_go_beside(norm, x):
-        return residual_norm(x, norm.weight, norm.bias, norm.eps)
-    return x, norm(x)
 
 
 def norm_maker(

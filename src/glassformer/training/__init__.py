@@ -5,12 +5,12 @@ batches (their order; prefetch prepares them), tasks/ (batches to losses), model
 initialization and finetuning (the model); schedule, optimizer, muon, fused_adam, loss, precision,
 averaging (small parts, each usable alone; chunked_loss computes the loss of large vocabularies, by
 loss_kernel on a GPU and native_loss on a CPU; cpu_products multiplies by oneDNN; float8,
-float8_loss, float8_matrices and float8_kernels are training in 8 bits); checksums, state,
-checkpointing, checkpoints, recipe_files, run_folder (what is saved, and whether it is intact);
-metrics, display, snapshots (what is logged and shown); parallel (one process or many), stop_signal,
-step_plan, captured_steps (steps as CUDA graphs), loss_readout; loop combines them, and run is the
-entry point. evaluation and scores measure saved models. Imports models, generation and tracing, but
-not render.
+float8_loss, float8_matrices and float8_kernels are training in 8 bits, half_precision that in 16);
+checksums, state, checkpointing, checkpoints, recipe_files, run_folder (what is saved, and whether
+it is intact); metrics, display, snapshots (what is logged and shown); parallel (one process or
+many), stop_signal, step_plan, captured_steps (steps as CUDA graphs), loss_readout; loop combines
+them, and run is the entry point. evaluation and scores measure saved models. Imports models,
+generation and tracing, but not render.
 """
 
 from glassformer.training.loss import cross_entropy_sum

@@ -21,7 +21,7 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from glassformer.functional.gelu_kernels import INTERPRETED, distribute
+from glassformer.training.half_precision.gelu_kernels import INTERPRETED, distribute
 
 SAMPLERS = 128  # programs
 COLUMNS = 1024  # that a sampler reads at once

@@ -17,6 +17,7 @@ from glassformer.settings import check_choice, check_names, read_settings
 from glassformer.training.cpu_products import replace_products
 from glassformer.training.finetuning import FAMILIES, build_finetuned, load_base_model
 from glassformer.training.float8 import use_float8
+from glassformer.training.half_precision.layers import replace_layers
 from glassformer.training.initialization import Initial, initialize_weights
 from glassformer.training.precision import halve_residual
 from glassformer.training.recipe import ComputeSettings, Recipe
@@ -100,6 +101,8 @@ def apply_compute(settings: ComputeSettings, model: nn.Module, device: torch.dev
     """What changes in a model that is trained by these settings."""
     if settings.precision == "fp8":
         use_float8(model, device)
+    if device.type == "cuda" and settings.precision != "fp32":
+        replace_layers(model)
     if settings.residual == "half":
         halve_residual(model)
     if device.type == "cpu" and settings.precision == "fp32":

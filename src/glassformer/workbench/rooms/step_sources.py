@@ -39,7 +39,7 @@ _LINES: dict[str, tuple[Callable[..., Any], str]] = {
     "exp": (reference.attention_weights, ".softmax(-1)"),
     "weights": (reference.attention_weights, ".softmax(-1)"),
     "sum": (reference.attention, "F.dropout(weights, dropout) @ v"),
-    "merge": (attention._merge_heads, "flatten(2)"),
+    "merge": (attention.merge_heads, "flatten(2)"),
     "output": (SelfAttention.forward, "self.out("),
     "output.cross": (CrossAttention.forward, "self.out("),
     "after_norm": (Block.forward, "self.attention_norm(x + "),

@@ -13,8 +13,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from glassformer.functional.half_precision import is_differentiated_again, learns_plainly
 from glassformer.functional.triton_support import triton_refusal
+from glassformer.training.half_precision.conditions import is_differentiated_again, learns_plainly
 
 _ROWS = 128  # that a program sums
 # The tiles of the kernels: of 60 that were tried on an H200, with rows of 3,072 numbers, the
@@ -122,7 +122,7 @@ def _join_heads(groups: list[Tensor]) -> tuple[Tensor, Tensor]:
 
 def _launch(name: str, shape: Sequence[int], *arguments: Any, **constants: int) -> None:
     """Run a kernel on all tiles of a matrix of that shape."""
-    from glassformer.functional import bias_sum_kernels
+    from glassformer.training.half_precision import bias_sum_kernels
 
     tile = _TILES[name]
     grid = -(-shape[1] // tile["COLUMNS"]), -(-shape[0] // tile["ROWS"])

@@ -12,7 +12,7 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from glassformer.functional.gelu_kernels import distribute
+from glassformer.training.half_precision.gelu_kernels import distribute
 
 
 @no_type_check

@@ -6,8 +6,8 @@ from torch import nn
 from torch.autograd import forward_ad
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
-from glassformer.functional import half_precision
-from glassformer.functional.half_precision import (
+from glassformer.training.half_precision import conditions
+from glassformer.training.half_precision.conditions import (
     is_differentiated_again,
     learns_plainly,
     takes_kernels,
@@ -24,7 +24,7 @@ class OnGpu:
 
 @pytest.fixture
 def on_gpu(monkeypatch) -> type[OnGpu]:
-    monkeypatch.setattr(half_precision, "_is_followed_by_autograd_alone", lambda x: True)
+    monkeypatch.setattr(conditions, "_is_followed_by_autograd_alone", lambda x: True)
     return OnGpu
 
 
@@ -33,6 +33,7 @@ def test_nothing_on_a_cpu() -> None:
     assert not learns_plainly(nn.Linear(3, 5), torch.randn(2, 3).bfloat16())
 
 
+@pytest.mark.plain
 def test_modules_that_learn_in_half_precision(on_gpu, monkeypatch) -> None:
     layer = nn.Linear(3, 5)
     assert learns_plainly(layer, on_gpu())
@@ -57,7 +58,7 @@ def test_modules_that_learn_in_half_precision(on_gpu, monkeypatch) -> None:
 
 
 def test_what_else_follows_a_computation() -> None:
-    is_alone, x = half_precision._is_followed_by_autograd_alone, torch.randn(3)
+    is_alone, x = conditions._is_followed_by_autograd_alone, torch.randn(3)
     assert is_alone(x)
     assert is_alone(nn.Parameter(x))
     assert not is_alone(x.as_subclass(Marked))
@@ -79,8 +80,8 @@ def test_the_question_is_compiled_away(is_watched: bool) -> None:
         layer.register_forward_hook(lambda *_: None)
 
     def work(x: torch.Tensor) -> torch.Tensor:
-        is_alone = half_precision._is_followed_by_autograd_alone(x)
-        return x + (is_alone and not half_precision._has_hooks(layer))
+        is_alone = conditions._is_followed_by_autograd_alone(x)
+        return x + (is_alone and not conditions._has_hooks(layer))
 
     compiled = torch.compile(work, backend="eager", fullgraph=True)
     assert bool((compiled(torch.zeros(2)) == (not is_watched)).all())

@@ -5,9 +5,12 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from glassformer.functional import bias_sums
-from glassformer.functional.bias_sums import biased_gelu, can_sum_on_the_way, project_heads
-from glassformer.layers import FeedForward, SelfAttention
+from glassformer.training.half_precision import bias_sums
+from glassformer.training.half_precision.bias_sums import (
+    biased_gelu,
+    can_sum_on_the_way,
+    project_heads,
+)
 from triton_interpreter import DEVICE, check_in_interpreter, needs_kernels
 
 SHAPES = [(2, 3), (7, 129), (5 * 53, 131), (600, 64)]  # some rows and columns past a block's
@@ -77,62 +80,6 @@ def test_gelu_without_kernels(n_rows: int, n_columns: int) -> None:
 @pytest.mark.parametrize("counts", [(6, 3, 3), (2, 5)])
 def test_heads_without_kernels(counts: tuple[int, ...]) -> None:
     compare_heads("cpu", "heads first", counts)
-
-
-@pytest.mark.plain
-@pytest.mark.filterwarnings("ignore:.*should not be instantiated")  # PyTorch's own, in compile
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_compiled_layers_learn_the_same(monkeypatch, dtype) -> None:
-    """On a CPU these layers would not take this way; the operators are the same on a GPU."""
-    torch.manual_seed(0)
-    layers = nn.Sequential(
-        SelfAttention(24, 3, n_kv_heads=1, biases="all"), FeedForward(24, 41, activation="gelu")
-    ).to(dtype)
-    x = torch.randn(2, 7, 24).to(dtype)
-
-    def gradients(work) -> list[torch.Tensor]:
-        return list(torch.autograd.grad(work(x).float().square().sum(), list(layers.parameters())))
-
-    exact = gradients(layers.double().float() if dtype == torch.float32 else layers)
-    for module in ("attention", "feed_forward"):
-        name = f"glassformer.layers.{module}.can_sum_on_the_way"
-        monkeypatch.setattr(name, lambda layer, x: True)
-    eager = gradients(layers)
-    compiled = gradients(torch.compile(layers, backend="aot_eager", fullgraph=True))
-    bound = 2e-2 if dtype == torch.bfloat16 else 1e-4
-    for a, b, c in zip(exact, eager, compiled, strict=True):
-        torch.testing.assert_close(b, a, rtol=bound, atol=bound)
-        torch.testing.assert_close(c, b, rtol=bound, atol=bound)
-
-
-@pytest.mark.gpu
-@pytest.mark.filterwarnings("ignore:.*should not be instantiated")
-@pytest.mark.parametrize("compiled", [False, True])
-def test_a_gpu_takes_this_way_in_half_precision(compiled: bool, monkeypatch) -> None:
-    torch.manual_seed(0)
-    layers = nn.Sequential(
-        SelfAttention(128, 4, biases="all"), FeedForward(128, 512, activation="gelu")
-    ).cuda()
-    x = torch.randn(2, 130, 128, device="cuda")
-    work = torch.compile(layers, fullgraph=True) if compiled else layers
-
-    def gradients() -> list[torch.Tensor]:
-        with torch.autocast("cuda", torch.bfloat16):
-            loss = work(x).float().square().sum()
-        return list(torch.autograd.grad(loss, list(layers.parameters())))
-
-    calls = []
-    launch = bias_sums._launch
-    monkeypatch.setattr(
-        bias_sums,
-        "_launch",
-        lambda name, *rest, **more: (calls.append(name), launch(name, *rest, **more)),
-    )
-    found = gradients()
-    assert {"biased_gelu_kernel", "biased_gelu_backward_kernel", "join_kernel"} <= set(calls)
-    exact = torch.autograd.grad(layers(x).square().sum(), list(layers.parameters()))
-    for a, b in zip(found, exact, strict=True):
-        assert float((a - b).norm() / b.norm()) < 2e-2
 
 
 def test_only_plain_biased_layers(monkeypatch) -> None:

@@ -10,8 +10,12 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from glassformer.functional.half_precision import HALF, is_differentiated_again, takes_kernels
 from glassformer.functional.triton_support import triton_refusal
+from glassformer.training.half_precision.conditions import (
+    HALF,
+    is_differentiated_again,
+    takes_kernels,
+)
 
 _BLOCK = 2048  # numbers of a program of 4 warps
 
@@ -24,7 +28,7 @@ def half_precision_gelu(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
 
 
 def _launch(name: str, *tensors: Tensor) -> Tensor:
-    from glassformer.functional import gelu_kernels
+    from glassformer.training.half_precision import gelu_kernels
 
     tensors = tuple(each.contiguous() for each in tensors)
     out, n = torch.empty_like(tensors[0]), tensors[0].numel()

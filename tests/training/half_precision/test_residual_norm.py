@@ -5,10 +5,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from glassformer.functional import residual_norm as module
-from glassformer.functional.residual_norm import can_go_beside, residual_norm
-from glassformer.layers import Block, FeedForward, MixtureOfExperts, Router, SelfAttention
-from glassformer.layers.norm import RMSNorm, norm_beside
+from glassformer.layers.norm import RMSNorm
+from glassformer.training.half_precision import residual_norm as module
+from glassformer.training.half_precision.residual_norm import can_go_beside, residual_norm
 from triton_interpreter import DEVICE, check_in_interpreter, needs_kernels
 
 SHAPES = [(1, 3), (2, 65, 48), (3, 64, 130), (5, 700)]  # some rows past a block's
@@ -55,59 +54,6 @@ def test_only_the_norm_or_only_the_stream_has_a_gradient() -> None:
     assert torch.equal(torch.autograd.grad(stream.sum(), x)[0], torch.ones(4, 8))
 
 
-def build_block(dim: int = 24) -> Block:
-    return Block(
-        attention=SelfAttention(dim, 3, biases="all"),
-        feed_forward=FeedForward(dim, 2 * dim, activation="gelu"),
-        make_norm=lambda: nn.LayerNorm(dim),
-    )
-
-
-@pytest.mark.plain
-@pytest.mark.filterwarnings("ignore:.*should not be instantiated")  # PyTorch's own, in compile
-def test_compiled_blocks_learn_the_same(monkeypatch) -> None:
-    """On a CPU blocks would not take this way; the operator is the same on a GPU."""
-    torch.manual_seed(0)
-    blocks, x = nn.Sequential(build_block(), build_block()), torch.randn(2, 7, 24)
-
-    def gradients(work) -> list[torch.Tensor]:
-        return list(torch.autograd.grad(work(x).square().sum(), list(blocks.parameters())))
-
-    exact = gradients(blocks)
-    monkeypatch.setattr("glassformer.layers.norm.can_go_beside", lambda norm, x: True)
-    eager = gradients(blocks)
-    compiled = gradients(torch.compile(blocks, backend="aot_eager", fullgraph=True))
-    for a, b, c in zip(exact, eager, compiled, strict=True):
-        torch.testing.assert_close(b, a, rtol=1e-4, atol=1e-4)
-        torch.testing.assert_close(c, b, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.gpu
-@pytest.mark.filterwarnings("ignore:.*should not be instantiated")
-@pytest.mark.parametrize("compiled", [False, True])
-@pytest.mark.parametrize("half", [False, True])
-def test_a_gpu_takes_this_way_in_half_precision(half: bool, compiled: bool, monkeypatch) -> None:
-    torch.manual_seed(0)
-    dim = 192
-    blocks = nn.Sequential(build_block(dim), build_block(dim)).cuda()
-    x = torch.randn(2, 130, dim, device="cuda")
-    work = torch.compile(blocks, fullgraph=True) if compiled else blocks
-    calls = []
-    make = module._make_results
-    monkeypatch.setattr(module, "_make_results", lambda x: (calls.append(x.dtype), make(x))[1])
-
-    def gradients() -> list[torch.Tensor]:
-        with torch.autocast("cuda", torch.bfloat16):
-            loss = work(x.bfloat16() if half else x).float().square().sum()
-        return list(torch.autograd.grad(loss, list(blocks.parameters())))
-
-    found = gradients()
-    assert torch.bfloat16 in calls if half else torch.float32 in calls
-    exact = torch.autograd.grad(blocks(x).square().sum(), list(blocks.parameters()))
-    for a, b in zip(found, exact, strict=True):
-        assert float((a - b).norm() / b.norm()) < 2e-2
-
-
 def test_only_plain_norms(monkeypatch) -> None:
     x = torch.randn(2, 3)
     assert not can_go_beside(nn.LayerNorm(3), x)
@@ -140,17 +86,3 @@ def test_gradients_of_gradients() -> None:
     )
     for a, b in zip(found, expected, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)  # float32 inside
-
-
-def test_a_router_reads_an_exact_norm(monkeypatch) -> None:
-    monkeypatch.setattr("glassformer.layers.norm.can_go_beside", lambda norm, x: True)
-    monkeypatch.setattr("glassformer.layers.norm.residual_norm", lambda *_: 1 / 0)
-    x = torch.randn(2, 8)
-    with pytest.raises(ZeroDivisionError):
-        norm_beside(nn.LayerNorm(8), x)
-    assert norm_beside(nn.LayerNorm(8), x, exact=True)[0] is x
-    experts = MixtureOfExperts(8, 16, router=Router(8, n_experts=2, n_active=1))
-    attention = SelfAttention(8, 2)
-    made = Block(attention=attention, feed_forward=experts, make_norm=lambda: nn.LayerNorm(8))
-    assert made.routes
-    assert not build_block().routes

@@ -4,8 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from glassformer.functional.gelu import _launch, half_precision_gelu
 from glassformer.layers import FeedForward
+from glassformer.training.half_precision.gelu import _launch, half_precision_gelu
 from triton_interpreter import DEVICE, check_in_interpreter, needs_kernels
 
 

@@ -15,8 +15,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from glassformer.functional.autocast import autocast_dtype
-from glassformer.functional.half_precision import is_differentiated_again, learns_plainly
 from glassformer.functional.triton_support import triton_refusal
+from glassformer.training.half_precision.conditions import is_differentiated_again, learns_plainly
 
 _ROWS = 64  # that a program sums: of 16 to 256, the fastest on an H200 with rows of 768 numbers
 _WIDEST = 8192  # numbers of a row: they are all in the registers of a program
@@ -76,7 +76,9 @@ def _residual_norm_backward(
         return _by_torch(d_stream, d_y, x, mean, rstd, weight)
     d_x, partial = _make_results(x)
     if x.numel():
-        from glassformer.functional.residual_norm_kernels import residual_norm_backward_kernel
+        from glassformer.training.half_precision.residual_norm_kernels import (
+            residual_norm_backward_kernel,
+        )
 
         width = x.shape[-1]
         read = [each.contiguous() for each in (d_stream, d_y, x, mean, rstd, weight)]
