@@ -83,6 +83,8 @@ def attention(
             known = None if kind is None else recall_options(kind, q, k, v, mask)
         if known is not None:
             try:  # a context manager would take longer than the choice
+                if not known:  # unpacking nothing takes time, too
+                    return F.scaled_dot_product_attention(q, k, v)
                 return F.scaled_dot_product_attention(q, k, v, **known)
             except RuntimeError:  # the checks below say what is wrong
                 pass

@@ -54,7 +54,9 @@ def recall_latest(
     known = _latest.get((type(mask), is_grad_enabled(), scale, dropout))
     if known is None or not known.is_like(q, k, v) or forward_ad._current_level >= 0:
         return None
-    return known.options if getattr(mask, "offset", None) is None else None
+    # With another mask than a causal one nothing is remembered.
+    has_offset = mask is not None and mask.offset is not None  # pyright: ignore[reportAttributeAccessIssue]
+    return None if has_offset else known.options
 
 
 def kind_of_call(
