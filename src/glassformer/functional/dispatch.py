@@ -80,7 +80,7 @@ def attention(
     if bias is None and softcap is None and backend is None:
         if (known := recall_latest(q, k, v, mask, scale, dropout)) is None:
             kind = kind_of_call(q, k, v, mask, scale, dropout)
-            known = None if kind is None else recall_options(kind, q, k, v, mask)
+            known = None if kind is None else recall_options(kind, q, k, v)
         if known is not None:
             try:  # a context manager would take longer than the choice
                 if not known:  # unpacking nothing takes time, too
@@ -168,8 +168,8 @@ def _choose(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -
         return _Choice("reference", "there is nothing to attend to, and the definition says so")
     if padded.refusal(q, k, v, scoring, dropout) is None:
         return _Choice("padded", "packed texts of known lengths, computed side by side")
-    if native.is_worthwhile(q, k, v) and native.refusal(q, k, v, scoring, dropout) is None:
-        return _Choice("native", "causal with L = S and gradients: what is hidden is skipped")
+    if native.is_worthwhile(q, k) and native.refusal(q, k, v, scoring, dropout) is None:
+        return _Choice("native", "causal with L = S on a CPU: what is hidden is skipped")
     refused = sdpa.refusal(q, k, v, scoring, dropout)
     if refused is None:
         form = sdpa.form(q, scoring)

@@ -13,7 +13,7 @@ from ctypes import c_float
 from typing import Any, cast
 
 import torch
-from torch import Tensor, is_grad_enabled
+from torch import Tensor
 from torch._C import _are_functorch_transforms_active, _is_any_autocast_enabled
 from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling
@@ -51,7 +51,7 @@ def recall_latest(
     """The options of the kernel, if the latest call with such a mask was of the same kind."""
     if is_dynamo_compiling():
         return None
-    known = _latest.get((type(mask), is_grad_enabled(), scale, dropout))
+    known = _latest.get((type(mask), scale, dropout))
     if known is None or not known.is_like(q, k, v) or forward_ad._current_level >= 0:
         return None
     # With another mask than a causal one nothing is remembered.
@@ -74,25 +74,19 @@ def kind_of_call(
         return None
     if forward_ad._current_level >= 0:
         return None
-    learns = None
-    if mask is not None:
-        if type(mask) is not Causal or mask.offset is not None:
-            return None
-        # What learns may have a backend of its own.
-        learns = is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
-    return q.shape, k.shape, v.shape, q.dtype, q.device, learns, scale, dropout
+    if mask is not None and (type(mask) is not Causal or mask.offset is not None):
+        return None
+    return q.shape, k.shape, v.shape, q.dtype, q.device, type(mask), scale, dropout
 
 
-def recall_options(
-    kind: tuple[Any, ...], q: Tensor, k: Tensor, v: Tensor, mask: Mask | Tensor | None
-) -> dict[str, Any] | None:
+def recall_options(kind: tuple[Any, ...], q: Tensor, k: Tensor, v: Tensor) -> dict[str, Any] | None:
     """The options of the kernel for a kind of call, or None; it becomes the latest."""
     known = _known.get(kind)
     if known is None:
         return None
     if not known.is_compared:
         known.is_compared, known.is_like = True, _compare_with(q, k, v)
-    _latest[type(mask), is_grad_enabled(), *kind[-2:]] = known
+    _latest[kind[-3:]] = known
     return known.options
 
 

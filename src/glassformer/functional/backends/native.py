@@ -1,4 +1,4 @@
-"""Causal self-attention with gradients on a CPU, by a kernel in C that skips the upper triangle.
+"""Causal self-attention on a CPU, by a kernel in C that skips the upper triangle.
 
 PyTorch's kernel computes much of what the mask hides, in particular for short sequences. Here the
 diagonal is followed 16 keys at a time, forward and backward. Results do not depend on the number of
@@ -53,12 +53,9 @@ def refusal(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -
     return None if find_kernel() is not None else "there is no C compiler"
 
 
-def is_worthwhile(q: Tensor, k: Tensor, v: Tensor) -> bool:
-    """Whether gradients will be asked for, and there is enough work to gain something."""
-    if q.device.type != "cpu" or is_traced(q) or not torch.is_grad_enabled():
-        return False
-    learns = q.requires_grad or k.requires_grad or v.requires_grad
-    return learns and q.numel() * k.shape[2] >= ENOUGH
+def is_worthwhile(q: Tensor, k: Tensor) -> bool:
+    """Whether there is enough work to gain something."""
+    return q.device.type == "cpu" and not is_traced(q) and q.numel() * k.shape[2] >= ENOUGH
 
 
 def _is_causal(scoring: Scoring) -> bool:
@@ -78,15 +75,15 @@ def attend(
 ) -> Float[Tensor, "B H L E"]:
     """The weighted sum of the values, and a backward pass that computes the weights again."""
     del dropout
-    return _Native.apply(scoring, q, k, v)  # type: ignore[return-value]
+    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
+        return _Native.apply(scoring, q, k, v)  # type: ignore[return-value]
+    return _require_kernel().attend(q, k, v, scoring.scale)[0]
 
 
 class _Native(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scoring: Scoring, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        kernel = find_kernel()
-        assert kernel is not None, "refusal says so first"
-        out, norms = kernel.attend(q, k, v, scoring.scale)
+        out, norms = _require_kernel().attend(q, k, v, scoring.scale)
         ctx.save_for_backward(q, k, v, out, norms)
         ctx.scoring = scoring
         return out
@@ -107,11 +104,9 @@ class _Gradients(torch.autograd.Function):
     def forward(
         ctx: Any, scoring: Scoring, out: Tensor, norms: Tensor, grad_out: Tensor, *operands: Tensor
     ) -> tuple[Tensor, ...]:
-        kernel = find_kernel()
-        assert kernel is not None, "it has computed the forward pass"
         ctx.save_for_backward(grad_out, *operands)
         ctx.scoring = scoring
-        return kernel.differentiate(*operands, out, norms, grad_out, scoring.scale)
+        return _require_kernel().differentiate(*operands, out, norms, grad_out, scoring.scale)
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
@@ -193,6 +188,12 @@ def find_kernel() -> Kernel | None:
         return dq, dk, dv
 
     return Kernel(attend, differentiate)
+
+
+def _require_kernel() -> Kernel:
+    kernel = find_kernel()
+    assert kernel is not None, "refusal says so first"
+    return kernel
 
 
 def _with_rows(x: Tensor) -> Tensor:
