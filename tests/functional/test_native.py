@@ -235,12 +235,14 @@ def test_autocast_of_the_surroundings_does_not_reach_it() -> None:
 @pytest.fixture
 def always_worthwhile(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(native, "ENOUGH", 0)
+    monkeypatch.setattr(native, "IS_X86", True)
     repeated_calls._known.clear()
     yield
     repeated_calls._known.clear()
 
 
-def test_chosen_where_there_is_enough_work_for_it() -> None:
+def test_chosen_where_there_is_enough_work_for_it(monkeypatch) -> None:
+    monkeypatch.setattr(native, "IS_X86", True)
     operands = make_operands(256, B=4, H=4)
     explanation = gf.explain(*operands, mask=CAUSAL)
     assert explanation.backend == "native"
@@ -256,6 +258,13 @@ def test_chosen_where_there_is_enough_work_for_it() -> None:
         assert gf.explain(*each, **{"mask": CAUSAL, **options}).backend == "sdpa"
     with torch.no_grad():
         assert gf.explain(*operands, mask=CAUSAL).backend == "native"
+
+
+def test_not_chosen_on_processors_where_it_was_not_timed(monkeypatch) -> None:
+    operands = make_operands(256, B=4, H=4)
+    monkeypatch.setattr(native, "IS_X86", False)
+    assert gf.explain(*operands, mask=CAUSAL).backend == "sdpa"
+    assert gf.attention(*operands, mask=CAUSAL, backend="native").shape == operands[0].shape
 
 
 def test_without_gradients_it_is_the_same_and_keeps_nothing(always_worthwhile: None) -> None:

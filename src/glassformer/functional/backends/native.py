@@ -6,6 +6,7 @@ threads: one thread computes a block of queries, or all gradients of a head.
 """
 
 import ctypes
+import platform
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -31,6 +32,7 @@ from glassformer.functional.tiles import Plan, split_groups
 
 SOURCE = Path(__file__).with_name("native_attention.c")
 GROUP, WIDEST = 16, 256  # of the kernel: head_dim is a multiple of the one, up to the other
+IS_X86 = platform.machine().lower() in ("x86_64", "amd64")  # elsewhere nobody has timed it
 ENOUGH = 1 << 24  # multiplications of a whole product: below this, calling it may take longest
 
 
@@ -54,8 +56,10 @@ def refusal(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -
 
 
 def is_worthwhile(q: Tensor, k: Tensor) -> bool:
-    """Whether there is enough work to gain something."""
-    return q.device.type == "cpu" and not is_traced(q) and q.numel() * k.shape[2] >= ENOUGH
+    """Whether there is enough work to gain something, on a processor where it was measured."""
+    if q.device.type != "cpu" or is_traced(q) or not IS_X86:
+        return False
+    return q.numel() * k.shape[2] >= ENOUGH
 
 
 def _is_causal(scoring: Scoring) -> bool:
