@@ -334,6 +334,7 @@ def test_not_where_somebody_records_operations(always_worthwhile: None) -> None:
         assert gf.explain(*operands, mask=CAUSAL).backend == "sdpa"
         gf.attention(*operands, mask=CAUSAL)
     assert any("scaled_dot_product" in name for name in recorder.names)
+    assert gf.attention(*operands, mask=CAUSAL).grad_fn.name() == "_NativeBackward"  # not for good
     mine = [torch.nn.Buffer(x.detach()) for x in operands]  # not a subclass; a parameter is one
     assert gf.explain(*operands[:2], mine[2], mask=CAUSAL).backend == "native"
     own = operands[0].as_subclass(type("Own", (Tensor,), {}))

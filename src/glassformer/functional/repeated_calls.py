@@ -23,7 +23,7 @@ try:  # what torch.compile asks before it reuses a graph: class, dtype, device, 
 except ImportError:  # it is not public; without it kinds are found by what Python reads
     guards = None
 
-from glassformer.functional.backends import sdpa
+from glassformer.functional.backends import native, sdpa
 from glassformer.functional.checks import Scoring
 from glassformer.functional.masks import Causal, Mask
 
@@ -120,6 +120,9 @@ def remember_options(
     if form not in ("none", "is_causal") or scoring.scale <= 0 or q.shape[-1] != v.shape[-1]:
         return
     if needs_float32 or needs_copies or q.is_meta:
+        return
+    # The kernel in C has it next time, if nobody records operations then.
+    if form == "is_causal" and native.is_worthwhile(q, k):
         return
     if len(_known) >= MOST:
         _known.clear()

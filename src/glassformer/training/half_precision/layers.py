@@ -59,8 +59,8 @@ def _norm_beside(norm: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _compute_attention(layer: SelfAttention, x: Tensor, **options: Any) -> Tensor:
-    is_plain = layer.training and not layer.has_head_norm
-    is_plain = is_plain and options.get("tables") is None and options.get("cache") is None
+    is_changed = layer.has_head_norm or options.get("tables") is not None  # before it is scored
+    is_plain = layer.training and not is_changed and options.get("cache") is None
     if not is_plain or not can_sum_on_the_way(layer.qkv, x):
         return SelfAttention.forward(layer, x, **options)
     counts = layer.n_heads, layer.n_kv_heads, layer.n_kv_heads
