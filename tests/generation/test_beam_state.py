@@ -8,11 +8,13 @@ from generation.step_models import CHANGES, PROMPTS, SOURCES, V, make
 from glassformer.errors import ConfigError
 from glassformer.generation import (
     Sampling,
+    beam,
     beam_search,
     captured,
+    captured_search,
     generate_tokens,
 )
-from glassformer.generation.captured import CapturedSession, Engine, EngineKey
+from glassformer.generation.captured import Engine, EngineKey
 from glassformer.models import DecoderWeights
 from triton_interpreter import DEVICE, INTERPRETED, check_in_interpreter, needs_kernels
 
@@ -89,6 +91,49 @@ def test_searches_end_at_different_times_or_not_at_all(monkeypatch: pytest.Monke
 
 
 @needs_kernels
+@pytest.mark.parametrize("name", ["translator", "rotary"])
+def test_prompts_whose_search_has_ended_leave(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four searches become two, of which one ends a step later, and then one."""
+    for setting, value in (("_SHRINK", 1.3), ("_FEW", 0), ("_AHEAD", 1)):
+        monkeypatch.setattr(captured_search, setting, value)
+    model = make(name, torch.float32, DEVICE)
+    prompts = [*PROMPTS, [4, 19, 2, 2]]
+    hidden = torch.ones(4, V, dtype=torch.bool)
+    hidden[:, [11, 20]] = False  # all that two of them may write, so that they end at once
+    hidden[2, 20], hidden[2, 5] = True, False  # one that ends with its second token
+    hidden[1] = ~hidden[1]  # one that never ends
+    batches = []
+    narrow = captured_search._narrow
+
+    def count(session, state, rows, columns):
+        batches.append((len(state.scores), len(rows)))
+        return narrow(session, state, rows, columns)
+
+    monkeypatch.setattr(captured_search, "_narrow", count)
+
+    def decode() -> list:
+        return beam_search(
+            model,
+            prompts,
+            source=[*SOURCES, [5, 6, 7, 8, 9]] if name == "translator" else None,
+            max_new_tokens=NEW,
+            beams=2,
+            n_best=2,
+            stop=[11, 20],
+            forbidden=hidden,
+        )
+
+    ours = decode()
+    assert batches == [(4, 2), (2, 1)]
+    theirs = by_modules(monkeypatch, decode)
+    assert [[text.tokens for text in texts] for texts in ours] == [
+        [text.tokens for text in texts] for texts in theirs
+    ]
+    scores = [text.score for texts in theirs for text in texts]
+    assert [text.score for texts in ours for text in texts] == pytest.approx(scores, rel=1e-4)
+
+
+@needs_kernels
 @pytest.mark.parametrize("sampling", [Sampling(temperature=0), DRAWN])
 @pytest.mark.parametrize("repeat", [1, 2])
 def test_restricted_tokens_of_the_plain_loop(
@@ -156,7 +201,7 @@ def test_nan_ends_a_search() -> None:
 @needs_kernels
 def test_what_the_host_selects(monkeypatch: pytest.MonkeyPatch) -> None:
     model = make("rotary", torch.float32, DEVICE)
-    monkeypatch.setattr(CapturedSession, "search", None)  # it is not called
+    monkeypatch.setattr(beam, "search_captured", None)  # it is not called
     options = {"max_new_tokens": 2 if INTERPRETED else NEW, "stop": [11]}
     beam_search(model, [[6]], beams=2, early=False, **options)
     beam_search(model, [[6]], beams=17, **options)

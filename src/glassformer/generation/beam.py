@@ -20,6 +20,7 @@ from torch import Tensor
 from glassformer.errors import ConfigError
 from glassformer.generation.beam_state import MOST_BEAMS
 from glassformer.generation.captured import CapturedSession
+from glassformer.generation.captured_search import search_captured
 from glassformer.generation.choice_rule import Rule
 from glassformer.generation.prompts import GenerativeModel, check_excluded, check_prompts
 from glassformer.generation.sampling import exclude_tokens
@@ -151,7 +152,8 @@ class _Search:
 
     def run_captured(self, session: CapturedSession) -> None:
         """Search on the GPU, and take over the texts it found."""
-        found = session.search(
+        found = search_captured(
+            session,
             max_new_tokens=self.max_new_tokens,
             stops=sorted(self.stop),
             never=self.rule.never,

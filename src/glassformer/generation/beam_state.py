@@ -38,6 +38,7 @@ class BeamState:
         self.n_parts = shapes.count_blocks(V, _BLOCK)
         self.most = beams * (1 + len(stops))  # those that stop do not displace the others
         self.n_best = min(self.most, V)
+        self.stop_tokens = tuple(stops)
         self.stops = torch.tensor([*stops] or [-1], dtype=torch.int32, device=device)
         self.scores = torch.zeros(P, beams, dtype=torch.float64, device=device)
         self.n_ended = torch.zeros(P, dtype=torch.int32, device=device)
@@ -66,6 +67,24 @@ class BeamState:
         self.n_ended.zero_()
         own = torch.arange(len(self.rows), dtype=torch.int32, device=self.rows.device)
         self.origins.copy_(own[:, None].expand_as(self.origins))
+
+    def take_prompts(self, other: "BeamState", prompts: Int[Tensor, " P"], columns: range) -> None:
+        """Go on with these prompts of another search, whose history is in these columns."""
+        for name in ("scores", "n_ended"):
+            getattr(self, name).copy_(getattr(other, name)[prompts])
+        part = slice(columns.start, columns.stop)
+        for name in ("written", "parents", "ended", "ended_parents"):
+            getattr(self, name)[part] = getattr(other, name)[part, prompts]
+        beam = torch.arange(self.beams, device=prompts.device)
+        rows = (prompts[:, None] * self.beams + beam).flatten()
+        moved = torch.arange(len(rows), device=rows.device) - rows  # copies stay side by side
+        self.origins.copy_(other.origins[rows] + moved[:, None])
+        self.step.take_rows(other.step, rows, columns.stop)
+
+    def end(self, first: int) -> None:
+        """End the search of the prompts from this one on; they have found nothing."""
+        self.scores[first:] = -torch.inf
+        self.ended[:, first:] = -torch.inf
 
     def advance(self) -> None:
         """Read the tokens of all beams and select the next; nothing waits for the host."""

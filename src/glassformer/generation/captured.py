@@ -19,19 +19,20 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from glassformer.errors import ConfigError
-from glassformer.generation.beam_state import BeamState, FoundText
+from glassformer.generation.beam_state import BeamState
 from glassformer.generation.captured_prompts import PromptGraphs
 from glassformer.generation.cuda_prompts import read_prompts
 from glassformer.generation.cuda_step import CudaStep
 from glassformer.generation.direct import DirectSession
 from glassformer.generation.draft_state import WIDE, AheadPass, DraftState
+from glassformer.generation.kernel_compilation import compile_together
 from glassformer.generation.sampling import Sampling, adjust, choose
 from glassformer.models import Decoder, DecoderWeights, EncoderDecoder
 
 _LEAST = 128  # tokens of the smallest capacity
-_KEPT = 4  # engines of a model that wait for the next session
+_KEPT = 16  # engines of a model that wait for the next session
+_SHARE = 8  # they may have that part of the GPU's memory
 _CHUNK = 16  # steps between two looks at what was written
-_AHEAD = 4  # steps of beam search that the GPU may be behind the host
 
 Advance = Sampling | BeamState | AheadPass | None  # what follows the logits of a step
 
@@ -71,6 +72,11 @@ class Engine:
         self.prompts = PromptGraphs(self.step)
         self.graphs: dict[tuple[Advance, bool], torch.cuda.CUDAGraph] = {}
 
+    @property
+    def n_bytes(self) -> int:
+        """The memory of what grows with the batch and the text."""
+        return sum(each.nbytes for each in (self.step.memory, *self.step.contexts))
+
     def find_search(self, beams: int, stops: Sequence[int]) -> BeamState:
         """The state of a search with these settings, which its graph knows."""
         key = (beams, *stops)
@@ -98,8 +104,8 @@ class Engine:
         graph.replay()
 
     def _capture(self, advance: Advance) -> torch.cuda.CUDAGraph:
-        # A step runs once before it is captured, which compiles its kernels. What it moved on is
-        # put back; the rest is written again.
+        # A step runs once before it is captured. What it moved on is put back; the rest is written
+        # again.
         state = (self.step.tokens, self.step.lengths, self.written, self.seen)
         state += advance.moving if isinstance(advance, BeamState | AheadPass) else ()
         before = [each.clone() for each in state]
@@ -107,6 +113,7 @@ class Engine:
         stream = torch.cuda.Stream(self.key.device)
         stream.wait_stream(torch.cuda.current_stream(self.key.device))
         with torch.cuda.stream(stream):
+            compile_together(lambda: self._run(advance), self.key.device)
             self._run(advance)
         torch.cuda.current_stream(self.key.device).wait_stream(stream)
         for each, kept in zip(state, before, strict=True):
@@ -179,10 +186,14 @@ def borrow_engine(model: Decoder | EncoderDecoder, key: EngineKey) -> Engine:
 
 def return_engine(model: Decoder | EncoderDecoder, engine: Engine) -> None:
     """Keep an engine for the next session."""
+    device = engine.key.device
+    room = torch.cuda.mem_get_info(device)[1] // _SHARE if device.type == "cuda" else 0
     with _lock:
         waiting = _engines.setdefault(model, [])
         waiting.append(engine)
         del waiting[:-_KEPT]
+        while len(waiting) > 1 and sum(each.n_bytes for each in waiting) > room:
+            del waiting[0]
 
 
 def round_up(n: int, least: int = _LEAST) -> int:
@@ -255,38 +266,6 @@ class CapturedSession(DirectSession):
             for tokens in self.engine.on_host[columns.start : columns.stop].tolist():
                 check_chosen(tokens)
                 yield tokens
-
-    def search(
-        self,
-        *,
-        max_new_tokens: int,
-        stops: Sequence[int],
-        never: Sequence[int],
-        forbidden: Bool[Tensor, "P V"] | None,
-    ) -> list[list[FoundText]]:
-        """The texts that beam search finds for each prompt, with a beam for each copy."""
-        state = self.engine.find_search(self.copies, stops)
-        self.begin(never, forbidden, None)
-        state.begin()
-        L = self.fresh.shape[1]
-        pending: deque[tuple[range, torch.cuda.Event]] = deque()
-        n_launched, is_live = 0, True
-        while is_live and (n_launched < max_new_tokens or pending):
-            while n_launched < max_new_tokens and len(pending) < _AHEAD:
-                self.engine.replay(state)
-                column = range(L + n_launched, L + n_launched + 1)
-                pending.append((column, fetch(state.live, self.engine.on_host, column)))
-                n_launched += 1
-            columns, event = pending.popleft()
-            event.synchronize()
-            live = self.engine.on_host[columns.start, : len(self.prompt)]
-            if bool((live < 0).any()):
-                raise ConfigError(
-                    "logits must be numbers; got NaN. Look for an overflow or a division by zero "
-                    "in the model."
-                )
-            is_live = bool(live.any())
-        return state.read_texts(range(L, L + n_launched))
 
     def begin(
         self, never: Sequence[int], forbidden: Bool[Tensor, "P V"] | None, seed: int | None

@@ -4,7 +4,6 @@ All of it lies in tensors of fixed addresses, so that a step can be captured as 
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import torch
@@ -13,6 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from glassformer.generation import program_shapes as shapes
+from glassformer.generation.kernel_compilation import prepare_launch
 from glassformer.generation.products import pad_outputs
 from glassformer.generation.step import widen_tables
 from glassformer.models.decoder_weights import DecoderWeights
@@ -132,7 +132,21 @@ class CudaState:
         """Row i becomes what row `parents[i]` was."""
         self.memory[:, :, :length] = self.memory[:, parents, :length]
 
+    def take_rows(self, other: "CudaState", rows: Int[Tensor, " B"], length: int) -> None:
+        """Go on with these rows of another state, which has read so many tokens.
+
+        All copies of a prompt come together. What is not chosen has to be set, too: `exclude`.
+        """
+        self.memory[:, :, :length] = other.memory[:, rows, :length]
+        for name in ("tokens", "lengths", "missing"):
+            getattr(self, name).copy_(getattr(other, name)[rows])
+        if other.contexts:
+            prompts = rows[:: self.copies] // self.copies
+            self.context_lengths.copy_(other.context_lengths[prompts])
+            for own, kept in zip(self.contexts, other.contexts, strict=True):
+                own.copy_(kept[prompts])
+
     def launch(self, kernel: Any, *grid: int) -> Callable[..., None]:
         """What launches a kernel, which may start before the one before it has ended."""
         overlaps = {"launch_pdl": True} if self.overlaps else {}
-        return partial(kernel[grid], OVERLAPS=self.overlaps, **overlaps)
+        return prepare_launch(kernel, grid, OVERLAPS=self.overlaps, **overlaps)

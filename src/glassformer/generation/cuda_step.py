@@ -210,8 +210,14 @@ class CudaStep(CudaState):
         H, KV, D = config.n_heads, config.n_kv_heads, config.head_dim
         if self.is_ahead:
             self._keep(heads, memory, norms[1])
-        # As many parts for each row as if it were read alone.
-        splits = shapes.count_parts(memory.shape[1], KV if self.is_ahead else B * KV)
+        # Each row is divided as if it were read alone.
+        programs = KV if self.is_ahead else B * KV
+        splits = shapes.count_parts(memory.shape[1], programs)
+        is_exact = memory.dtype == torch.float32
+        width = max(16, shapes.power_above(D))
+        shape = shapes.shape_attention(
+            H // KV, width, programs * splits, memory.shape[1], is_exact=is_exact
+        )
         if splits == 1:
             out, sums = memory.new_empty(B, H * D), heads
         else:
@@ -249,11 +255,12 @@ class CudaStep(CudaState):
             ROTATES=is_self and config.positions.kind == "rotary",
             LAYOUT=config.positions.layout,
             NORMS=is_self and q_norm is not None,
-            PRECISION="ieee" if memory.dtype == torch.float32 else None,
-            WIDTH=max(16, shapes.power_above(D)),
-            ROWS=max(16, shapes.power_above(H // KV)),
-            BLOCK=32 if memory.dtype == torch.float32 else 64,
-            num_warps=4,
+            PRECISION="ieee" if is_exact else None,
+            DOTS=shape.dots,
+            WIDTH=width,
+            ROWS=shape.rows,
+            BLOCK=shape.keys,
+            num_warps=shape.warps,
             num_stages=2,  # little shared memory: the next kernel finds room while this one runs
         )
         if splits == 1 or not (whole or B > 1 or D & (D - 1)):  # what products merge themselves

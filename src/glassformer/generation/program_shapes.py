@@ -26,6 +26,33 @@ def shape_product(N: int, K: int, *, is_head: bool, is_int8: bool = False) -> Pr
     return ProductShape(4 if chunk <= 2048 else 2, chunk, 4)
 
 
+class AttentionShape(NamedTuple):
+    """How one program of the attention kernel works."""
+
+    rows: int  # the query heads that share keys, and what fills them up
+    keys: int  # read at once
+    warps: int
+    dots: bool  # by the matrix units
+
+
+def shape_attention(
+    group: int, width: int, programs: int, capacity: int, *, is_exact: bool
+) -> AttentionShape:
+    """How each of so many programs attends, for `group` query heads that share keys of this width.
+
+    The matrix units want 16 rows, and in float32 each of them costs as much as a real one. Where
+    programs fill the GPU, one warp for each is the fastest: its threads need not wait for others.
+    """
+    rows = power_above(group)
+    if is_exact and rows <= 4:
+        fills = programs > _PARTS
+        n_numbers, warps = (1024, rows) if fills else (4096 // rows, 4)  # of the keys read at once
+        return AttentionShape(rows, max(1, n_numbers // width), warps, dots=False)
+    if not is_exact and programs > 8 * _PARTS and rows <= 16 and width <= 128:
+        return AttentionShape(16, 16 if capacity <= 256 else 32, 1, dots=True)
+    return AttentionShape(max(16, rows), 32 if is_exact else 64, 4, dots=True)
+
+
 def head_block(vocab_size: int) -> int:
     """Tokens of the vocabulary of one program."""
     return 16 if vocab_size > 4096 else 4

@@ -105,6 +105,7 @@ def attend_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
     LAYOUT: tl.constexpr,
     NORMS: tl.constexpr,
     PRECISION: tl.constexpr,
+    DOTS: tl.constexpr,
     OVERLAPS: tl.constexpr,
     WIDTH: tl.constexpr,
     ROWS: tl.constexpr,
@@ -114,6 +115,7 @@ def attend_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
 
     Self-attention adds the new key and value, which part 0 also writes into the memory. With
     FOLLOWS, a slot lies in the row that `origins` names; COPIES rows share one of the memory.
+    DOTS: by the matrix units, which want at least 16 ROWS; otherwise product by product.
     """
     if OVERLAPS:
         gdc_launch_dependents()
@@ -183,13 +185,21 @@ def attend_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
         visible = is_there[:, None] & (d < D)[None, :]
         k = tl.load(past + cells, mask=visible, other=0.0)
         v = tl.load(past + KV * D + cells, mask=visible, other=0.0)
-        scores = tl.dot(q, tl.trans(k), input_precision=PRECISION) * scale
+        if DOTS:
+            scores = tl.dot(q, tl.trans(k), input_precision=PRECISION) * scale
+        else:
+            products = q.to(tl.float32)[:, None, :] * k.to(tl.float32)[None, :, :]
+            scores = tl.sum(products, 2) * scale
         scores = tl.where(is_there[None, :], scores, _NOTHING)
         higher = tl.maximum(top, tl.max(scores, 1))
         shrink = tl.exp(top - higher)
         weights = tl.where(is_there[None, :], tl.exp(scores - higher[:, None]), 0.0)
         mean = mean * shrink[:, None]
-        mean += tl.dot(weights.to(dtype), v, input_precision=PRECISION)
+        if DOTS:
+            mean += tl.dot(weights.to(dtype), v, input_precision=PRECISION)
+        else:
+            rounded = weights.to(dtype).to(tl.float32)
+            mean += tl.sum(rounded[:, :, None] * v.to(tl.float32)[None, :, :], 1)
         total = total * shrink + tl.sum(weights, 1)
         top = higher
     query = b * H + kv * GROUP + g
