@@ -189,6 +189,21 @@ def test_engines_that_wait_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
     assert captured._engines[model] == []
 
 
+def test_engines_that_wait_have_a_share_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make("translator", torch.float32)
+    weights = DecoderWeights.of(model)
+    engines = [Engine(weights, EngineKey(n, 128, 64, torch.device("cpu"))) for n in (3, 1, 2)]
+    sizes = [each.n_bytes for each in engines]
+    per_row = 4 * 3 * 2 * (128 + 64) * 20  # float32: layers, keys and values, tokens, their width
+    assert sizes == [3 * per_row, per_row, 2 * per_row]
+    for room, left in ((6, [3, 1, 2]), (5, [1, 2]), (2, [2]), (0, [2])):
+        captured._engines.pop(model, None)
+        monkeypatch.setattr(captured, "_room_on", lambda _, room=room: room * per_row)
+        for engine in engines:
+            captured.return_engine(model, engine)
+        assert [each.key.batch for each in captured._engines[model]] == left
+
+
 @needs_kernels
 def test_nan_ends_a_search() -> None:
     model = make("rotary", torch.float32, DEVICE)

@@ -5,12 +5,14 @@ import re
 import secrets
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from typing import Annotated
 
 import typer
 
 from glassformer.cli import model_options
 from glassformer.cli.help import Command
+from glassformer.cli.progress import progress_bar
 from glassformer.languages import Language
 
 TEMPERATURE, TOP_P = 0.8, 0.95
@@ -68,6 +70,7 @@ def add(app: typer.Typer, language: Language) -> None:
         from glassformer.generation import stream
         from glassformer.generation.continuation import check_stops, tokenizer_of
         from glassformer.generation.drafts import AUTO, LOOKUP, find_draft
+        from glassformer.generation.kernel_compilation import notice_compilation
         from glassformer.generation.prompts import check_max_new_tokens
         from glassformer.generation.sampling import Sampling
 
@@ -109,6 +112,9 @@ def add(app: typer.Typer, language: Language) -> None:
             draft=guesser,
         )
         pieces = until_repetition(pieces)
+        with notice_compilation(lambda: progress_bar(say("generate.compiling"), total=None)):
+            first = next(pieces, "")
+        pieces = chain([first], pieces)
         if as_json:
             plain = {"prompt": text, "text": "".join(pieces), "seed": seed}
             typer.echo(json.dumps(plain, ensure_ascii=False))

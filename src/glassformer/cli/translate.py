@@ -17,7 +17,7 @@ from glassformer.cli.terminal import complain, terminal
 from glassformer.errors import ConfigError
 from glassformer.languages import Language
 
-TOGETHER = 256  # texts that are read before the first is written
+TOGETHER = {"cpu": 256, "cuda": 2048}  # texts that are read before the first is written
 
 
 def add(app: typer.Typer, language: Language) -> None:
@@ -71,8 +71,10 @@ def add(app: typer.Typer, language: Language) -> None:
             raise ConfigError(say("translate.error.unreadable", got=repr(sources[0][:60])))
         for text in unreadable:  # the other lines are translated, each on its own line
             complain(ConfigError(say("translate.error.unreadable", got=repr(text[:60]))))
-        for start in range(0, len(sources), TOGETHER):
-            batch = sources[start : start + TOGETHER]
+        device_type = next(loaded.parameters()).device.type
+        together = TOGETHER.get(device_type, TOGETHER["cpu"])
+        for start in range(0, len(sources), together):
+            batch = sources[start : start + together]
             readable = [text for text in batch if text not in unreadable]
             # Gone before the results are printed, which may be to the same terminal.
             with _progress(start, len(sources), language) as progress:
@@ -106,9 +108,13 @@ def add(app: typer.Typer, language: Language) -> None:
 
 @contextmanager
 def _progress(start: int, total: int, language: Language) -> Iterator[Callable[[int], None]]:
-    """How many of all texts are translated; a single one needs no bar."""
+    """How many of all texts are translated; for a single one, only whether kernels are compiled."""
+    from glassformer.generation.kernel_compilation import notice_compilation
+
     if total == 1:
-        yield lambda _: None
+        label = language.say("generate.compiling")
+        with notice_compilation(lambda: progress_bar(label, total=None)):
+            yield lambda _: None
         return
     label = language.say("translate.running")
     with progress_bar(label, total=total, done=start, is_counted=True) as show:

@@ -185,15 +185,21 @@ def borrow_engine(model: Decoder | EncoderDecoder, key: EngineKey) -> Engine:
 
 
 def return_engine(model: Decoder | EncoderDecoder, engine: Engine) -> None:
-    """Keep an engine for the next session."""
-    device = engine.key.device
-    room = torch.cuda.mem_get_info(device)[1] // _SHARE if device.type == "cuda" else 0
+    """Keep an engine for the next session, and older ones as far as there is room."""
+    room = _room_on(engine.key.device)
     with _lock:
         waiting = _engines.setdefault(model, [])
         waiting.append(engine)
         del waiting[:-_KEPT]
         while len(waiting) > 1 and sum(each.n_bytes for each in waiting) > room:
             del waiting[0]
+
+
+def _room_on(device: torch.device) -> int:
+    """How many bytes the engines of a model may hold while they wait."""
+    if device.type != "cuda":
+        return 0
+    return torch.cuda.get_device_properties(device).total_memory // _SHARE
 
 
 def round_up(n: int, least: int = _LEAST) -> int:

@@ -7,8 +7,9 @@ programs run at once. What Triton does in Python takes turns all the same.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from functools import partial
 from typing import Any
@@ -16,6 +17,17 @@ from typing import Any
 import torch
 
 _asked_for: ContextVar[list[Any] | None] = ContextVar("asked_for", default=None)
+_notice: ContextVar[Callable[[], AbstractContextManager[object]]] = ContextVar("notice")
+
+
+@contextmanager
+def notice_compilation(notice: Callable[[], AbstractContextManager[object]]) -> Iterator[None]:
+    """Within, `notice()` is entered for as long as kernels are compiled."""
+    token = _notice.set(notice)
+    try:
+        yield
+    finally:
+        _notice.reset(token)
 
 
 def prepare_launch(kernel: Any, grid: tuple[int, ...], **options: Any) -> Callable[..., None]:
@@ -38,13 +50,17 @@ def compile_together(run: Callable[[], object], device: torch.device) -> None:
     from triton import AsyncCompileMode
 
     asked_for: list[Any] = []
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ExitStack() as stack:
+        pool = stack.enter_context(ThreadPoolExecutor(os.cpu_count()))
         with AsyncCompileMode(pool):
             token = _asked_for.set(asked_for)
             try:
                 run()
             finally:
                 _asked_for.reset(token)
+            notice = _notice.get(None)
+            if notice is not None and any(hasattr(each, "result") for each in asked_for):
+                stack.enter_context(notice())
 
         def load(kernel: Any) -> object:
             torch.cuda.set_device(device)
