@@ -7,6 +7,7 @@ tokens of one language at a time; `restricted=False` leaves both to the model.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from weakref import WeakKeyDictionary
 
 import torch
@@ -80,19 +81,19 @@ def read_sources(
         code: _find_rule(model, coverage.targets[code])
         for code in {*codes} & coverage.targets.keys()
     }
-    end = list(model.special.end)
+    ruled = [i for i, code in enumerate(codes) if code in rules]
+    masks = _forbid([rules[codes[i]] for i in ruled], [cut[i].text for i in ruled], words)
+    forbidden = dict(zip(ruled, masks, strict=True))
     sources = []
-    for (tag, _), code, found, text, tokens in zip(
-        parts, codes, cut, tagged, tokenizer.encode_many(tagged), strict=True
-    ):
-        rule = rules.get(code)
+    for i, tokens in enumerate(tokenizer.encode_many(tagged)):
+        rule = rules.get(codes[i])
         sources.append(
             SourceText(
-                text=text,
-                tokens=tuple(tokens) if text else (),
-                offset=len(tag),
-                spans=found.spans,
-                forbidden=None if rule is None else rule.forbid(found.text, words, end),
+                text=tagged[i],
+                tokens=tuple(tokens) if tagged[i] else (),
+                offset=len(parts[i][0]),
+                spans=cut[i].spans,
+                forbidden=forbidden.get(i),
                 has_spaces=rule is None or rule.target.has_spaces,
             )
         )
@@ -142,19 +143,11 @@ class _WritingRule:
         tokenizer = tokenizer_of(model)
         self.target = target
         self.others = torch.ones(model.config.vocab_size, dtype=torch.bool)
-        self.others[list(target.own)] = False
+        self.others[[*target.own, *model.special.end]] = False
         written = ((token, tokenizer.decode([token]).strip()) for token in target.borrowed)
         self.borrowed = {token: text.casefold() for token, text in written if text}
 
-    def forbid(
-        self, text: str, words: Mapping[str, Sequence[int]], end: Sequence[int]
-    ) -> Bool[Tensor, " V"]:
-        """The tokens that do not belong to the language, except for those that are in the text."""
-        found = self.others.clone()
-        found[[*end, *self._find_borrowed(text, words)]] = False
-        return found
-
-    def _find_borrowed(self, text: str, words: Mapping[str, Sequence[int]]) -> Iterator[int]:
+    def find_borrowed(self, text: str, words: Mapping[str, Sequence[int]]) -> Iterator[int]:
         """Tokens of the text's words: names may be written in any language.
 
         A token that the language borrows may also be a part of a word, in either case: the X of an
@@ -166,6 +159,20 @@ class _WritingRule:
         for token, written in self.borrowed.items():
             if written in small:
                 yield token
+
+
+def _forbid(
+    rules: Sequence[_WritingRule], texts: Sequence[str], words: Mapping[str, Sequence[int]]
+) -> Bool[Tensor, "n V"]:
+    """For each text the tokens of other languages, except for those that are in it."""
+    if not rules:
+        return torch.zeros(0, 1, dtype=torch.bool)
+    found = torch.stack([rule.others for rule in rules])
+    borrowed = [[*rule.find_borrowed(text, words)] for rule, text in zip(rules, texts, strict=True)]
+    counts = torch.tensor([len(tokens) for tokens in borrowed])
+    rows = torch.arange(len(rules)).repeat_interleave(counts)
+    found[rows, torch.tensor([*chain.from_iterable(borrowed)], dtype=torch.long)] = False
+    return found
 
 
 _rules: WeakKeyDictionary[Tokenizer, list[_WritingRule]] = WeakKeyDictionary()
