@@ -1,5 +1,7 @@
 """Finding the model that is meant, and walking its modules once."""
 
+import gc
+import weakref
 from collections import Counter
 from typing import Any
 
@@ -33,6 +35,65 @@ def test_parts_and_wholes_also_where_a_module_is_shared() -> None:
     assert set(tree.above([shared])) == {shared, model["a"], model["b"], model}
     assert tree.of(model) is tree
     assert list(tree.of(model["a"]).paths.values()) == ["", "0", "1"]
+
+
+def nested() -> nn.Sequential:
+    shared = nn.Linear(2, 2)
+    return nn.Sequential(nn.Sequential(shared, nn.ReLU()), nn.Sequential(nn.Tanh(), shared))
+
+
+def set_class(model: nn.Sequential) -> None:
+    model[1][0].__class__ = type("Sharded", (nn.Tanh,), {})
+
+
+CHANGES = {
+    "nothing": lambda _: None,
+    "replaced": lambda model: model[0].__setitem__(1, nn.GELU()),
+    "replaced at the top": lambda model: model.__setitem__(1, nn.GELU()),
+    "added": lambda model: model[1].append(nn.Dropout()),
+    "added at the top": lambda model: model.append(nn.Dropout()),
+    "removed": lambda model: model[1].__delitem__(0),
+    "left out": lambda model: setattr(model[0], "1", None),
+    "renamed": lambda model: model[1].add_module("last", model[1]._modules.pop("1")),
+    "renamed at the top": lambda model: model.add_module("last", model._modules.pop("1")),
+    "moved": lambda model: model[1].append(model[0]._modules.pop("1")),
+    "of another class": set_class,
+    "parametrized": lambda model: nn.utils.parametrizations.weight_norm(model[0][0]),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_tree_is_that_of_the_model_as_it_is(name: str) -> None:
+    model, other = nested(), nested()
+    ModuleTree(model)
+    for each in (model, other):
+        CHANGES[name](each)
+    again, fresh = ModuleTree(model), ModuleTree(other)
+    expected = dict(model.named_modules())
+    assert list(again.paths.values()) == list(expected) == list(fresh.paths.values())
+    assert list(again.paths) == list(expected.values())
+    for kind, modules in again.kinds.items():
+        assert modules == [module for module in expected.values() if type(module) is kind]
+    assert sum(map(len, again.kinds.values())) == len(expected)
+    for module in expected.values():
+        assert set(again.below([module])) == {*module.modules()}
+        above = {each for each in expected.values() if module in {*each.modules()}}
+        assert set(again.above([module])) == above
+
+
+def test_a_tree_keeps_no_model_alive() -> None:
+    model = nested()
+    inside = nn.Sequential(nn.Identity())
+    inside.append(model)
+    ModuleTree(model)
+    ModuleTree(inside)
+    around = nn.Sequential(nn.Linear(2, 2))
+    around[0].add_module("owner", around)  # a part that knows its model
+    ModuleTree(around)
+    gone = [weakref.ref(each) for each in (model, inside, around)]
+    del model, inside, around
+    gc.collect()
+    assert not any(each() for each in gone)
 
 
 MODELS = {

@@ -32,7 +32,9 @@ def name_places(modules: list[tuple[str, nn.Module]], config: Any) -> dict[nn.Mo
         own = getattr(module, "config", config)
         if id(own) not in decoding:
             decoding[id(own)] = not both and bool(getattr(own, "is_decoder", False))
-        found[module] = _place(path, module, is_decoder=decoding[id(own)])
+        sees_future = not getattr(module, "is_causal", True)
+        name = type(module).__name__
+        found[module] = _place(path, name, is_decoder=decoding[id(own)], sees_future=sees_future)
     paths = {module: path for path, module in modules}
     often = Counter(place.name for place in found.values())
     return {
@@ -86,14 +88,14 @@ def find_innermost(modules: dict[nn.Module, str]) -> list[tuple[str, nn.Module]]
     ]
 
 
-def _place(path: str, module: nn.Module, *, is_decoder: bool) -> Place:
+@lru_cache(maxsize=4096)  # a model is looked at again and again
+def _place(path: str, kind: str, *, is_decoder: bool, sees_future: bool) -> Place:
     parts = path.split(".")
     at = next((i for i, part in enumerate(parts) if part.isdigit()), None)
     is_cross = bool(_CROSS.search(".".join(parts[0 if at is None else at :])))
-    sees_future = not getattr(module, "is_causal", True)
     stack = _stack(".".join(parts[:at]), is_decoder=is_decoder, sees_future=sees_future)
     if at is None:
-        return Place(path or type(module).__name__, stack, None, is_cross)
+        return Place(path or kind, stack, None, is_cross)
     layer = int(parts[at])
     return Place(f"{stack}.{layer}.{'cross' if is_cross else 'self'}", stack, layer, is_cross)
 
