@@ -2,7 +2,7 @@
 
 python benchmarks/generating.py                     GPT-2 124M, batch 1 and 64; a 1B Llama shape
 python benchmarks/generating.py --only gpt2 --batch 1 8
-python benchmarks/generating.py --int8              also with weights of 8 bits
+python benchmarks/generating.py --quantized int8 fp8  also with weights of 8 bits
 
 Weights are random, of a size that makes texts vary. First the tokens are checked: in float32 they
 must be those of the loop over the model's modules; in bfloat16, where near-ties are common, each
@@ -22,7 +22,7 @@ import torch
 from torch import nn
 
 import glassformer as gf
-from glassformer.functional.int8 import find_numbers
+from glassformer.functional.quantized import KINDS, find_numbers
 from glassformer.generation import generate_tokens, sessions
 from glassformer.generation.sessions import DecodingSession
 from glassformer.models import Config, Norms, Positions, build
@@ -122,11 +122,11 @@ def check(model: nn.Module, prompts: list[list[int]]) -> bool:
     return same == len(prompts) and gap < 8
 
 
-def quantize(model: nn.Module, prompts: list[list[int]]) -> tuple[nn.Module, bool]:
-    """The model with int8 weights, and whether its tokens are those of its modules."""
-    small = gf.quantize(model, "int8")
+def quantize(model: nn.Module, kind: str, prompts: list[list[int]]) -> tuple[nn.Module, bool]:
+    """The model with weights of 8 bits, and whether its tokens are those of its modules."""
+    small = gf.quantize(model, kind)
     gap = measure_gap(small, prompts, generate_tokens(small, prompts, max_new_tokens=NEW))
-    print(f"  int8: at most {gap:.1f} roundings below the likeliest token of its modules")
+    print(f"  {kind}: at most {gap:.1f} roundings below the likeliest token of its modules")
     return small, gap < 8
 
 
@@ -152,7 +152,7 @@ def race(works: dict[str, Work], n_tokens: int, rounds: int) -> dict[str, float]
     return rates
 
 
-def run_gpt2(batches: list[int], rounds: int, *, peers: bool, int8: bool) -> bool:
+def run_gpt2(batches: list[int], rounds: int, *, peers: bool, kinds: list[str]) -> bool:
     ours, theirs = make_gpt2()
     ours, theirs, good = ours.cuda(), theirs.cuda().bfloat16(), True
     for batch in batches:
@@ -171,10 +171,10 @@ def run_gpt2(batches: list[int], rounds: int, *, peers: bool, int8: bool) -> boo
             "ours": lambda prompts=prompts: generate_tokens(ours, prompts, max_new_tokens=NEW),
             "ours, by modules": lambda prompts=prompts: write_by_modules(ours, prompts),
         }
-        if int8:
-            small, fine = quantize(ours, prompts)
+        for kind in kinds:
+            small, fine = quantize(ours, kind, prompts)
             good &= fine
-            works["ours, int8"] = lambda prompts=prompts, small=small: generate_tokens(
+            works[f"ours, {kind}"] = lambda prompts=prompts, small=small: generate_tokens(
                 small, prompts, max_new_tokens=NEW
             )
         if peers:
@@ -186,13 +186,13 @@ def run_gpt2(batches: list[int], rounds: int, *, peers: bool, int8: bool) -> boo
     return good
 
 
-def run_llama(rounds: int, *, int8: bool) -> bool:
+def run_llama(rounds: int, *, kinds: list[str]) -> bool:
     print(f"Llama 1B shape, bfloat16, batch 1, {PROMPT} + {NEW} tokens")
     models = {"ours": make_llama().cuda()}
     prompts = make_prompts(1, 128_256)
     good = check(models["ours"], prompts)
-    if int8:
-        models["ours, int8"], fine = quantize(models["ours"], prompts)
+    for kind in kinds:
+        models[f"ours, {kind}"], fine = quantize(models["ours"], kind, prompts)
         good &= fine
     works: dict[str, Work] = {
         name: lambda model=model: generate_tokens(model, prompts, max_new_tokens=NEW)
@@ -212,7 +212,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--batch", type=int, nargs="+", default=[1, 64])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--without-peers", action="store_true")
-    parser.add_argument("--int8", action="store_true", help="also with weights of 8 bits")
+    parser.add_argument("--quantized", nargs="+", choices=KINDS, default=[])
     args = parser.parse_args(arguments)
     if not torch.cuda.is_available():
         print("benchmarks/generating.py needs a CUDA device; none is here.")
@@ -220,9 +220,11 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"torch {torch.__version__}, {torch.cuda.get_device_name()}")
     good = True
     if args.only != "llama":
-        good &= run_gpt2(args.batch, args.rounds, peers=not args.without_peers, int8=args.int8)
+        good &= run_gpt2(
+            args.batch, args.rounds, peers=not args.without_peers, kinds=args.quantized
+        )
     if args.only != "gpt2":
-        good &= run_llama(args.rounds, int8=args.int8)
+        good &= run_llama(args.rounds, kinds=args.quantized)
     return 0 if good else 1
 
 

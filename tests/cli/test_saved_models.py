@@ -162,16 +162,17 @@ def test_convert_there_and_back(run, folders, tmp_path):
     assert gf.load(ours).embedding.weight.dtype == torch.float16
 
 
-def test_int8_by_dtype_and_from_a_folder(run, folders, tmp_path):
+@pytest.mark.parametrize("kind", ["int8", "fp8"])
+def test_quantized_by_dtype_and_from_a_folder(run, folders, tmp_path, kind):
     words = ("generate", "hello", "--max-new", "9", "--temperature", "0", "-m")
-    code, out, _ = run("convert", folders / "decoder", tmp_path / "int8", "--dtype", "int8")
-    assert code == 0 and "parameters, int8, format glassformer" in out
-    small = gf.quantize(letter_model("decoder"))
+    code, out, _ = run("convert", folders / "decoder", tmp_path / "small", "--dtype", kind)
+    assert code == 0 and f"parameters, {kind}, format glassformer" in out
+    small = gf.quantize(letter_model("decoder"), kind)
     expected = f"hello{gf.generate(small, 'hello', max_new_tokens=9)}\n"
-    assert run(*words, tmp_path / "int8")[1] == expected
-    assert run(*words, folders / "decoder", "--dtype", "int8")[1] == expected
+    assert run(*words, tmp_path / "small")[1] == expected
+    assert run(*words, folders / "decoder", "--dtype", kind)[1] == expected
     code, _, err = run(
-        "convert", folders / "decoder", tmp_path / "no", "--dtype", "int8", "--layout", "gpt2"
+        "convert", folders / "decoder", tmp_path / "no", "--dtype", kind, "--layout", "gpt2"
     )
     assert code == 2 and "saved in the layout glassformer" in err
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from glassformer.functional import native_library
-from glassformer.functional.int8 import kernel
+from glassformer.functional.quantized import kernel
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 

@@ -7,12 +7,13 @@ import torch
 
 import glassformer as gf
 from generation.step_models import CHANGES, SOURCES, make
-from glassformer.functional.int8 import dequantize_rows, find_numbers
+from glassformer.functional.quantized import KINDS, dequantize_rows, find_numbers
 from glassformer.generation import cuda_state, cuda_step
 from glassformer.generation.cuda_prompts import read_prompts
 from glassformer.generation.cuda_step import CudaStep, refusal
 from glassformer.generation.prompts import pad_left
 from glassformer.generation.sessions import DecodingSession
+from glassformer.models import decoder_weights
 from glassformer.models.decoder_weights import DecoderWeights
 from triton_interpreter import DEVICE, INTERPRETED, check_in_interpreter, needs_kernels
 
@@ -96,11 +97,16 @@ def check_logits_and_choice(name: str, dtype: torch.dtype, batch: int) -> None:
 # On a CPU, what is not a kernel of ours would round its inputs to int8, too.
 @pytest.mark.parametrize("name", ["learned", "rotary"] if INTERPRETED else CHANGES)
 @pytest.mark.parametrize("few", [True] if INTERPRETED else [True, False])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_int8_weights(name: str, dtype: torch.dtype, few: bool, monkeypatch) -> None:
-    """Against a model in float64 whose weights are what the integers stand for."""
+def test_quantized_weights(
+    name: str, dtype: torch.dtype, kind: str, few: bool, monkeypatch
+) -> None:
+    """Against a model in float64 whose weights are what the bytes stand for."""
     monkeypatch.setattr(cuda_state, "FEW", 4 if few else 0)
-    model = gf.quantize(make(name, dtype), "int8").to(DEVICE)
+    # On a CPU fp8 would be read as floats.
+    monkeypatch.setattr(decoder_weights, "_read_matrix", torch.Tensor.detach)
+    model = gf.quantize(make(name, dtype), kind).to(DEVICE)
     exact = make(name, torch.float64, DEVICE)
     state = {k: find_numbers(v) for k, v in model.state_dict(keep_vars=True).items()}
     exact.load_state_dict(
@@ -118,6 +124,7 @@ def test_int8_weights(name: str, dtype: torch.dtype, few: bool, monkeypatch) -> 
         if sources is not None:
             lengths = torch.tensor([len(each) for each in sources])
             step.read_context(truth.context.to(dtype), lengths, 1)
+        assert find_numbers(step.head.weight)[0].dtype == KINDS[kind]
         step.tokens.fill_(3)
         for _ in range(n):
             expected = truth.next_logits()

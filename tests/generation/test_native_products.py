@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from closeness import assert_close, assert_same
-from glassformer.functional.int8 import quantize_rows
 from glassformer.functional.native_library import load_library
+from glassformer.functional.quantized import quantize_rows
 from glassformer.generation import native_structures as structures
 
 X86 = platform.machine() in ("x86_64", "AMD64")

@@ -8,7 +8,7 @@ import torch
 import glassformer as gf
 from closeness import assert_close, assert_same
 from glassformer.errors import ConfigError
-from glassformer.functional.int8 import Int8Weight
+from glassformer.functional.quantized import QuantizedWeight
 from glassformer.generation import generate_tokens
 from glassformer.generation.direct import DirectSession
 from glassformer.layers import MixtureOfExperts
@@ -106,9 +106,9 @@ def test_int8_covers_the_experts_and_not_the_routers(tmp_path: Path) -> None:
     whole = model().float()
     small = gf.quantize(whole, "int8")
     mixture = small.decoder.blocks[0].feed_forward
-    assert isinstance(mixture.expert_up.weight, Int8Weight)
-    assert isinstance(mixture.expert_down.weight, Int8Weight)
-    assert not isinstance(mixture.router.weight, Int8Weight)
+    assert isinstance(mixture.expert_up.weight, QuantizedWeight)
+    assert isinstance(mixture.expert_down.weight, QuantizedWeight)
+    assert not isinstance(mixture.router.weight, QuantizedWeight)
     rounded = build(config()).eval()
     rounded.load_state_dict({name: tensor + 0 for name, tensor in small.state_dict().items()})
     x = tokens()

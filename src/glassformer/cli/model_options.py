@@ -14,7 +14,8 @@ from glassformer.languages import Language
 if TYPE_CHECKING:
     from glassformer.models.checkpoints import Model
 
-DTYPES = ("float32", "float16", "bfloat16", "int8")
+QUANTIZED = ("int8", "fp8")
+DTYPES = ("float32", "float16", "bfloat16", *QUANTIZED)
 
 
 def model_option(language: Language, *, default: str | None = None) -> Any:
@@ -57,7 +58,7 @@ def load_model(
     """The model that --model names, or the `default` one, with a line on standard error meanwhile.
 
     Without a dtype it is float32 on the CPU, and as saved elsewhere or with `as_saved`; "int8"
-    quantizes that.
+    or "fp8" quantizes that.
     """
     import torch
 
@@ -79,14 +80,14 @@ def load_model(
         raise ConfigError(language.say("saved.error.device", got=repr(device))) from None
     if kind not in ("cpu", "cuda") or (kind == "cuda" and not torch.cuda.is_available()):
         raise ConfigError(language.say("saved.error.device", got=repr(device)))
-    wanted = None if dtype == "int8" else dtype
+    wanted = None if dtype in QUANTIZED else dtype
     if wanted is None and kind == "cpu" and not as_saved:
         wanted = "float32"
     with Console(stderr=True).status(language.say("saved.loading", source=source)):
         # An LSTM translates and writes; what looks at attention says that it has none.
         found: Any = load(source, dtype=wanted and getattr(torch, wanted), device=device)
     _announce_run(source, language)
-    return quantize(found, "int8") if dtype == "int8" else found
+    return quantize(found, dtype) if dtype in QUANTIZED else found
 
 
 def _announce_run(source: str, language: Language) -> None:

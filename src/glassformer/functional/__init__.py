@@ -3,7 +3,8 @@
 Reading order: reference (the definition), masks, biases, dispatch, repeated_calls and backends (the
 fast paths; packed_texts has kernels for short texts), tiles and statistics (statistics without the
 matrix), arithmetic (one cell step by step), positions (sinusoidal, rotary and its scalings), cache;
-int8 (products with quantized matrices); native_library and vectors.h (what is written in C).
+quantized (products with matrices of one byte a number); native_library and vectors.h (what is
+written in C).
 Imports only errors and installation.
 """
 

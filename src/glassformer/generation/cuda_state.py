@@ -47,7 +47,7 @@ class CudaState:
         ahead_of: "CudaState | None" = None,
     ) -> None:
         config, device = weights.config, weights.embedding.device
-        like = weights.embedding.new_empty(1)  # floats, also where the embedding is int8
+        like = weights.embedding.new_empty(1)  # floats, also where the embedding is quantized
         self.weights, self.batch, self.capacity, self.copies = weights, batch, capacity, copies
         self.config, self.like = config, like
         self.is_few = (

@@ -12,7 +12,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from glassformer.functional.int8 import find_numbers
+from glassformer.functional.quantized import find_numbers
+from glassformer.functional.quantized.gpu import as_kernels_read
 from glassformer.generation import program_shapes as shapes
 from glassformer.generation.cuda_layers import Attend, run_layers
 from glassformer.generation.cuda_state import CudaState
@@ -77,6 +78,7 @@ class CudaStep(CudaState):
 
         weights, C = self.weights, self.config.dim
         numbers, row_scale = find_numbers(weights.embedding)
+        numbers = as_kernels_read(numbers)
         self.launch(embed_kernel, self.batch)(
             self.tokens,
             self.lengths,
@@ -88,7 +90,7 @@ class CudaStep(CudaState):
             float(weights.embedding_scale),
             C,
             ADDS=weights.stack.positions is not None,
-            IS_INT8=row_scale is not None,
+            HAS_SCALES=row_scale is not None,
             WIDTH=shapes.power_above(C),
             num_warps=4,
         )
@@ -148,11 +150,12 @@ class CudaStep(CudaState):
 
         weight, bias = linear.weight, linear.bias
         numbers, row_scale = find_numbers(weight)
+        numbers = as_kernels_read(numbers)
         N, K = weight.shape[0] // (2 if gated else 1), weight.shape[1]
         splits = x.shape[2] if x.ndim == 4 else 0  # parts of attention
         y = self.logits if is_head else x.new_empty(self.batch, N, dtype=weight.dtype)
         y = y if onto is None else onto
-        shape = shapes.shape_product(N, K, is_head=is_head, is_int8=row_scale is not None)
+        shape = shapes.shape_product(N, K, is_head=is_head, is_quantized=row_scale is not None)
         scale = self.config.output.scale if is_head else 1.0
         self.launch(multiply_kernel, shapes.count_blocks(N, shape.columns))(
             x,
@@ -178,7 +181,7 @@ class CudaStep(CudaState):
             NORM="none" if norm is None else "layer" if norm.centered else "rms",
             ACTIVATION=activation,
             GATED=gated,
-            IS_INT8=row_scale is not None,
+            HAS_SCALES=row_scale is not None,
             SCALES=scale != 1.0,
             HAS_BIAS=bias is not None,
             HAS_NORM_BIAS=norm is not None and norm.bias is not None,

@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from glassformer.functional.int8 import Int8Weight, find_numbers
 from glassformer.functional.native_library import find_threads
+from glassformer.functional.quantized import QuantizedWeight, find_numbers
 from glassformer.generation import native_structures as structures
 from glassformer.generation.choice_rule import Rule
 from glassformer.generation.native_structures import find_stack_library
@@ -50,8 +50,9 @@ def refusal(weights: DecoderWeights) -> str | None:
             return f"a matrix has the shape {tuple(each.shape)}"
     if not all(find_numbers(each)[0].is_contiguous() for each in (*matrices, weights.embedding)):
         return "a matrix is not contiguous"
-    if len({isinstance(each, Int8Weight) for each in matrices}) > 1:
-        return "some matrices are int8 and some are not"
+    kinds = {find_numbers(each)[0].dtype for each in matrices}
+    if kinds not in ({torch.float32}, {torch.int8}):
+        return "the matrices are not all float32, nor all int8"
     library = find_stack_library()
     if library is None:
         return "there is no C compiler"
@@ -90,7 +91,7 @@ class NativeStack:
         self.threads = ThreadCount()
         self.n_rows = 0  # that were read so many or more at a time
         self.is_decided = False  # whether panels pay
-        is_int8 = isinstance(weights.layers[0].feed_forward.up.weight, Int8Weight)
+        is_int8 = isinstance(weights.layers[0].feed_forward.up.weight, QuantizedWeight)
         self.stack = structures.Stack(
             n_layers=len(weights.layers),
             dim=config.dim,

@@ -1,6 +1,6 @@
 /* What Python hands over (native_stack.py has the same fields), and what one thread makes of it. */
 
-#include "../functional/int8/kernel.c"
+#include "../functional/quantized/kernel.c"
 #include "native_arithmetic.c"
 #include "native_barrier.c"
 #include "native_choice.c"

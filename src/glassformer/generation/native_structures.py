@@ -5,8 +5,8 @@ import functools
 from ctypes import POINTER, c_float, c_int32, c_long, c_uint, c_void_p
 from pathlib import Path
 
-from glassformer.functional.int8.kernel import SOURCES as INT8_SOURCES
 from glassformer.functional.native_library import load_library
+from glassformer.functional.quantized.kernel import SOURCES as INT8_SOURCES
 
 SOURCE = Path(__file__).with_name("native_stack.c")
 INCLUDED = (*sorted(SOURCE.parent.glob("*.[ch]")), *INT8_SOURCES)

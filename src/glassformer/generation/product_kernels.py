@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
-from glassformer.functional.int8.gpu_kernels import widen
+from glassformer.functional.quantized.gpu_kernels import widen
 
 
 @no_type_check
@@ -131,7 +131,7 @@ def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
     NORM: tl.constexpr,
     ACTIVATION: tl.constexpr,
     GATED: tl.constexpr,
-    IS_INT8: tl.constexpr,
+    HAS_SCALES: tl.constexpr,
     SCALES: tl.constexpr,
     HAS_BIAS: tl.constexpr,
     HAS_NORM_BIAS: tl.constexpr,
@@ -147,8 +147,9 @@ def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
 ):
     """y = f(norm(x) Wᵀ + b) + residual for BLOCK_N columns of y, and perhaps their largest.
 
-    With SPLITS > 0, x are the parts that attend_kernel left for its only row. With IS_INT8, W are
-    integers, and each of its rows has a scale. A row of y has the same bits as if x had no other.
+    With SPLITS > 0, x are the parts that attend_kernel left for its only row. With HAS_SCALES, W
+    has one byte a number, and each of its rows a scale. A row of y has the same bits as if x had
+    no other.
     """
     dtype = y.dtype.element_ty
     program = tl.program_id(0)
@@ -165,12 +166,12 @@ def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
     later = cells
     gates = tl.zeros([BLOCK_N, BLOCK_K], weight.dtype.element_ty)
     if GATED:
-        gates = tl.load(weight + cells, mask=visible, other=0)
+        gates = tl.load(weight + cells, mask=visible, other=0.0)
         later = cells + N.to(tl.int64) * K
-    values = tl.load(weight + later, mask=visible, other=0)
+    values = tl.load(weight + later, mask=visible, other=0.0)
     step = tl.zeros([BLOCK_N], tl.float32)
     gate_step = tl.zeros([BLOCK_N], tl.float32)
-    if IS_INT8:
+    if HAS_SCALES:
         step = tl.load(weight_scale + columns, mask=is_inside, other=0.0)
         if GATED:
             gate_step = step
@@ -218,8 +219,8 @@ def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
         if start > 0:
             visible = is_inside[:, None] & has_k[None, :]
             if GATED:
-                gates = tl.load(weight + cells + start, mask=visible, other=0)
-            values = tl.load(weight + later + start, mask=visible, other=0)
+                gates = tl.load(weight + cells + start, mask=visible, other=0.0)
+            values = tl.load(weight + later + start, mask=visible, other=0.0)
             if NORM != "none":
                 factors = tl.load(norm_weight + k, mask=has_k, other=0.0).to(tl.float32)
             if HAS_NORM_BIAS:
@@ -251,12 +252,12 @@ def multiply_kernel(  # noqa: PLR0912, PLR0915  (a kernel is one function)
             left = found if start == 0 else _add_each(left, found, ROWS)
     for row in tl.static_range(ROWS):
         value = out[row]
-        if IS_INT8:
+        if HAS_SCALES:
             value = value * step
         value = (value + shift).to(dtype).to(tl.float32)
         if GATED:
             gate = left[row]
-            if IS_INT8:
+            if HAS_SCALES:
                 gate = gate * gate_step
             gate = (gate + gate_shift).to(dtype).to(tl.float32)
             value = _activate(gate, ACTIVATION).to(dtype).to(tl.float32) * value

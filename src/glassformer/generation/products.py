@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from glassformer.functional.int8 import Int8Weight, int8_linear
+from glassformer.functional.quantized import QuantizedWeight, quantized_linear
 from glassformer.models import Decoder, DecoderWeights, EncoderDecoder
 from glassformer.models.decoder_weights import Linear
 
@@ -43,15 +43,15 @@ def prepare_weights(model: Decoder | EncoderDecoder, batch: int) -> DecoderWeigh
 
 
 def _transpose(linear: Linear) -> Linear:
-    if isinstance(linear.weight, Int8Weight):
+    if isinstance(linear.weight, QuantizedWeight):
         return linear
     return linear._replace(transposed=linear.weight.t().contiguous())
 
 
 def multiply(x: Float[Tensor, "B n"], linear: Linear) -> Float[Tensor, "B m"]:
     """x Wᵀ + b."""
-    if isinstance(linear.weight, Int8Weight):
-        return int8_linear(x, linear.weight.integers, linear.weight.scale, linear.bias)
+    if isinstance(linear.weight, QuantizedWeight):
+        return quantized_linear(x, linear.weight.numbers, linear.weight.scale, linear.bias)
     if linear.transposed is None:
         return F.linear(x, linear.weight, linear.bias)
     if linear.bias is None:
@@ -60,9 +60,9 @@ def multiply(x: Float[Tensor, "B n"], linear: Linear) -> Float[Tensor, "B m"]:
 
 
 def pad_outputs(linear: Linear, multiple: int) -> Linear:
-    """A matrix with zeros below, so that the number of its outputs is a multiple; int8 as it is."""
+    """A matrix with zeros below, for a multiple of outputs; one of bytes stays as it is."""
     more = -len(linear.weight) % multiple
-    if not more or isinstance(linear.weight, Int8Weight):
+    if not more or isinstance(linear.weight, QuantizedWeight):
         return linear
     bias = None if linear.bias is None else F.pad(linear.bias, (0, more))
     return Linear(F.pad(linear.weight, (0, 0, 0, more)), bias)

@@ -14,7 +14,7 @@ class ProductShape(NamedTuple):
     warps: int
 
 
-def shape_product(N: int, K: int, *, is_head: bool, is_int8: bool = False) -> ProductShape:
+def shape_product(N: int, K: int, *, is_head: bool, is_quantized: bool = False) -> ProductShape:
     """How a product of N columns, each a sum of K numbers, is divided.
 
     Larger parts read faster when one product follows the other (by a tenth), and slow down a whole
@@ -22,7 +22,7 @@ def shape_product(N: int, K: int, *, is_head: bool, is_int8: bool = False) -> Pr
     """
     chunk = min(power_above(K), 4096)
     if is_head:
-        return ProductShape(head_block(N), min(chunk, 2048 if is_int8 else 1024), 4)
+        return ProductShape(head_block(N), min(chunk, 2048 if is_quantized else 1024), 4)
     return ProductShape(4 if chunk <= 2048 else 2, chunk, 4)
 
 

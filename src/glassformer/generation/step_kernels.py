@@ -27,6 +27,7 @@ import triton
 import triton.language as tl
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
+from glassformer.functional.quantized.gpu_kernels import widen
 from glassformer.generation.prefetch_kernels import prefetch_sectors
 
 _NOTHING = tl.constexpr(-1e30)  # the logarithm of weight 0: its exp is 0, and 0 times it too
@@ -329,7 +330,7 @@ def embed_kernel(
     scale,
     C,
     ADDS: tl.constexpr,
-    IS_INT8: tl.constexpr,
+    HAS_SCALES: tl.constexpr,
     OVERLAPS: tl.constexpr,
     WIDTH: tl.constexpr,
 ):
@@ -341,8 +342,8 @@ def embed_kernel(
     c = tl.arange(0, WIDTH)
     dtype = x.dtype.element_ty
     token = tl.load(tokens + b)
-    vector = tl.load(embedding + token * C + c, mask=c < C, other=0).to(tl.float32)
-    if IS_INT8:
+    vector = widen(tl.load(embedding + token * C + c, mask=c < C, other=0.0))
+    if HAS_SCALES:
         vector = (vector * tl.load(row_scale + token)).to(dtype).to(tl.float32)
     vector = (vector * scale).to(dtype).to(tl.float32)
     if ADDS:

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as torch_module
 
-from glassformer.functional.int8 import Int8Weight
 from glassformer.functional.positions.rotary_scalings import NTKScaling
+from glassformer.functional.quantized import QuantizedWeight
 from glassformer.layers import (
     Block,
     Core,
@@ -45,7 +45,7 @@ _FORWARDS = {part: part.forward for part in _PARTS}
 
 
 class Linear(NamedTuple):
-    """A matrix (out, in), which may be an Int8Weight, and its bias; perhaps a copy as (in, out)."""
+    """A matrix (out, in), perhaps a QuantizedWeight, and its bias; perhaps a copy as (in, out)."""
 
     weight: Tensor
     bias: Tensor | None
@@ -141,7 +141,7 @@ class DecoderWeights(NamedTuple):
 
     @classmethod
     def of(cls, model: Decoder | EncoderDecoder) -> "DecoderWeights":
-        """The weights of a model that is not refused; they are the model's own tensors.
+        """The weights of a model that is not refused: the model's own tensors, or fp8 as floats.
 
         The same object as before, unless the model has changed since.
         """
@@ -153,13 +153,14 @@ class DecoderWeights(NamedTuple):
     @classmethod
     def _read(cls, model: Decoder | EncoderDecoder) -> "DecoderWeights":
         config = model.config
-        matrix = model.embedding.weight if config.output.tied else model.head.weight
+        embedding = _read_matrix(model.embedding.weight)
+        matrix = embedding if config.output.tied else _read_matrix(model.head.weight)
         return cls(
             config=config,
-            embedding=model.embedding.weight.detach(),
+            embedding=embedding,
             embedding_scale=model.embedding.scale,
             stack=StackWeights.of(model.decoder),
-            head=Linear(matrix.detach(), model.head.bias.detach() if config.output.bias else None),
+            head=Linear(matrix, model.head.bias.detach() if config.output.bias else None),
             encoder=StackWeights.of(model.encoder) if isinstance(model, EncoderDecoder) else None,
         )
 
@@ -215,7 +216,7 @@ def _describe_state(modules: Iterable[tuple[str, nn.Module]]) -> tuple:
             if parameter is None:
                 continue
             state.append(id(parameter))
-            stored = parameter.integers if type(parameter) is Int8Weight else parameter
+            stored = parameter.numbers if type(parameter) is QuantizedWeight else parameter
             # Other kinds are refused, and may have neither an address nor a version.
             if type(stored) in (Tensor, nn.Parameter) and not stored.is_inference():
                 state += (stored.data_ptr(), stored._version)
@@ -234,9 +235,9 @@ def _check_tensors(
         for name, parameter in module._parameters.items():
             if parameter is None:
                 continue
-            if type(parameter) not in (nn.Parameter, Int8Weight):
+            if type(parameter) not in (nn.Parameter, QuantizedWeight):
                 return frozenset(), f"{path}.{name} is a {type(parameter).__name__}"
-            stored = parameter.integers if type(parameter) is Int8Weight else parameter
+            stored = parameter.numbers if type(parameter) is QuantizedWeight else parameter
             if stored.is_inference():
                 fault = f"{path}.{name} is an inference tensor, whose changes are not counted"
                 return frozenset(), fault
@@ -336,7 +337,16 @@ def _read_cross(cross: CrossAttention, norm: nn.Module) -> CrossWeights:
 
 
 def _read_linear(linear: nn.Linear) -> Linear:
-    return Linear(linear.weight.detach(), None if linear.bias is None else linear.bias.detach())
+    bias = None if linear.bias is None else linear.bias.detach()
+    return Linear(_read_matrix(linear.weight), bias)
+
+
+def _read_matrix(parameter: Tensor) -> Tensor:
+    """A matrix as it is, but fp8 as floats on a CPU, where converting takes longer than reading."""
+    weight = parameter.detach()
+    if isinstance(weight, QuantizedWeight) and weight.kind == "fp8" and weight.is_cpu:
+        return weight.float_values()
+    return weight
 
 
 def _read_norm(norm: nn.Module) -> Norm:

@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from glassformer.errors import CheckpointError, ConfigError
-from glassformer.functional.int8 import Int8Weight
+from glassformer.functional.quantized import QuantizedWeight
 from glassformer.layers.lora import LoRALinear
 from glassformer.paths import user_path
 from glassformer.settings import (
@@ -96,10 +96,10 @@ def merge_lora(model: M, *, keep: bool = False) -> M:
     'Linear'
     """
     for path, layer in _require_adapters(model).items():
-        if isinstance(layer.weight, Int8Weight):
+        if isinstance(layer.weight, QuantizedWeight):
             raise ConfigError(
-                f"Adapters cannot be merged into int8 weights; {path} has some. Add the saved "
-                "adapters to the float model."
+                f"Adapters cannot be merged into {layer.weight.kind} weights; {path} has some. Add "
+                "the saved adapters to the float model."
             )
         layer.merge()
         if not keep:

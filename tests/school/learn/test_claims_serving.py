@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import glassformer as gf
-from glassformer.functional.int8 import dequantize_rows, quantize_rows
+from glassformer.functional.quantized import dequantize_rows, quantize_rows
 from glassformer.generation import LookupDraft
 from glassformer.languages import Language
 from glassformer.layers.lora import LoRALinear
@@ -56,11 +56,28 @@ def test_arithmetic_on_a_cache_of_8000_tokens_is_less_than_on_the_weights():
 def test_an_error_of_int8_is_at_most_half_a_step_and_an_outlier_widens_its_own_row_alone():
     torch.manual_seed(0)
     weight = torch.randn(5, 33)
-    integers, scale = quantize_rows(weight)
-    error = (dequantize_rows(integers, scale) - weight).abs()
+    numbers, scale = quantize_rows(weight)
+    error = (dequantize_rows(numbers, scale) - weight).abs()
     assert (error <= scale[:, None] / 2 + 1e-6).all()
     weight[2, 4] = 100.0
     assert (quantize_rows(weight)[1] != scale).tolist() == [False, False, True, False, False]
+
+
+def test_an_error_of_fp8_is_at_most_a_sixteenth_of_the_number_and_outliers_leave_others_alone():
+    torch.manual_seed(0)
+    weight = torch.randn(5, 33)
+
+    def small_errors(kind):
+        numbers, scale = quantize_rows(weight, kind)
+        error = (dequantize_rows(numbers, scale) - weight).abs()
+        is_normal = weight.abs() >= scale[:, None] * 2.0**-6
+        return error, error[is_normal] / weight[is_normal].abs()
+
+    assert small_errors("fp8")[1].max() <= 1 / 16 + 1e-6
+    assert small_errors("int8")[0].mean() < small_errors("fp8")[0].mean()
+    weight[:, 4] = 100.0
+    assert small_errors("fp8")[1].max() <= 1 / 16 + 1e-6
+    assert small_errors("int8")[0].mean() > 5 * small_errors("fp8")[0].mean()
 
 
 def test_the_more_lengths_differ_the_more_continuous_batching_saves():

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import CheckpointError
-from glassformer.functional.int8 import Int8Weight
+from glassformer.functional.quantized import find_numbers
 from glassformer.models.baselines import RecurrentConfig, RecurrentLanguage, RecurrentTranslator
 from glassformer.models.config import Config
 from glassformer.models.decoder import Decoder
@@ -72,8 +72,11 @@ def assemble_model(
                 f"{tuple(tensor.shape)}. The config belongs to other weights."
             )
         if not allow_non_finite:
-            # Of int8 weights only the scales can be other than finite.
-            check_finite(name, tensor.scale if isinstance(tensor, Int8Weight) else tensor)
+            numbers, scale = find_numbers(tensor)
+            if numbers.dtype != torch.int8:
+                check_finite(name, numbers)
+            if scale is not None:
+                check_finite(name, scale)
         state[name] = tensor.to(device=device, dtype=dtype).contiguous()
     if isinstance(config, Config) and config.positions.kind == "rotary":
         _check_rotation(config)
@@ -86,7 +89,7 @@ def check_finite(name: str, tensor: Tensor) -> None:
     """Refuse NaN and infinity; −∞ may be in the bias of the logits, where it forbids a token."""
     flat = tensor.reshape(-1) if tensor.is_contiguous() else tensor.T.reshape(-1)
     for part in flat.split(_AT_ONCE):
-        wrong = ~torch.isfinite(part)
+        wrong = ~torch.isfinite(part.float() if part.dtype.itemsize == 1 else part)
         if name == "head.bias":
             wrong &= part != -torch.inf
         if bool(wrong.any()):

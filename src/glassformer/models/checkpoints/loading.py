@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from glassformer.errors import CheckpointError
+from glassformer.functional.quantized import KINDS
 from glassformer.models.baselines import RecurrentConfig
 from glassformer.models.checkpoints.assembly import Saved
 from glassformer.models.checkpoints.run_weights import is_run, select_weights
@@ -108,9 +109,9 @@ def save(
     'copy'
     """
     folder = check_target(folder, layout=layout, overwrite=overwrite)
-    if layout != "glassformer" and weight_kind(model) == "int8":
+    if layout != "glassformer" and (kind := weight_kind(model)) in KINDS:
         raise CheckpointError(
-            f"int8 weights are saved in the layout glassformer; got layout={layout!r}. Save the "
+            f"{kind} weights are saved in the layout glassformer; got layout={layout!r}. Save the "
             "model that was quantized."
         )
     if list_adapters(model):

@@ -3,8 +3,8 @@
     config.json    {"glassformer": 1, "config": …, "special": …, "tokenizer": …,
                     "files": {name: its sha256}, "sha256": that of all this}
 
-The hashes make sure that a damaged file is refused and never used. Format 2 has int8 weights
-("weights": "int8"): each matrix is saved as it is, with its scales beside it in NAME.scale.
+The hashes make sure that a damaged file is refused and never used. Format 2 has quantized
+weights ("weights": "int8" or "fp8"): each matrix is saved as it is, with its scales in NAME.scale.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from glassformer.errors import CheckpointError, ConfigError
-from glassformer.functional.int8 import Int8Weight
+from glassformer.functional.quantized import KINDS, QuantizedWeight
 from glassformer.models.baselines import RecurrentConfig, read_config
 from glassformer.models.checkpoints.assembly import (
     Saved,
@@ -29,7 +29,7 @@ from glassformer.models.checkpoints.assembly import (
 )
 from glassformer.models.checkpoints.tensors import WEIGHTS, TensorFiles
 from glassformer.models.config import Config
-from glassformer.models.quantization import list_matrices
+from glassformer.models.quantization import list_matrices, weight_kind
 from glassformer.parsing import read_json
 from glassformer.paths import is_file_name
 from glassformer.settings import quote
@@ -44,18 +44,18 @@ def save_own(model: Saved, folder: Path, *, overwrite: bool) -> None:
     """The model with its config and tokenizer, written whole or not at all."""
     tokenizer = model.tokenizer
     with atomic_folder(folder, overwrite=overwrite) as new:
-        state, is_int8 = {}, False
+        state, kind = {}, weight_kind(model)
         for name, tensor in model.state_dict().items():
-            if isinstance(tensor, Int8Weight):
-                state[name], state[name + SCALE], is_int8 = tensor.integers, tensor.scale, True
+            if isinstance(tensor, QuantizedWeight):
+                state[name], state[name + SCALE] = tensor.numbers, tensor.scale
             else:
                 state[name] = tensor.contiguous()
         save_file(state, new / WEIGHTS, metadata={"format": "pt"})
         for name, content in ({} if tokenizer is None else tokenizer.files()).items():
             (new / name).write_bytes(content)
         plain: dict[str, Any] = {
-            "glassformer": VERSION if is_int8 else 1,
-            **({"weights": "int8"} if is_int8 else {}),
+            "glassformer": VERSION if kind in KINDS else 1,
+            **({"weights": kind} if kind in KINDS else {}),
             "config": model.config.as_dict(),
             "special": model.special.as_dict(),
             "tokenizer": None
@@ -96,13 +96,16 @@ def load_own(
     template = _chat_template(plain.get("tokenizer"), where)
     files = TensorFiles.of_folder(folder)
     shapes = describe_shapes(config, len(files.names), str(folder / WEIGHTS))
-    matrices = _list_int8(plain, config, where)
+    kind = _read_kind(plain, config, where)
+    matrices = {*list_matrices(build_on_meta(config))} if kind is not None else set()
     expected = shapes.keys() | {name + SCALE for name in matrices}
     check_names(expected - files.names, files.names - expected, str(folder / WEIGHTS))
     dtype = dtype or files.common_dtype(shapes.keys() - matrices)
 
     def get(name: str) -> Tensor:
-        return _get_int8(files, name, dtype) if name in matrices else files.get(name)
+        if kind is None or name not in matrices:
+            return files.get(name)
+        return _get_quantized(files, name, kind, dtype)
 
     model = assemble_model(
         config,
@@ -122,26 +125,25 @@ def load_own(
     return model
 
 
-def _list_int8(plain: dict[str, Any], config: Config | RecurrentConfig, where: Path) -> set[str]:
-    """The names of the matrices that are saved as int8."""
+def _read_kind(plain: dict[str, Any], config: Config | RecurrentConfig, where: Path) -> str | None:
+    """What the matrices are quantized to; None for floats."""
     kind = plain.get("weights")
-    if kind is None:
-        return set()
-    if kind != "int8" or not isinstance(config, Config):
+    if kind is not None and (kind not in (*KINDS,) or not isinstance(config, Config)):
         raise CheckpointError(
-            f"weights in {where} must be int8, and of a Transformer; it is {quote(kind)}."
+            f"weights in {where} must be {' or '.join(KINDS)}, and of a Transformer; it is "
+            f"{quote(kind)}."
         )
-    return set(list_matrices(build_on_meta(config)))
+    return kind
 
 
-def _get_int8(files: TensorFiles, name: str, dtype: torch.dtype) -> Int8Weight:
-    integers, scale = files.get(name, kind=torch.int8), files.get(name + SCALE)
-    if integers.ndim not in (2, 3) or scale.shape != integers.shape[:-1]:
+def _get_quantized(files: TensorFiles, name: str, kind: str, dtype: torch.dtype) -> QuantizedWeight:
+    numbers, scale = files.get(name, kind=KINDS[kind]), files.get(name + SCALE)
+    if numbers.ndim not in (2, 3) or scale.shape != numbers.shape[:-1]:
         raise CheckpointError(
-            f"{name} must be int8 matrices with a scale for each row; the file has "
-            f"{tuple(integers.shape)} and {tuple(scale.shape)}."
+            f"{name} must be {kind} matrices with a scale for each row; the file has "
+            f"{tuple(numbers.shape)} and {tuple(scale.shape)}."
         )
-    return Int8Weight(integers, scale.float(), dtype)
+    return QuantizedWeight(numbers, scale.float(), dtype)
 
 
 def read_own_config(folder: Path, plain: dict[str, Any]) -> Config | RecurrentConfig:

@@ -108,7 +108,7 @@ class TensorFiles:
             raise CheckpointError(
                 f"{name} in {path.name} must be {kind}, as config.json says; it is {tensor.dtype}."
             )
-        if kind is None and not tensor.is_floating_point():
+        if kind is None and (not tensor.is_floating_point() or tensor.dtype.itemsize == 1):
             raise CheckpointError(
                 f"{name} in {path.name} must be of floating point; it is {tensor.dtype}. Are the "
                 "weights quantised? Load a version that is not, or a GGUF file."

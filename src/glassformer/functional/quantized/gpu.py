@@ -1,9 +1,9 @@
-"""Products of many rows with int8 weights on a GPU, which are read as the bytes they are."""
+"""Products of many rows with weights of one byte on a GPU, which are read as they are."""
 
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int8
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from glassformer.functional.triton_support import triton_refusal
@@ -18,23 +18,31 @@ def suits_gpu_kernel(x: Float[Tensor, "M n_in"]) -> bool:
     return is_half and 0 < len(x) <= MOST and triton_refusal(x.device) is None
 
 
+def as_kernels_read(numbers: Shaped[Tensor, "n m"]) -> Shaped[Tensor, "n m"]:
+    """fp8 as bytes where no instruction converts it: before compute capability 8.9."""
+    is_fp8 = numbers.dtype == torch.float8_e4m3fn
+    if is_fp8 and numbers.is_cuda and torch.cuda.get_device_capability(numbers.device) < (8, 9):
+        numbers = numbers.view(torch.uint8)
+    return numbers.contiguous()
+
+
 def multiply_on_gpu(
     x: Float[Tensor, "M n_in"],
-    integers: Int8[Tensor, "n_out n_in"],
+    numbers: Shaped[Tensor, "n_out n_in"],
     scale: Float[Tensor, " n_out"],
     bias: Float[Tensor, " n_out"] | None,
 ) -> Float[Tensor, "M n_out"]:
-    """x integersᵀ in float32, by columns times `scale`, plus `bias`, in the dtype of x."""
-    from glassformer.functional.int8.gpu_kernels import product_kernel
+    """x numbersᵀ in float32, by columns times `scale`, plus `bias`, in the dtype of x."""
+    from glassformer.functional.quantized.gpu_kernels import product_kernel
 
-    x, integers, (M, K), N = x.contiguous(), integers.contiguous(), x.shape, len(integers)
+    x, numbers, (M, K), N = x.contiguous(), as_kernels_read(numbers), x.shape, len(numbers)
     y = x.new_empty(M, N)
     rows = max(16, min(64, 1 << (M - 1).bit_length()))
     launch: Any = product_kernel[-(-N // _COLUMNS), -(-M // rows)]
     with torch.cuda.device_of(y):
         launch(
             x,
-            integers,
+            numbers,
             scale,
             y if bias is None else bias,
             y,
