@@ -90,6 +90,7 @@ def test_a_tree_keeps_no_model_alive() -> None:
     around = nn.Sequential(nn.Linear(2, 2))
     around[0].add_module("owner", around)  # a part that knows its model
     ModuleTree(around)
+    around[0].register_forward_hook(lambda *_: around)
     gone = [weakref.ref(each) for each in (model, inside, around)]
     del model, inside, around
     gc.collect()

@@ -1,18 +1,16 @@
 """Which model is meant: the one that torch.compile, PEFT or a module of one's own wraps.
 
-The modules are walked once; everything that asks about them shares the `ModuleTree`. What was found
-below a model is remembered, as it takes less time to see that nothing has changed.
+The modules are listed once; everything that asks about them shares the `ModuleTree`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 from torch import nn
 
 from glassformer.errors import TraceError
 from glassformer.models import Decoder, Encoder, EncoderDecoder, VisionEncoder
+from glassformer.models.module_list import find_paths
 
 OURS = (Encoder, Decoder, EncoderDecoder, VisionEncoder)
 
@@ -29,17 +27,22 @@ class ModuleTree:
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
-        known = _known.get(model)
-        if known is None or not known.is_current(model):
-            known = _Below.of(model)
-            if not any(model in parts for parts in known.children.values()):  # it would never go
-                _known[model] = known
-        parts = tuple([part for part in model._modules.values() if part is not None])
-        self.paths: dict[nn.Module, str] = {model: "", **known.paths}
-        self.kinds: dict[type[nn.Module], list[nn.Module]] = {type(model): [model]}
-        for kind, modules in known.kinds.items():  # the modules of each class
-            self.kinds[kind] = [*self.kinds.get(kind, ()), *modules]
-        self._children: dict[nn.Module, tuple[nn.Module, ...]] = {model: parts, **known.children}
+        self.paths = find_paths(model)
+        self.kinds: dict[type[nn.Module], list[nn.Module]] = {}  # the modules of each class
+        kinds = self.kinds
+        for module in self.paths:
+            if (kind := type(module)) in kinds:
+                kinds[kind].append(module)
+            else:
+                kinds[kind] = [module]
+
+    @cached_property
+    def _children(self) -> dict[nn.Module, tuple[nn.Module, ...]]:
+        return {
+            module: tuple([part for part in parts.values() if part is not None])
+            for module in self.paths
+            if (parts := module._modules)
+        }
 
     @cached_property
     def _parents(self) -> dict[nn.Module, list[nn.Module]]:
@@ -62,48 +65,13 @@ class ModuleTree:
         return self if model is self.model else ModuleTree(model)
 
 
-class _Below(NamedTuple):
-    """What is below a model, without the model itself, which may be deleted meanwhile."""
-
-    paths: dict[nn.Module, str]
-    kinds: dict[type[nn.Module], list[nn.Module]]
-    children: dict[nn.Module, tuple[nn.Module, ...]]
-    top: dict[str, nn.Module | None]  # the model's own parts by name
-    seen: list[tuple[nn.Module, type[nn.Module], dict[str, nn.Module | None]]]  # and each module's
-
-    @classmethod
-    def of(cls, model: nn.Module) -> "_Below":
-        found = cls({}, {}, {}, dict(model._modules), [])
-        waiting = [*reversed(model._modules.items())]
-        while waiting:
-            path, module = waiting.pop()
-            if module is None or module is model or module in found.paths:
-                continue
-            kind, own = type(module), module._modules
-            found.paths[module] = path
-            found.kinds.setdefault(kind, []).append(module)
-            found.children[module] = tuple([part for part in own.values() if part is not None])
-            found.seen.append((module, kind, dict(own)))
-            waiting += [(f"{path}.{name}", part) for name, part in reversed(own.items())]
-        return found
-
-    def is_current(self, model: nn.Module) -> bool:
-        """Whether all modules have the class and the parts that they had."""
-        return model._modules == self.top and all(
-            type(module) is kind and module._modules == own for module, kind, own in self.seen
-        )
-
-
-_known: WeakKeyDictionary[nn.Module, _Below] = WeakKeyDictionary()
-
-
 def _reach(
     modules: Iterable[nn.Module], edges: Mapping[nn.Module, Sequence[nn.Module]]
 ) -> dict[nn.Module, None]:
     reached = dict.fromkeys(modules)
     waiting = list(reached)
     while waiting:
-        for module in edges[waiting.pop()]:
+        for module in edges.get(waiting.pop(), ()):
             if module not in reached:
                 reached[module] = None
                 waiting.append(module)
