@@ -80,7 +80,7 @@ def test_a_changed_file_is_built_again(fresh: Path, commands: list, tmp_path: Pa
 
 def test_another_chip_has_another_kernel(fresh: Path, commands: list, monkeypatch) -> None:
     for chip in ("one", "another"):
-        monkeypatch.setattr(native_library, "_describe_chip", lambda chip=chip: chip)
+        monkeypatch.setattr(native_library, "describe_chip", lambda chip=chip: chip)
         kernel.find_kernel.cache_clear()
         assert kernel.find_kernel() is None  # what was built cannot be loaded
     assert len(commands) == len(list(fresh.iterdir())) == 2

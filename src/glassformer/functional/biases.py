@@ -51,6 +51,20 @@ class Bias(ABC):
         """True if the values are entries of `tensors()`, False if a formula computes them."""
         return True
 
+    @property
+    def is_relative(self) -> bool:
+        """Whether values depend on the head and on query − key alone, in every sequence alike."""
+        return False
+
+    def by_distance(
+        self, extent: Extent, n_more: int, device: torch.device
+    ) -> Float[Tensor, "h d"]:
+        """The values of a relative bias for query − key = 1 − S … L − 1 and `n_more` beyond."""
+        distances = torch.arange(1 - extent.S, extent.L + n_more, device=device)
+        heads = torch.arange(extent.H, device=device)[:, None]
+        first = torch.zeros((), dtype=torch.long, device=device)
+        return self.values(Cells(first, heads, distances, first, extent.L, extent.S))
+
     def is_exact_in(self, dtype: torch.dtype) -> bool:
         """Whether this dtype represents every value without rounding."""
         return all(torch.promote_types(t.dtype, dtype) == dtype for t in self.tensors())
@@ -121,6 +135,10 @@ class ALiBi(Bias):
     def is_data(self) -> bool:
         return False
 
+    @property
+    def is_relative(self) -> bool:
+        return self.offset is None
+
     def is_exact_in(self, dtype: torch.dtype) -> bool:
         return dtype in (torch.float32, torch.float64)  # slope · distance needs many bits
 
@@ -148,6 +166,10 @@ class RelativeBuckets(Bias):
     bidirectional: bool = True
     max_distance: int = 128
     offset: Offset = None
+
+    @property
+    def is_relative(self) -> bool:
+        return self.offset is None
 
     def __post_init__(self) -> None:
         least = 4 if self.bidirectional else 2
@@ -268,6 +290,10 @@ class BiasSum(Bias):
     @property
     def is_data(self) -> bool:
         return self.a.is_data and self.b.is_data
+
+    @property
+    def is_relative(self) -> bool:
+        return self.a.is_relative and self.b.is_relative
 
     def accumulate(self, sums: tuple[Tensor, ...], grad: Tensor, tile: Tile) -> None:
         n = len(self.a.tensors())

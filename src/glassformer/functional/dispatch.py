@@ -11,7 +11,7 @@ from torch import Tensor
 from glassformer.errors import BackendError, ConfigError
 from glassformer.functional import reference
 from glassformer.functional.autocast import autocast_dtype, cast_operands, without_autocast
-from glassformer.functional.backends import flex, native, padded, sdpa, streaming
+from glassformer.functional.backends import flex, native, native_timing, padded, sdpa, streaming
 from glassformer.functional.biases import Bias
 from glassformer.functional.checks import Scoring, check_scoring, check_values
 from glassformer.functional.graph_capture import is_traced
@@ -168,9 +168,9 @@ def _choose(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -
         return _Choice("reference", "there is nothing to attend to, and the definition says so")
     if padded.refusal(q, k, v, scoring, dropout) is None:
         return _Choice("padded", "packed texts of known lengths, computed side by side")
-    if native.is_worthwhile(q, k) and native.refusal(q, k, v, scoring, dropout) is None:
-        return _Choice("native", "causal with L = S on a CPU: what is hidden is skipped")
     refused = sdpa.refusal(q, k, v, scoring, dropout)
+    if (reason := _reason_for_native(q, k, v, scoring, dropout, refused)) is not None:
+        return _Choice("native", reason)
     if refused is None:
         form = sdpa.form(q, scoring)
         if form != "dense":
@@ -195,6 +195,20 @@ def _choose(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -
         if share <= _SPARSE:
             return _Choice("streaming", f"{1 - share:.0%} of the matrix is hidden and skipped")
     return _Choice("sdpa", f"a dense mask or bias of {L} × {S}, by the fused kernel")
+
+
+def _reason_for_native(
+    q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float, refused: str | None
+) -> str | None:
+    """Why the kernel in C is the fastest for a call; None if it is not."""
+    if q.device.type != "cpu" or native.refusal(q, k, v, scoring, dropout) is not None:
+        return None
+    if refused is not None:
+        return f"the kernel in C, because {refused}"
+    case = native_timing.find_case(q, k, v, scoring)
+    if case is None or (ratio := native_timing.measure(case)) > native_timing.GAIN:
+        return None
+    return f"the kernel in C takes {ratio:.2f} of the time of PyTorch's on this processor"
 
 
 def _require_backend(

@@ -63,13 +63,9 @@ def _build_library(source: Path, included: tuple[Path, ...], flags: tuple[str, .
     tuned = "-march=native" if platform.machine() in ("x86_64", "AMD64") else "-mcpu=native"
     flags = (*FLAGS, *flags, tuned)
     texts = [each.read_bytes() for each in (source, PROCESSOR, *included)]
-    key = repr((texts, compiler, flags, _describe_chip()))
+    key = repr((texts, compiler, flags, describe_chip()))
     name = f"{source.parent.name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.so"
-    folder = user_cache_path("glassformer")
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError:
-        folder = Path(tempfile.mkdtemp(prefix="glassformer-"))
+    folder = find_cache()
     if not (folder / name).is_file():
         with tempfile.TemporaryDirectory(dir=folder) as building:
             built = Path(building) / name
@@ -79,7 +75,17 @@ def _build_library(source: Path, included: tuple[Path, ...], flags: tuple[str, .
     return folder / name
 
 
-def _describe_chip() -> str:
+def find_cache() -> Path:
+    """The user's folder for what is made once on a machine; a fresh one where it cannot be."""
+    folder = user_cache_path("glassformer")
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError:
+        folder = Path(tempfile.mkdtemp(prefix="glassformer-"))
+    return folder
+
+
+def describe_chip() -> str:
     """What tells two chips apart that share a home folder."""
     with suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()

@@ -23,7 +23,7 @@ try:  # what torch.compile asks before it reuses a graph: class, dtype, device, 
 except ImportError:  # it is not public; without it kinds are found by what Python reads
     guards = None
 
-from glassformer.functional.backends import native, sdpa
+from glassformer.functional.backends import native_timing, sdpa
 from glassformer.functional.checks import Scoring
 from glassformer.functional.masks import Causal, Mask
 
@@ -121,8 +121,8 @@ def remember_options(
         return
     if needs_float32 or needs_copies or q.is_meta:
         return
-    # The kernel in C has it next time, if nobody records operations then.
-    if form == "is_causal" and native.is_worthwhile(q, k):
+    # The kernel in C may have it next time: with gradients, or if nobody records operations then.
+    if q.device.type == "cpu" and native_timing.find_case(q, k, v, scoring) is not None:
         return
     if len(_known) >= MOST:
         _known.clear()

@@ -13,9 +13,9 @@ import packed_batches
 from closeness import assert_close, assert_same, assert_zero
 from glassformer.functional.cells import Extent
 from glassformer.functional.checks import Scoring, check_scoring
+from glassformer.functional.masks.limits import Limits
 from glassformer.functional.statistics import cuda, packed
 from glassformer.functional.statistics.cuda import refusal
-from glassformer.functional.statistics.limits import Limits
 from glassformer.functional.statistics.pooling import Map
 from glassformer.functional.statistics.summary import AttentionStatistics
 from triton_interpreter import DEVICE, INTERPRETED, check_in_interpreter, needs_kernels

@@ -1,12 +1,16 @@
-"""Causal self-attention on a CPU, by a kernel in C that skips the upper triangle.
+"""Attention on a CPU by a kernel in C, in a band of the matrix: what lies outside is left out.
 
-PyTorch's kernel computes much of what the mask hides, in particular for short sequences. Here the
-diagonal is followed 16 keys at a time, forward and backward. Results do not depend on the number of
-threads: one thread computes a block of queries, or all gradients of a head.
+A band is what Causal, Window, Padding and Prefix allow, alone or combined by &. PyTorch's kernel
+has only a causal flag, and computes much of what it hides; other masks are numbers that it adds.
+Here the upper edge is followed 16 keys at a time, forward and backward. Soft-capping, and biases
+that depend on distances, are computed on the way.
+
+Results do not depend on the number of threads: one thread computes a block of queries, or all
+gradients of a head.
 """
 
 import ctypes
-import platform
+import hashlib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -18,9 +22,10 @@ from torch import Tensor
 
 from glassformer.functional.autocast import without_autocast
 from glassformer.functional.backends.streaming_gradients import Call, second_gradients
+from glassformer.functional.biases import Bias
 from glassformer.functional.checks import Scoring
 from glassformer.functional.graph_capture import is_traced, is_unobserved
-from glassformer.functional.masks import Causal, simplify
+from glassformer.functional.masks.limits import Limits, is_band
 from glassformer.functional.native_library import (
     VECTOR_FLAGS,
     VECTORS,
@@ -31,9 +36,8 @@ from glassformer.functional.reference import attention_weights
 from glassformer.functional.tiles import Plan, split_groups
 
 SOURCE = Path(__file__).with_name("native_attention.c")
-GROUP, WIDEST = 16, 256  # of the kernel: head_dim is a multiple of the one, up to the other
-IS_X86 = platform.machine().lower() in ("x86_64", "amd64")  # elsewhere nobody has timed it
-ENOUGH = 1 << 24  # multiplications of a whole product: below this, calling it may take longest
+BLOCK = 64  # of the kernel: queries, and keys at a time
+GROUP, WIDEST = 16, 256  # head_dim is a multiple of the one, up to the other
 
 
 def refusal(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -> str | None:
@@ -42,10 +46,12 @@ def refusal(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -
         return "the kernel in C computes float32 on a CPU"
     if is_traced(q) or not is_unobserved(q, k, v):
         return "a graph, a transform or a subclass of Tensor cannot see what a kernel in C does"
-    if not _is_causal(scoring):
-        return "the kernel in C is for a causal mask and as many keys as queries"
-    if scoring.bias is not None or scoring.softcap is not None or dropout:
-        return "the kernel in C knows no bias, no soft-capping and no dropout"
+    if scoring.mask is not None and not is_band(scoring.mask):
+        return "the kernel in C knows Causal, Window, Padding and Prefix, alone or combined by &"
+    if dropout:
+        return "the kernel in C knows no dropout"
+    if scoring.bias is not None and (why := _refusal_of_bias(scoring.bias, scoring.softcap)):
+        return why
     D, E = q.shape[-1], v.shape[-1]
     if D != E or D % GROUP or not 0 < D <= WIDEST:
         return (
@@ -55,19 +61,14 @@ def refusal(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -
     return None if find_kernel() is not None else "there is no C compiler"
 
 
-def is_worthwhile(q: Tensor, k: Tensor) -> bool:
-    """Whether there is enough work to gain something, on a processor where it was measured."""
-    if q.device.type != "cpu" or is_traced(q) or not IS_X86:
-        return False
-    return q.numel() * k.shape[2] >= ENOUGH
-
-
-def _is_causal(scoring: Scoring) -> bool:
-    mask, extent = scoring.mask, scoring.extent
-    if extent.L != extent.S or mask is None:
-        return False
-    mask = mask if isinstance(mask, Causal) else simplify(mask, extent)
-    return isinstance(mask, Causal) and mask.offset is None
+def _refusal_of_bias(bias: Bias, softcap: float | None) -> str | None:
+    if not bias.is_relative or not bias.is_exact_in(torch.float32):
+        return "the kernel in C knows float32 biases that depend on the distance alone"
+    if torch.is_grad_enabled() and any(x.requires_grad for x in bias.tensors()):
+        return "the kernel in C has no gradient for a bias"
+    if not is_unobserved(*bias.tensors()):
+        return "a subclass of Tensor cannot see what a kernel in C does"
+    return None if softcap is None else "the kernel in C has no soft-capping beside a bias"
 
 
 def attend(
@@ -81,13 +82,13 @@ def attend(
     del dropout
     if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
         return _Native.apply(scoring, q, k, v)  # type: ignore[return-value]
-    return _require_kernel().attend(q, k, v, scoring.scale)[0]
+    return _require_kernel().attend(q, k, v, scoring)[0]
 
 
 class _Native(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scoring: Scoring, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        out, norms = _require_kernel().attend(q, k, v, scoring.scale)
+        out, norms = _require_kernel().attend(q, k, v, scoring)
         ctx.save_for_backward(q, k, v, out, norms)
         ctx.scoring = scoring
         return out
@@ -110,7 +111,7 @@ class _Gradients(torch.autograd.Function):
     ) -> tuple[Tensor, ...]:
         ctx.save_for_backward(grad_out, *operands)
         ctx.scoring = scoring
-        return _require_kernel().differentiate(*operands, out, norms, grad_out, scoring.scale)
+        return _require_kernel().differentiate(*operands, out, norms, grad_out, scoring)
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
@@ -133,6 +134,9 @@ def _gradients_by_definition(
         dweights = grad_out @ v_heads.transpose(-1, -2)
         drift = (weights * dweights).sum(-1, keepdim=True)
         dscores = weights * (dweights - drift) * scoring.scale
+        if scoring.softcap is not None:
+            scores = q @ k_heads.transpose(-1, -2) * scoring.scale
+            dscores = dscores * (1 - (scores / scoring.softcap).tanh().square())
         dk, dv = dscores.transpose(-1, -2) @ q, weights.transpose(-1, -2) @ grad_out
         groups = (len(k), k.shape[1], n_groups, *k.shape[2:])  # PyTorch's older vmap: no unflatten
         return dscores @ k_heads, dk.reshape(groups).sum(2), dv.reshape(groups).sum(2)
@@ -151,10 +155,21 @@ class _Job(ctypes.Structure):
     _fields_ = (
         ("tensors", ctypes.c_int64 * (4 * 8)),  # q, k, v, out, grad, dq, dk, dv
         ("norms", ctypes.c_void_p),
-        *((name, ctypes.c_int64) for name in ("B", "H", "K", "L", "D")),
+        ("limits", ctypes.c_void_p),
+        ("bias", ctypes.c_void_p),
+        *((name, ctypes.c_int64) for name in ("B", "H", "K", "L", "S", "D")),
+        ("limits_batch", ctypes.c_int64),
+        ("bias_head", ctypes.c_int64),
         ("scale", ctypes.c_float),
+        ("softcap", ctypes.c_float),
         ("next", ctypes.c_int64),
     )
+
+
+@cache
+def version() -> str:
+    """What changes with the kernel: a measured time is that of one version."""
+    return hashlib.sha256(SOURCE.read_bytes() + VECTORS.read_bytes()).hexdigest()[:16]
 
 
 @cache
@@ -168,26 +183,42 @@ def find_kernel() -> Kernel | None:
         function.restype = ctypes.c_int
     parallel = find_threads().parallel
 
-    def run(function: Any, scale: float, norms: Tensor, *tensors: Tensor) -> None:
-        (B, H, L, D), K = tensors[0].shape, tensors[1].shape[1]
+    def run(function: Any, scoring: Scoring, norms: Tensor, *tensors: Tensor) -> None:
+        (B, H, L, D), (_, K, S, _) = tensors[0].shape, tensors[1].shape
         numbers = [n for x in tensors for n in (x.data_ptr(), *x.stride()[:3])]
-        job = _Job((ctypes.c_int64 * (4 * 8))(*numbers), norms.data_ptr(), B, H, K, L, D, scale, 0)
+        limits = Limits.of(scoring.mask, scoring.extent).tensor(B, norms.device).contiguous()
+        bias = None
+        if scoring.bias is not None:
+            bias = scoring.bias.by_distance(scoring.extent, BLOCK, norms.device).float()
+            bias = bias.contiguous()
+        job = _Job(
+            (ctypes.c_int64 * (4 * 8))(*numbers),
+            norms.data_ptr(),
+            limits.data_ptr(),
+            None if bias is None else bias.data_ptr(),
+            *(B, H, K, L, S, D),
+            limits_batch=6 if len(limits) > 1 else 0,
+            bias_head=0 if bias is None or len(bias) == 1 else bias.stride(0),
+            scale=scoring.scale,
+            softcap=scoring.softcap or 0.0,
+        )
         if not function(job, parallel, torch.get_num_threads()):
             raise MemoryError("attention by the kernel in C found no memory for its sums")
 
-    def attend(q: Tensor, k: Tensor, v: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+    def attend(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring) -> tuple[Tensor, Tensor]:
         q, k, v = _with_rows(q), _with_rows(k), _with_rows(v)
         out, norms = _new_heads(q), q.new_empty(*q.shape[:3], 2)
-        run(library.attend, scale, norms, q, k, v, out)
+        run(library.attend, scoring, norms, q, k, v, out)
         return out, norms
 
     def differentiate(
-        q: Tensor, k: Tensor, v: Tensor, out: Tensor, norms: Tensor, grad: Tensor, scale: float
+        q: Tensor, k: Tensor, v: Tensor, out: Tensor, norms: Tensor, grad: Tensor, scoring: Scoring
     ) -> tuple[Tensor, Tensor, Tensor]:
         q, k, v, out, grad = map(_with_rows, (q, k, v, out, grad))
-        dq, dk, dv = _new_heads(q), _new_heads(q), _new_heads(q)
-        run(library.differentiate, scale, norms, q, k, v, out, grad, dq, dk, dv)
-        if k.shape[1] != q.shape[1]:
+        H, S = q.shape[1], k.shape[2]
+        dq, dk, dv = _new_heads(q), _new_heads(q, S), _new_heads(q, S)
+        run(library.differentiate, scoring, norms, q, k, v, out, grad, dq, dk, dv)
+        if k.shape[1] != H:
             dk, dv = (split_groups(x, k.shape[1]).sum(2) for x in (dk, dv))
         return dq, dk, dv
 
@@ -205,7 +236,7 @@ def _with_rows(x: Tensor) -> Tensor:
     return x if x.stride(-1) == 1 else x.contiguous()
 
 
-def _new_heads(q: Tensor) -> Tensor:
+def _new_heads(q: Tensor, length: int | None = None) -> Tensor:
     # As (B, L, H, D) in memory: that is how heads are split and merged.
     B, H, L, D = q.shape
-    return q.new_empty(B, L, H, D).transpose(1, 2)
+    return q.new_empty(B, L if length is None else length, H, D).transpose(1, 2)

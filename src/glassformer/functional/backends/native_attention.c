@@ -1,8 +1,11 @@
-/* Causal self-attention and its gradients; what lies above the diagonal is left out.
+/* Attention in a band of the matrix, and its gradients; blocks outside of the band are left out.
 
    64 queries lie side by side in vectors: scores are computed transposed, keys × queries, so that
    the softmax runs along vectors. Every product is one routine, `multiply`, in which the numbers of
-   the first operand may lie anywhere. A thread needs the same little memory for every length. */
+   the first operand may lie anywhere. A thread needs the same little memory for every length.
+
+   Blocks of keys begin where the upper edge of the band meets a block of queries: with a causal
+   mask one block in each row of blocks is a triangle, and the work above it is left out, too. */
 
 #include <math.h>
 #include <stdlib.h>
@@ -27,8 +30,10 @@ typedef struct {
 typedef struct {
   heads_t q, k, v, out, grad, dq, dk, dv;
   float *norms; /* B × H × L × 2: the largest score of a query, and 1 / Σ exp(score − largest) */
-  int64_t B, H, K, L, D;
-  float scale;
+  const int32_t *limits; /* six for all sequences or for each: see masks/limits.py */
+  const float *bias;     /* of a head, for query − key = 1 − S … L − 1 and BLOCK more; or NULL */
+  int64_t B, H, K, L, S, D, limits_batch, bias_head; /* strides: 0 where all have the same */
+  float scale, softcap;                              /* softcap 0: none */
   int64_t next; /* written by all threads */
 } job_t;
 
@@ -115,6 +120,11 @@ static void copy_rows(const float *from, long stride, float *to, long n, long D)
       *(vec *)(to + i * D + d) = *(const vec *)(from + i * stride + d);
 }
 
+static void clear_rows(float *to, long stride, long n, long D) {
+  for (long i = 0; i < n; i++)
+    for (long d = 0; d < D; d += LANES) *(vec *)(to + i * stride + d) = (vec){0};
+}
+
 typedef float quad __attribute__((vector_size(16), aligned(4), may_alias));
 #if defined(__clang__) || __GNUC__ >= 12
 #define PICK __builtin_shufflevector
@@ -142,11 +152,79 @@ static void transpose(const float *from, long stride, float *to, long n, long D,
     }
 }
 
-/* −∞ where the key, a row, lies after the query, a column. */
-static void hide_future(float *scores, long n) {
-  for (long key = 0; key < n; key++)
-    for (long query = key / GROUP * GROUP; query < key; query++)
-      scores[key * BLOCK + query] = -INFINITY;
+/* Which keys a block of queries may see. */
+typedef struct {
+  const int32_t *limits;
+  long begin, n;     /* queries */
+  long first, stop;  /* keys that one of them sees */
+  long grid;         /* where a block of keys begins, up to multiples of BLOCK */
+} band_t;
+
+static band_t find_band(const job_t *job, long b, long begin) {
+  const int32_t *limits = job->limits + b * job->limits_batch;
+  long n = job->L - begin < BLOCK ? job->L - begin : BLOCK;
+  band_t band = {.limits = limits, .begin = begin, .n = n};
+  band.grid = limits[1] < job->S ? begin + limits[1] : 0;
+  band.first = begin + limits[0] > limits[2] ? begin + limits[0] : limits[2];
+  band.stop = begin + n + limits[1] < limits[3] ? begin + n + limits[1] : limits[3];
+  if (band.stop > job->S) band.stop = job->S;
+  if (begin + n <= limits[4] || begin >= limits[5] || band.stop < band.first)
+    band.stop = band.first;
+  return band;
+}
+
+/* Keys of a block: those of [at, at + n) that are on the grid and in the band. */
+typedef struct {
+  long at, n;
+  int diagonal; /* row r of it is seen by the queries r and later */
+  int edge;     /* some of its cells are hidden */
+} keys_t;
+
+static keys_t find_keys(const band_t *band, long at) {
+  long behind = (at - band->grid) % BLOCK, limit;
+  if (behind < 0) behind += BLOCK;
+  limit = at - behind + BLOCK;
+  keys_t keys = {.at = at, .n = (limit < band->stop ? limit : band->stop) - at};
+  const int32_t *limits = band->limits;
+  keys.diagonal = at == band->begin + limits[1];
+  keys.edge = keys.diagonal || at + keys.n - 1 > band->begin + limits[1] ||
+              at < band->begin + band->n - 1 + limits[0] || band->begin < limits[4] ||
+              band->begin + band->n > limits[5];
+  return keys;
+}
+
+static long clamp(long n, long low, long high) { return n < low ? low : n > high ? high : n; }
+
+/* −∞ where a query, a column, may not see a key, a row. */
+static void hide(float *scores, const band_t *band, const keys_t *keys, long cols) {
+  const int32_t *limits = band->limits;
+  for (long row = 0; row < keys->n; row++) {
+    long first = keys->at + row - limits[1], stop = keys->at + row - limits[0] + 1;
+    if (first < limits[4]) first = limits[4];
+    if (stop > limits[5]) stop = limits[5];
+    long start = keys->diagonal ? row / GROUP * GROUP : 0;
+    float *x = scores + row * BLOCK;
+    first = clamp(first - band->begin, start, cols);
+    for (long col = start; col < first; col++) x[col] = -INFINITY;
+    for (long col = clamp(stop - band->begin, first, cols); col < cols; col++) x[col] = -INFINITY;
+  }
+}
+
+/* Products of queries and keys to scores: the formula's soft cap, or its bias, and its mask. */
+static void finish_scores(const job_t *job, long h, float *scores, const band_t *band,
+                          const keys_t *keys, long cols) {
+  for (long row = 0; row < keys->n && (job->bias || job->softcap); row++) {
+    float *x = scores + row * BLOCK;
+    long col = keys->diagonal ? row / GROUP * GROUP : 0;
+    const float *bias = job->bias + h * job->bias_head + band->begin - keys->at - row + job->S - 1;
+    vec cap = spread(job->softcap), inverse = spread(1.0f / job->softcap);
+    if (job->bias)
+      for (; col < cols; col += LANES) *(vec *)(x + col) += *(const vec *)(bias + col);
+    else
+      for (; col < cols; col += LANES)
+        *(vec *)(x + col) = cap * hyperbolic_tangent(*(vec *)(x + col) * inverse);
+  }
+  if (keys->edge) hide(scores, band, keys, cols);
 }
 
 typedef struct {
@@ -180,30 +258,32 @@ static void update_softmax(softmax_t *s, float *scores, long keys, long cols, in
 
 static void attend_block(const job_t *job, long b, long h, long block, float *room) {
   long L = job->L, D = job->D, begin = block * BLOCK;
-  long n = L - begin < BLOCK ? L - begin : BLOCK, cols = widen(n), kv = h / (job->H / job->K);
+  band_t band = find_band(job, b, begin);
+  long n = band.n, cols = widen(n), kv = h / (job->H / job->K);
   float *queries = room, *values = queries + BLOCK * D, *sums = values + BLOCK * D;
   float *scores = sums + BLOCK * D;
   const float *k = head_of(&job->k, b, kv), *v = head_of(&job->v, b, kv);
   softmax_t softmax;
+  keys_t keys;
   for (int i = 0; i < BLOCK; i++) softmax.top[i] = -INFINITY, softmax.sum[i] = 0.0f;
   transpose(head_of(&job->q, b, h) + begin * job->q.row, job->q.row, queries, n, D, job->scale);
-  for (long at = 0; at <= begin; at += BLOCK) {
-    int diagonal = at == begin;
-    long keys = diagonal ? n : BLOCK;
+  for (long at = band.first; at < band.stop; at += keys.n) {
+    keys = find_keys(&band, at);
     product_t score = {.a = k + at * job->k.row, .a_row = job->k.row, .a_depth = 1,
                        .b = queries, .b_depth = BLOCK, .c = scores, .c_row = BLOCK};
-    multiply(&score, keys, cols, D, diagonal ? COLS_FROM_ROW : ALL);
-    if (diagonal) hide_future(scores, n);
-    update_softmax(&softmax, scores, keys, cols, diagonal);
-    copy_rows(v + at * job->v.row, job->v.row, values, keys, D);
+    multiply(&score, keys.n, cols, D, keys.diagonal ? COLS_FROM_ROW : ALL);
+    finish_scores(job, h, scores, &band, &keys, cols);
+    update_softmax(&softmax, scores, keys.n, cols, keys.diagonal);
+    copy_rows(v + at * job->v.row, job->v.row, values, keys.n, D);
     product_t gather = {.a = scores, .a_row = 1, .a_depth = BLOCK, .b = values, .b_depth = D,
-                        .c = sums, .c_row = D, .adds = at > 0, .factors = softmax.shrink};
-    multiply(&gather, n, D, keys, diagonal ? DEPTH_TO_ROW : ALL);
+                        .c = sums, .c_row = D, .adds = at > band.first, .factors = softmax.shrink};
+    multiply(&gather, n, D, keys.n, keys.diagonal ? DEPTH_TO_ROW : ALL);
   }
+  if (band.first == band.stop) clear_rows(sums, D, n, D);
   float *out = head_of(&job->out, b, h) + begin * job->out.row;
   float *norms = job->norms + 2 * ((b * job->H + h) * L + begin);
   for (long i = 0; i < n; i++) {
-    int empty = softmax.sum[i] == 0.0f; /* all scores are −∞, and all weights 0 */
+    int empty = softmax.sum[i] == 0.0f; /* no key, or all scores are −∞: all weights are 0 */
     float factor = empty ? 0.0f : 1.0f / softmax.sum[i];
     norms[2 * i] = empty ? 0.0f : softmax.top[i];
     norms[2 * i + 1] = factor;
@@ -217,15 +297,20 @@ typedef struct {
 } query_rows_t;
 
 /* Scores and gradients of weights to weights and gradients of scores. */
-static void bend(float *scores, float *grads, const query_rows_t *rows, float scale, long keys,
-                 long cols, int diagonal) {
-  for (long key = 0; key < keys; key++)
-    for (long col = diagonal ? key / GROUP * GROUP : 0; col < cols; col += LANES) {
+static void bend(const job_t *job, float *scores, float *grads, const query_rows_t *rows,
+                 const keys_t *keys, long cols) {
+  vec cap = spread(job->softcap), inverse = spread(1.0f / job->softcap), one = spread(1.0f);
+  for (long key = 0; key < keys->n; key++)
+    for (long col = keys->diagonal ? key / GROUP * GROUP : 0; col < cols; col += LANES) {
       vec *score = (vec *)(scores + key * BLOCK + col), *grad = (vec *)(grads + key * BLOCK + col);
-      vec weight = exponential(*score - *(const vec *)(rows->top + col));
+      vec capped = *score, weight = exponential(capped - *(const vec *)(rows->top + col));
       weight *= *(const vec *)(rows->factor + col);
       *score = weight;
-      *grad = weight * (*grad - *(const vec *)(rows->drift + col)) * scale;
+      *grad = weight * (*grad - *(const vec *)(rows->drift + col)) * job->scale;
+      if (job->softcap) { /* d (c tanh(x / c)) = 1 − tanh²; −∞ is a hidden cell */
+        vec slope = maximum_of(-cap, capped) * inverse;
+        *grad *= one - slope * slope;
+      }
     }
 }
 
@@ -237,8 +322,12 @@ static void differentiate_head(const job_t *job, long b, long h, float *room) {
   float *k = head_of(&job->k, b, kv), *v = head_of(&job->v, b, kv);
   float *dk = head_of(&job->dk, b, h), *dv = head_of(&job->dv, b, h);
   long q_row = job->q.row, grad_row = job->grad.row;
+  clear_rows(dk, job->dk.row, job->S, D);
+  clear_rows(dv, job->dv.row, job->S, D);
   for (long begin = 0; begin < L; begin += BLOCK) {
-    long n = L - begin < BLOCK ? L - begin : BLOCK, cols = widen(n);
+    band_t band = find_band(job, b, begin);
+    keys_t keys;
+    long n = band.n, cols = widen(n);
     float *q = head_of(&job->q, b, h) + begin * q_row;
     float *grad = head_of(&job->grad, b, h) + begin * grad_row;
     float *out = head_of(&job->out, b, h) + begin * job->out.row;
@@ -255,30 +344,29 @@ static void differentiate_head(const job_t *job, long b, long h, float *room) {
     transpose(grad, grad_row, grads, n, D, 1.0f);
     copy_rows(q, q_row, query_rows, n, D);
     copy_rows(grad, grad_row, grad_rows, n, D);
-    for (long at = 0; at <= begin; at += BLOCK) {
-      int diagonal = at == begin;
-      long keys = diagonal ? n : BLOCK;
-      copy_rows(k + at * job->k.row, job->k.row, key_rows, keys, D);
+    for (long at = band.first; at < band.stop; at += keys.n) {
+      keys = find_keys(&band, at);
+      copy_rows(k + at * job->k.row, job->k.row, key_rows, keys.n, D);
       product_t product = {.a = key_rows, .a_row = D, .a_depth = 1, .b = queries,
                            .b_depth = BLOCK, .c = weights, .c_row = BLOCK};
-      multiply(&product, keys, cols, D, diagonal ? COLS_FROM_ROW : ALL);
+      multiply(&product, keys.n, cols, D, keys.diagonal ? COLS_FROM_ROW : ALL);
       product.a = v + at * job->v.row, product.a_row = job->v.row;
       product.b = grads, product.c = dscores;
-      multiply(&product, keys, cols, D, diagonal ? COLS_FROM_ROW : ALL);
-      if (diagonal) hide_future(weights, n);
-      bend(weights, dscores, &rows, job->scale, keys, cols, diagonal);
-      /* The diagonal is the first that a block of keys meets. */
+      multiply(&product, keys.n, cols, D, keys.diagonal ? COLS_FROM_ROW : ALL);
+      finish_scores(job, h, weights, &band, &keys, cols);
+      bend(job, weights, dscores, &rows, &keys, cols);
       product = (product_t){.a = weights, .a_row = BLOCK, .a_depth = 1, .b = grad_rows,
                             .b_depth = D, .c = dv + at * job->dv.row, .c_row = job->dv.row,
-                            .adds = !diagonal};
-      multiply(&product, keys, D, n, diagonal ? DEPTH_FROM_ROW : ALL);
+                            .adds = 1};
+      multiply(&product, keys.n, D, n, keys.diagonal ? DEPTH_FROM_ROW : ALL);
       product.a = dscores, product.b = query_rows;
       product.c = dk + at * job->dk.row, product.c_row = job->dk.row;
-      multiply(&product, keys, D, n, diagonal ? DEPTH_FROM_ROW : ALL);
+      multiply(&product, keys.n, D, n, keys.diagonal ? DEPTH_FROM_ROW : ALL);
       product = (product_t){.a = dscores, .a_row = 1, .a_depth = BLOCK, .b = key_rows,
-                            .b_depth = D, .c = dq, .c_row = D, .adds = at > 0};
-      multiply(&product, n, D, keys, diagonal ? DEPTH_TO_ROW : ALL);
+                            .b_depth = D, .c = dq, .c_row = D, .adds = at > band.first};
+      multiply(&product, n, D, keys.n, keys.diagonal ? DEPTH_TO_ROW : ALL);
     }
+    if (band.first == band.stop) clear_rows(dq, D, n, D);
     float *to = head_of(&job->dq, b, h) + begin * job->dq.row;
     for (long i = 0; i < n; i++)
       for (long d = 0; d < D; d += LANES)

@@ -15,7 +15,6 @@ from torch import Tensor
 from torch.autograd import Function
 
 from glassformer.functional.backends import sdpa
-from glassformer.functional.biases import ALiBi, RelativeBuckets
 from glassformer.functional.cells import Extent
 from glassformer.functional.checks import Scoring
 from glassformer.functional.masks import And, Causal, Mask, Padding
@@ -25,9 +24,11 @@ from glassformer.functional.packed_texts import attend_packed, has_kernels
 
 def refusal(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -> str | None:
     """Why this backend cannot compute this call; None if it can."""
-    if find_sequences(scoring.mask) is None:
+    found = find_sequences(scoring.mask)
+    if found is None:
         return "only texts packed by their lengths can be padded: Sequences, alone or & Causal()"
-    if scoring.bias is not None and not _is_relative(scoring):
+    # Distances are the same in a text and in its row, if queries and keys are those of one text.
+    if scoring.bias is not None and (found[0].is_cross or not scoring.bias.is_relative):
         return "this bias has cells of the packed row, not of each text"
     return sdpa.refusal(q, k, v, scoring, dropout)
 
@@ -42,13 +43,6 @@ def find_sequences(mask: Mask | None) -> tuple[Sequences, bool] | None:
             if isinstance(one, Sequences) and not one.is_cross and plain:
                 return one, True
     return None
-
-
-def _is_relative(scoring: Scoring) -> bool:
-    """Whether a bias depends on distances alone, which are the same in a text and in its row."""
-    bias, found = scoring.bias, find_sequences(scoring.mask)
-    is_kind = isinstance(bias, ALiBi | RelativeBuckets) and bias.offset is None
-    return is_kind and found is not None and not found[0].is_cross
 
 
 def attend(

@@ -95,7 +95,7 @@ def _out_by_rows(
 ) -> Iterator[tuple[slice, Tensor]]:
     """Attention in chunks of rows, by differentiable operations; empty chunks are skipped."""
     scoring, plan, keep = call
-    if scoring.bias is not None:
+    if scoring.bias is not None and tensors:  # without, it is the same for all
         scoring = scoring._replace(bias=scoring.bias.with_tensors(tensors))
     if keep is None:  # dropout is sampled per tile; without it, tiles have full width
         plan = Plan.of(scoring.extent, scoring.mask, q.device, wide=True)

@@ -17,13 +17,13 @@ from torch import Tensor
 from glassformer.functional.checks import Scoring
 from glassformer.functional.graph_capture import is_readable
 from glassformer.functional.masks import Mask
+from glassformer.functional.masks.limits import BandSums, Limits, is_band, split_bands
 from glassformer.functional.native_library import (
     VECTOR_FLAGS,
     VECTORS,
     find_threads,
     load_library,
 )
-from glassformer.functional.statistics.limits import BandSums, Limits, is_band, split_bands
 from glassformer.functional.statistics.pooling import Map, cut_evenly
 from glassformer.functional.tiles import current_budget
 

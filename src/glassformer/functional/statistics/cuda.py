@@ -18,6 +18,7 @@ from glassformer.functional.biases import ALiBi, Bias
 from glassformer.functional.cells import Extent
 from glassformer.functional.checks import Scoring
 from glassformer.functional.masks import And, Mask
+from glassformer.functional.masks.limits import is_aligned, is_band, split_bands
 from glassformer.functional.statistics.launches import (
     Operands,
     count_blocks,
@@ -27,7 +28,6 @@ from glassformer.functional.statistics.launches import (
     statistics_shape,
 )
 from glassformer.functional.statistics.layout import Packed
-from glassformer.functional.statistics.limits import is_aligned, is_band, split_bands
 from glassformer.functional.statistics.pooling import Map
 from glassformer.functional.statistics.streaming import Top
 from glassformer.functional.triton_support import triton_refusal

@@ -16,7 +16,7 @@
 
 typedef struct {
   const float *q, *k, *positions, *known; /* known: lse, or NULL */
-  const int32_t *limits;                  /* six for each sequence: see limits.py */
+  const int32_t *limits;                  /* six for each sequence: see masks/limits.py */
   float *lse, *entropy, *peak, *distance; /* BH × L; distance may be NULL */
   float *received;                        /* parts × BH × S */
   float *mass, *maximum;                  /* parts × BH × M × N, or NULL */

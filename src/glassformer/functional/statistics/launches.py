@@ -11,8 +11,8 @@ from glassformer.functional.biases import ALiBi
 from glassformer.functional.cells import Extent
 from glassformer.functional.checks import Scoring
 from glassformer.functional.masks import Mask
+from glassformer.functional.masks.limits import FAR, Limits
 from glassformer.functional.statistics.layout import Packed
-from glassformer.functional.statistics.limits import FAR, Limits
 
 _LOG2E = 1 / math.log(2)
 _PROGRAMS_PER_CORE = 6  # of the GPU: with fewer, some of its cores would be idle
