@@ -235,8 +235,9 @@ def test_chosen_for_any_text_with_soft_capping(L: int) -> None:
     explanation = gf.explain(*operands, mask=CAUSAL, softcap=5.0)
     assert explanation.backend == "native"
     assert "scaled_dot_product_attention has no soft-capping" in explanation.reason
-    documents = gf.Documents([0] * L)
-    assert gf.explain(*operands, mask=documents, softcap=5.0).backend == "streaming"
+    assert gf.explain(*operands, mask=gf.Prefix(L), softcap=5.0).backend == "native"
+    mixed = gf.Prefix(L) | gf.Window(3)
+    assert gf.explain(*operands, mask=mixed, softcap=5.0).backend == "streaming"
 
 
 def test_not_chosen_on_processors_where_it_is_slower(monkeypatch) -> None:
@@ -270,8 +271,9 @@ def test_without_gradients_it_is_the_same_and_keeps_nothing(always_worthwhile: N
 REFUSED = (
     ("double", {}, "computes float32 on a CPU"),
     ("to_meta", {}, "computes float32 on a CPU"),
-    (None, {"mask": CAUSAL | gf.Prefix(3)}, "knows Causal, Window, Padding and Prefix, alone or"),
-    (None, {"mask": CAUSAL & gf.Documents([0] * 20 + [1] * 20)}, "knows Causal, Window, Padding"),
+    (None, {"mask": CAUSAL | gf.Prefix(3)}, "knows Causal, Window, Padding, Prefix and one Doc"),
+    (None, {"mask": CAUSAL & ~gf.Documents([0] * 40)}, "alone or combined by &"),
+    (None, {"mask": gf.Documents([0] * 40) & gf.Documents([1] * 40)}, "and one Documents, alone"),
     (None, {"dropout": 0.1}, "knows no dropout"),
     (None, {"bias": torch.zeros(40, 40)}, "biases that depend on the distance alone"),
     (None, {"bias": gf.ALiBi(torch.ones(3), offset=1)}, "biases that depend on the distance alone"),

@@ -66,6 +66,57 @@ def test_soft_capped(softcap: float, name: str) -> None:
     check_against_definition(operands, mask=bands(90, 130)[name], softcap=softcap)
 
 
+def documents(L: int, S: int) -> dict[str, gf.Mask]:
+    """Masks that cut a band into documents."""
+    ids = (torch.arange(S) * 4 // S).repeat(2, 1)  # four of one length, and as many as there are
+    ids[1] = torch.randint(0, 3, (S,)).cumsum(0)  # blocks begin and end within them
+    mixed = torch.randint(0, 5, (2, S)), torch.randint(0, 6, (2, L))  # also without keys
+    own = gf.Documents(*mixed)
+    masks = {
+        "in any order": own,
+        "in any order, causal": CAUSAL & own,
+        "far numbers": gf.Documents(mixed[0] * 2**40, mixed[1] * 2**40),
+        "small integers": gf.Documents(mixed[0].int(), mixed[1].int()),
+        "all others": gf.Documents(torch.zeros(S).long(), torch.ones(L).long()),
+    }
+    if L <= S:
+        masks |= {
+            "documents": gf.Documents(ids),
+            "of all sequences": CAUSAL & gf.Documents(ids[1]),
+            "of each": CAUSAL & gf.Documents(ids),
+            "within windows": gf.Documents(ids) & CAUSAL & gf.Window(20) & gf.Padding([S, S // 3]),
+        }
+    return masks
+
+
+@pytest.mark.parametrize("name", list(documents(1, 1)))
+@pytest.mark.parametrize(("L", "S"), EXTENTS)
+def test_documents(L: int, S: int, name: str) -> None:
+    masks = documents(L, S)
+    if name not in masks:
+        pytest.skip("needs a key for each query")
+    check_against_definition(make_operands(L, 32, S=S, H=4, K=2), mask=masks[name])
+
+
+@pytest.mark.parametrize("options", [{"softcap": 2.0}, {"bias": gf.ALiBi.of_heads(3)}])
+@pytest.mark.parametrize("name", list(documents(1, 1)))
+def test_documents_beside_all_else(name: str, options: dict) -> None:
+    check_against_definition(make_operands(150, 16), mask=documents(150, 150)[name], **options)
+
+
+@pytest.mark.parametrize("lengths", [(100, 37, 63), (64, 64, 72), (1, 1, 198)])
+def test_documents_side_by_side_are_each_alone(lengths: tuple[int, ...]) -> None:
+    """Other documents change no number, except where a row begins elsewhere in a block."""
+    q, k, v = make_operands(sum(lengths), 32, B=1)
+    ids = torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths))
+    packed = gf.attention(q, k, v, mask=CAUSAL & gf.Documents(ids), backend="native")
+    ends = torch.tensor(lengths).cumsum(0).tolist()
+    for begin, end in zip([0, *ends], ends, strict=False):
+        own = [x[:, :, begin:end] for x in (q, k, v)]
+        alone = gf.attention(*own, mask=CAUSAL, backend="native")
+        assert_close(packed[:, :, begin:end], alone, 2e-6)
+
+
 BIASES = {
     "ALiBi": gf.ALiBi.of_heads,
     "buckets": lambda H: gf.RelativeBuckets(torch.randn(32, H)),
@@ -131,7 +182,13 @@ def test_one_mask_per_sequence_is_that_of_each_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"softcap": 3.0}, {"mask": CAUSAL & gf.Window(9)}, {"bias": 1}]
+    "options",
+    [
+        {"softcap": 3.0},
+        {"mask": CAUSAL & gf.Window(9)},
+        {"mask": CAUSAL & gf.Documents([0] * 30 + [1] * 40)},
+        {"bias": 1},
+    ],
 )
 def test_second_derivatives(options: dict) -> None:
     operands = make_operands(70, 16, B=1, H=2)

@@ -19,7 +19,7 @@ import torch
 
 from glassformer.functional.native_library import describe_chip, find_cache
 
-ROUNDS, LONGEST = 5, 0.1  # in turns; seconds after which two rounds must do
+ROUNDS, LONGEST = 25, 0.1  # in turns; seconds after which two rounds must do
 _lock = threading.Lock()
 _answers: dict[str, "Timing"] = {}
 

@@ -1,9 +1,9 @@
 """Attention on a CPU by a kernel in C, in a band of the matrix: what lies outside is left out.
 
-A band is what Causal, Window, Padding and Prefix allow, alone or combined by &. PyTorch's kernel
-has only a causal flag, and computes much of what it hides; other masks are numbers that it adds.
-Here the upper edge is followed 16 keys at a time, forward and backward. Soft-capping, and biases
-that depend on distances, are computed on the way.
+A band is what Causal, Window, Padding and Prefix allow, alone or combined by &; Documents may cut
+pieces out of it. PyTorch's kernel has only a causal flag, and computes much of what it hides; other
+masks are numbers that it adds. Here the upper edge is followed 16 keys at a time, forward and
+backward. Soft-capping, and biases that depend on distances, are computed on the way.
 
 Results do not depend on the number of threads: one thread computes a block of queries, or all
 gradients of a head.
@@ -11,7 +11,7 @@ gradients of a head.
 
 import ctypes
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +25,7 @@ from glassformer.functional.backends.streaming_gradients import Call, second_gra
 from glassformer.functional.biases import Bias
 from glassformer.functional.checks import Scoring
 from glassformer.functional.graph_capture import is_traced, is_unobserved
+from glassformer.functional.masks import And, Documents, Mask
 from glassformer.functional.masks.limits import Limits, is_band
 from glassformer.functional.native_library import (
     VECTOR_FLAGS,
@@ -46,8 +47,11 @@ def refusal(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -
         return "the kernel in C computes float32 on a CPU"
     if is_traced(q) or not is_unobserved(q, k, v):
         return "a graph, a transform or a subclass of Tensor cannot see what a kernel in C does"
-    if scoring.mask is not None and not is_band(scoring.mask):
-        return "the kernel in C knows Causal, Window, Padding and Prefix, alone or combined by &"
+    if scoring.mask is not None and not _is_known(scoring.mask):
+        return (
+            "the kernel in C knows Causal, Window, Padding, Prefix and one Documents, alone or "
+            "combined by &"
+        )
     if dropout:
         return "the kernel in C knows no dropout"
     if scoring.bias is not None and (why := _refusal_of_bias(scoring.bias, scoring.softcap)):
@@ -59,6 +63,30 @@ def refusal(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -
             f"got {D} and {E}"
         )
     return None if find_kernel() is not None else "there is no C compiler"
+
+
+def _is_known(mask: Mask) -> bool:
+    parts = list(_list_parts(mask))
+    others = [part for part in parts if not isinstance(part, Documents)]
+    return len(parts) - len(others) <= 1 and all(map(is_band, others))
+
+
+def _list_parts(mask: Mask | None) -> Iterator[Mask]:
+    """The masks that a mask joins by &."""
+    if isinstance(mask, And):
+        yield from _list_parts(mask.a)
+        yield from _list_parts(mask.b)
+    elif mask is not None:
+        yield mask
+
+
+def _find_documents(scoring: Scoring) -> tuple[Tensor | None, Tensor | None]:
+    """The documents of queries and of keys, if there is such a mask."""
+    for mask in _list_parts(scoring.mask):
+        if isinstance(mask, Documents):
+            queries, keys = mask.numbers(*scoring.extent[2:])
+            return _with_rows(queries.long()), _with_rows(keys.long())
+    return None, None
 
 
 def _refusal_of_bias(bias: Bias, softcap: float | None) -> str | None:
@@ -157,9 +185,11 @@ class _Job(ctypes.Structure):
         ("norms", ctypes.c_void_p),
         ("limits", ctypes.c_void_p),
         ("bias", ctypes.c_void_p),
+        ("query_documents", ctypes.c_void_p),
+        ("key_documents", ctypes.c_void_p),
         *((name, ctypes.c_int64) for name in ("B", "H", "K", "L", "S", "D")),
-        ("limits_batch", ctypes.c_int64),
-        ("bias_head", ctypes.c_int64),
+        *((name, ctypes.c_int64) for name in ("limits_batch", "bias_head")),
+        *((name, ctypes.c_int64) for name in ("queries_batch", "keys_batch")),
         ("scale", ctypes.c_float),
         ("softcap", ctypes.c_float),
         ("next", ctypes.c_int64),
@@ -191,14 +221,13 @@ def find_kernel() -> Kernel | None:
         if scoring.bias is not None:
             bias = scoring.bias.by_distance(scoring.extent, BLOCK, norms.device).float()
             bias = bias.contiguous()
+        rows = (limits, bias, *_find_documents(scoring))
         job = _Job(
             (ctypes.c_int64 * (4 * 8))(*numbers),
             norms.data_ptr(),
-            limits.data_ptr(),
-            None if bias is None else bias.data_ptr(),
+            *(None if x is None else x.data_ptr() for x in rows),
             *(B, H, K, L, S, D),
-            limits_batch=6 if len(limits) > 1 else 0,
-            bias_head=0 if bias is None or len(bias) == 1 else bias.stride(0),
+            *(0 if x is None or len(x) == 1 else x.stride(0) for x in rows),
             scale=scoring.scale,
             softcap=scoring.softcap or 0.0,
         )

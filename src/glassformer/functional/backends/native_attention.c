@@ -1,4 +1,5 @@
-/* Attention in a band of the matrix, and its gradients; blocks outside of the band are left out.
+/* Attention in a band of the matrix and within documents, and its gradients; blocks outside are left
+   out.
 
    64 queries lie side by side in vectors: scores are computed transposed, keys × queries, so that
    the softmax runs along vectors. Every product is one routine, `multiply`, in which the numbers of
@@ -32,7 +33,9 @@ typedef struct {
   float *norms; /* B × H × L × 2: the largest score of a query, and 1 / Σ exp(score − largest) */
   const int32_t *limits; /* six for all sequences or for each: see masks/limits.py */
   const float *bias;     /* of a head, for query − key = 1 − S … L − 1 and BLOCK more; or NULL */
-  int64_t B, H, K, L, S, D, limits_batch, bias_head; /* strides: 0 where all have the same */
+  const int64_t *query_documents, *key_documents; /* a query sees keys of its own; or NULL */
+  int64_t B, H, K, L, S, D;
+  int64_t limits_batch, bias_head, queries_batch, keys_batch; /* strides: 0 if all have the same */
   float scale, softcap;                              /* softcap 0: none */
   int64_t next; /* written by all threads */
 } job_t;
@@ -155,10 +158,20 @@ static void transpose(const float *from, long stride, float *to, long n, long D,
 /* Which keys a block of queries may see. */
 typedef struct {
   const int32_t *limits;
-  long begin, n;     /* queries */
-  long first, stop;  /* keys that one of them sees */
-  long grid;         /* where a block of keys begins, up to multiples of BLOCK */
+  const int64_t *queries, *keys; /* their documents, from the first of the block and of all */
+  int64_t low, high;             /* of the documents of the block */
+  long begin, n;                 /* queries */
+  long first, stop;              /* keys that one of them sees */
+  long grid;                     /* where a block of keys begins, up to multiples of BLOCK */
 } band_t;
+
+static void find_ends(const int64_t *numbers, long n, int64_t *low, int64_t *high) {
+  *low = *high = numbers[0];
+  for (long i = 1; i < n; i++) {
+    *low = numbers[i] < *low ? numbers[i] : *low;
+    *high = numbers[i] > *high ? numbers[i] : *high;
+  }
+}
 
 static band_t find_band(const job_t *job, long b, long begin) {
   const int32_t *limits = job->limits + b * job->limits_batch;
@@ -170,6 +183,11 @@ static band_t find_band(const job_t *job, long b, long begin) {
   if (band.stop > job->S) band.stop = job->S;
   if (begin + n <= limits[4] || begin >= limits[5] || band.stop < band.first)
     band.stop = band.first;
+  if (job->key_documents) {
+    band.queries = job->query_documents + b * job->queries_batch + begin;
+    band.keys = job->key_documents + b * job->keys_batch;
+    find_ends(band.queries, n, &band.low, &band.high);
+  }
   return band;
 }
 
@@ -178,6 +196,7 @@ typedef struct {
   long at, n;
   int diagonal; /* row r of it is seen by the queries r and later */
   int edge;     /* some of its cells are hidden */
+  int hidden;   /* all are */
 } keys_t;
 
 static keys_t find_keys(const band_t *band, long at) {
@@ -190,6 +209,12 @@ static keys_t find_keys(const band_t *band, long at) {
   keys.edge = keys.diagonal || at + keys.n - 1 > band->begin + limits[1] ||
               at < band->begin + band->n - 1 + limits[0] || band->begin < limits[4] ||
               band->begin + band->n > limits[5];
+  if (band->keys) {
+    int64_t low, high;
+    find_ends(band->keys + at, keys.n, &low, &high);
+    keys.hidden = low > band->high || high < band->low;
+    keys.edge |= low != high || low != band->low || low != band->high;
+  }
   return keys;
 }
 
@@ -207,6 +232,8 @@ static void hide(float *scores, const band_t *band, const keys_t *keys, long col
     first = clamp(first - band->begin, start, cols);
     for (long col = start; col < first; col++) x[col] = -INFINITY;
     for (long col = clamp(stop - band->begin, first, cols); col < cols; col++) x[col] = -INFINITY;
+    for (long col = start; band->keys && col < band->n; col++)
+      if (band->queries[col] != band->keys[keys->at + row]) x[col] = -INFINITY;
   }
 }
 
@@ -265,10 +292,12 @@ static void attend_block(const job_t *job, long b, long h, long block, float *ro
   const float *k = head_of(&job->k, b, kv), *v = head_of(&job->v, b, kv);
   softmax_t softmax;
   keys_t keys;
+  int begun = 0;
   for (int i = 0; i < BLOCK; i++) softmax.top[i] = -INFINITY, softmax.sum[i] = 0.0f;
   transpose(head_of(&job->q, b, h) + begin * job->q.row, job->q.row, queries, n, D, job->scale);
   for (long at = band.first; at < band.stop; at += keys.n) {
     keys = find_keys(&band, at);
+    if (keys.hidden) continue;
     product_t score = {.a = k + at * job->k.row, .a_row = job->k.row, .a_depth = 1,
                        .b = queries, .b_depth = BLOCK, .c = scores, .c_row = BLOCK};
     multiply(&score, keys.n, cols, D, keys.diagonal ? COLS_FROM_ROW : ALL);
@@ -276,10 +305,11 @@ static void attend_block(const job_t *job, long b, long h, long block, float *ro
     update_softmax(&softmax, scores, keys.n, cols, keys.diagonal);
     copy_rows(v + at * job->v.row, job->v.row, values, keys.n, D);
     product_t gather = {.a = scores, .a_row = 1, .a_depth = BLOCK, .b = values, .b_depth = D,
-                        .c = sums, .c_row = D, .adds = at > band.first, .factors = softmax.shrink};
+                        .c = sums, .c_row = D, .adds = begun, .factors = softmax.shrink};
     multiply(&gather, n, D, keys.n, keys.diagonal ? DEPTH_TO_ROW : ALL);
+    begun = 1;
   }
-  if (band.first == band.stop) clear_rows(sums, D, n, D);
+  if (!begun) clear_rows(sums, D, n, D);
   float *out = head_of(&job->out, b, h) + begin * job->out.row;
   float *norms = job->norms + 2 * ((b * job->H + h) * L + begin);
   for (long i = 0; i < n; i++) {
@@ -328,6 +358,7 @@ static void differentiate_head(const job_t *job, long b, long h, float *room) {
     band_t band = find_band(job, b, begin);
     keys_t keys;
     long n = band.n, cols = widen(n);
+    int begun = 0;
     float *q = head_of(&job->q, b, h) + begin * q_row;
     float *grad = head_of(&job->grad, b, h) + begin * grad_row;
     float *out = head_of(&job->out, b, h) + begin * job->out.row;
@@ -346,6 +377,7 @@ static void differentiate_head(const job_t *job, long b, long h, float *room) {
     copy_rows(grad, grad_row, grad_rows, n, D);
     for (long at = band.first; at < band.stop; at += keys.n) {
       keys = find_keys(&band, at);
+      if (keys.hidden) continue;
       copy_rows(k + at * job->k.row, job->k.row, key_rows, keys.n, D);
       product_t product = {.a = key_rows, .a_row = D, .a_depth = 1, .b = queries,
                            .b_depth = BLOCK, .c = weights, .c_row = BLOCK};
@@ -363,10 +395,11 @@ static void differentiate_head(const job_t *job, long b, long h, float *room) {
       product.c = dk + at * job->dk.row, product.c_row = job->dk.row;
       multiply(&product, keys.n, D, n, keys.diagonal ? DEPTH_FROM_ROW : ALL);
       product = (product_t){.a = dscores, .a_row = 1, .a_depth = BLOCK, .b = key_rows,
-                            .b_depth = D, .c = dq, .c_row = D, .adds = at > band.first};
+                            .b_depth = D, .c = dq, .c_row = D, .adds = begun};
       multiply(&product, n, D, keys.n, keys.diagonal ? DEPTH_TO_ROW : ALL);
+      begun = 1;
     }
-    if (band.first == band.stop) clear_rows(dq, D, n, D);
+    if (!begun) clear_rows(dq, D, n, D);
     float *to = head_of(&job->dq, b, h) + begin * job->dq.row;
     for (long i = 0; i < n; i++)
       for (long d = 0; d < D; d += LANES)

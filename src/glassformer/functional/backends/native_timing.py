@@ -55,13 +55,14 @@ def find_case(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring) -> Case | None:
 
 def measure(case: Case) -> float:
     """The time of the kernel in C, as a share of that of PyTorch's kernel."""
-    question = f"{case}; {native.version()}"
+    question = f"{case}; {2 * ENOUGH} multiplications; {native.version()}"
     return measure_once(question, lambda: _prepare(case)).ratio
 
 
 def _prepare(case: Case) -> tuple[Callable[[], object], Callable[[], object]]:
     threads, L = torch.get_num_threads(), case.length
-    H = threads * max(1, (256 // L) ** 2)
+    heads = 2 * ENOUGH // (L * L * case.width)  # as much work as calls have that ask
+    H = max(1, heads // threads) * threads
     with torch.inference_mode(False):
         # Not random: the user's random numbers stay what they are.
         wave = torch.arange(3.0 * H * L * case.width).sin().view(3, 1, H, L, case.width)

@@ -120,14 +120,16 @@ class Documents(Mask):
         return asking == _pick(self._keys, cells.b, cells.k)
 
     def bounds(self, blocks: Blocks) -> Bounds:
-        keys = torch.atleast_2d(self._keys)
-        asking = torch.atleast_2d(self._queries)
-        if self.query_ids is None:
-            asking = asking[:, blocks.S - blocks.L :]
+        asking, keys = self.numbers(blocks.L, blocks.S)
         k_low, k_high = (e[:, None, None, :] for e in block_ends(keys, blocks.cols))
         q_low, q_high = (e[:, None, :, None] for e in block_ends(asking, blocks.rows))
         meet = (q_low <= k_high) & (k_low <= q_high)
         return Bounds(meet, (q_low == q_high) & (k_low == k_high) & meet)
+
+    def numbers(self, L: int, S: int) -> tuple[Int[Tensor, "b L"], Int[Tensor, "c S"]]:
+        """The documents of L queries and S keys: one row for all sequences, or one for each."""
+        asking, keys = torch.atleast_2d(self._queries), torch.atleast_2d(self._keys)
+        return asking[:, S - L :] if self.query_ids is None else asking, keys
 
     def fit_to(self, extent: Extent, device: torch.device) -> Mask:
         if self.query_ids is None and is_known_true(extent.L > extent.S):
