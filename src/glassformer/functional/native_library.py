@@ -81,8 +81,14 @@ def find_cache() -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError:
-        folder = Path(tempfile.mkdtemp(prefix="glassformer-"))
+        folder = _make_folder()
     return folder
+
+
+@cache
+def _make_folder() -> Path:
+    """One for this process."""
+    return Path(tempfile.mkdtemp(prefix="glassformer-"))
 
 
 def describe_chip() -> str:
