@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd.forward_ad import dual_level
 from torch.func import grad, jvp, vmap
 
@@ -99,8 +100,45 @@ def test_what_flags_cannot_say_is_not_remembered(scale: float) -> None:
     for each in options:
         gf.attention(q, k, v, **each)
     gf.attention(q, k, v[..., :5])
-    gf.attention(q[:, :, :3], k[:, :, :7], v[:, :, :7])  # few keys: a tensor keeps NaN visible
+    many = torch.randn(2, 6, 300, 24)
+    gf.attention(many, k[:, :, :7], v[:, :, :7])  # its mask would be kept
     assert not repeated_calls._known
+
+
+@pytest.mark.parametrize("n_kv_heads", [6, 3])
+@pytest.mark.parametrize(("L", "S"), [(1, 1), (1, 8), (6, 6), (3, 7), (9, 5), (15, 15)])
+@pytest.mark.parametrize("mask", [None, gf.Causal()], ids=["none", "causal"])
+def test_few_keys_are_remembered_and_nan_stays_visible(mask, L: int, S: int, n_kv_heads: int):
+    q, k, v = make_operands(n_kv_heads=n_kv_heads)
+    q, k, v = q[:, :, :L], k[:, :, :S], v[:, :, :S]
+    with torch.inference_mode():
+        first = gf.attention(q, k, v, mask=mask)
+    assert len(repeated_calls._known) == 1
+    for _ in range(2):
+        assert_same(gf.attention(q, k, v, mask=mask), first)
+    assert_close(first, gf.attention(q, k, v, mask=mask, backend="reference"), 1e-6)
+    q, k = q.clone(), k.clone()
+    for operands in (
+        (q.index_fill(2, torch.tensor(L - 1), torch.nan), k, v),
+        (q, k * torch.nan, v),
+    ):
+        for backend in (None, "sdpa"):
+            out = gf.attention(*operands, mask=mask, backend=backend)
+            assert out[:, :, -1].isnan().all()
+    operands = [x.clone().requires_grad_() for x in (q, k, v)]
+    for _ in range(3):
+        grads = torch.autograd.grad(gf.attention(*operands, mask=mask).sum(), operands)
+    right = gf.attention(*operands, mask=mask, backend="reference").sum()
+    for got, expected in zip(grads, torch.autograd.grad(right, operands), strict=True):
+        assert_close(got, expected, 1e-5)
+
+
+def test_no_mask_is_kept_that_was_made_in_a_mode() -> None:
+    q, k, v = (x[:, :, :7] for x in make_operands())
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        gf.attention(q, k, v)
+    assert not repeated_calls._known
+    assert type(gf.attention(q, k, v)) is torch.Tensor
 
 
 def test_gradients_of_a_repeated_call() -> None:

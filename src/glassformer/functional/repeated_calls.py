@@ -1,7 +1,8 @@
 """Calls like earlier ones: checks and the choice of a backend are made once for each kind of call.
 
 A model calls attention with the same shapes in every layer. What is remembered is the kind of call
-that `F.scaled_dot_product_attention` computes with flags alone; no tensor is kept.
+that `F.scaled_dot_product_attention` computes with flags alone, or with a small mask that says what
+a flag would. None of the user's tensors is kept.
 
     latest   the last kind with such a mask, scale and dropout; PyTorch compares all tensors at once
     known    all of them, found by what Python reads from the tensors, which takes twice as long
@@ -28,6 +29,7 @@ from glassformer.functional.checks import Scoring
 from glassformer.functional.masks import Causal, Mask
 
 MOST = 4096  # kinds; beyond that (every length of a long text) all are forgotten
+SMALL = 256  # numbers of a mask
 
 
 class RepeatedCall:
@@ -112,14 +114,16 @@ def _is_unlike(q: Tensor, k: Tensor, v: Tensor) -> bool:
 def remember_options(
     kind: tuple[Any, ...], q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float
 ) -> None:
-    """Remember how a call was computed, if flags are all that its kernel was given."""
+    """Remember how a call was computed, if what its kernel was given depends on shapes alone."""
     form = sdpa.form(q, scoring)
     is_grouped = q.shape[1] != k.shape[1]
     needs_float32 = q.device.type == "cpu" and q.dtype in (torch.bfloat16, torch.float16)
     needs_copies = is_grouped and q.is_cuda and q.dtype == torch.float32
-    if form not in ("none", "is_causal") or scoring.scale <= 0 or q.shape[-1] != v.shape[-1]:
+    if form not in ("none", "is_causal", "few") or scoring.scale <= 0 or q.shape[-1] != v.shape[-1]:
         return
     if needs_float32 or needs_copies or q.is_meta:
+        return
+    if form == "few" and scoring.extent.L * scoring.extent.S > SMALL:
         return
     # The kernel in C may have it next time: with gradients, or if nobody records operations then.
     if q.device.type == "cpu" and native_timing.find_case(q, k, v, scoring) is not None:
@@ -131,6 +135,11 @@ def remember_options(
     options: dict[str, Any] = {"dropout_p": dropout} if dropout else {}
     if form == "is_causal":
         options["is_causal"] = True
+    if form == "few":
+        with torch.inference_mode(False):
+            options["attn_mask"] = sdpa.additive_mask(q, scoring)
+        if type(options["attn_mask"]) is not Tensor:  # made in a mode, of fake tensors for example
+            return
     # In float32, as the kernels read it, their 1/√head_dim is ours; in float64 it may not be.
     default = 1 / math.sqrt(q.shape[-1])
     is_default = c_float(scoring.scale).value == c_float(default).value

@@ -96,6 +96,8 @@ def attend(
         k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], dim=1) for x in (k, v))
         grouped = False
     options = {"dropout_p": dropout, "scale": scale, "enable_gqa": grouped}
+    if how == "few":
+        how, options["attn_mask"] = "none", additive_mask(q, scoring)
     if how == "tail":
         first = scoring.extent.L - scoring.extent.S
         seen = F.scaled_dot_product_attention(q[:, :, first:], k, v, is_causal=True, **options)
@@ -104,9 +106,6 @@ def attend(
         out = F.scaled_dot_product_attention(q, k, v, is_causal=how == "is_causal", **options)
     elif how == "lower_right":
         bias = _lower_right(scoring.extent)
-        out = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, **options)
-    elif how == "few":
-        bias = _additive_mask(q, scoring.extent, is_causal=mask is not None)
         out = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, **options)
     elif q.is_cuda:
         filled, empty = _fill_empty_rows(_dense_mask(q, scoring, mask))
@@ -155,12 +154,12 @@ def _fill_empty_rows(mask: Tensor) -> tuple[Tensor, Tensor]:
     return mask | empty if mask.dtype == torch.bool else mask.masked_fill(empty, 0.0), empty
 
 
-def _additive_mask(q: Tensor, extent: Extent, *, is_causal: bool) -> Tensor:
-    """No mask or the causal mask as numbers to add, the form with the least host overhead."""
-    if not is_causal:
-        return q.new_zeros(1, extent.S)
-    hidden = q.new_full((extent.L, extent.S), -math.inf)
-    return hidden.triu(extent.S - extent.L + 1)
+def additive_mask(q: Tensor, scoring: Scoring) -> Tensor:
+    """Of "few": what a flag would say, as numbers to add; so a call asks least of the host."""
+    L, S = scoring.extent[2:]
+    if _remaining_mask(scoring) is None:
+        return q.new_zeros(1, S)
+    return q.new_full((L, S), -math.inf).triu(S - L + 1)
 
 
 def _dense_mask(q: Tensor, scoring: Scoring, mask: Mask | None) -> Tensor:
