@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from glassformer.functional import measured_choice, native_library
+from glassformer import compilation
+from glassformer.functional import measured_choice
 from glassformer.functional.backends import native, native_timing
 from glassformer.functional.backends.native_timing import Case
 from glassformer.functional.measured_choice import Timing, measure_once
@@ -18,7 +19,7 @@ measure = native_timing.measure  # as it is: tests are given fixed answers other
 
 @pytest.fixture
 def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.setattr(native_library, "user_cache_path", lambda _: tmp_path / "cache")
+    monkeypatch.setattr(compilation, "user_cache_path", lambda _: tmp_path / "cache")
     forget(monkeypatch)
     return tmp_path / "cache"
 

@@ -10,8 +10,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import glassformer as gf
 from closeness import assert_close, assert_same
+from glassformer import compilation
 from glassformer.errors import BackendError
-from glassformer.functional import native_library, reference, repeated_calls
+from glassformer.functional import reference, repeated_calls
 from glassformer.functional.backends import native, native_timing
 from native_calls import CAUSAL, check_against_definition, make_operands, run
 
@@ -352,7 +353,7 @@ def test_not_inside_graphs_and_transforms(always_worthwhile: None) -> None:
 
 
 def test_without_a_compiler_all_is_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native_library.shutil, "which", lambda _: None)
+    monkeypatch.setattr(compilation.shutil, "which", lambda _: None)
     native.find_kernel.cache_clear()
     try:
         operands = make_operands(256, B=4, H=4)

@@ -6,11 +6,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from glassformer.generation.kernel_compilation import (
-    compile_together,
-    notice_compilation,
-    prepare_launch,
-)
+from glassformer.compilation import notice_compilation
+from glassformer.generation.kernel_compilation import compile_together, prepare_launch
 
 pytest.importorskip("triton")
 

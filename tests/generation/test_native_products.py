@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from closeness import assert_close, assert_same
+from glassformer.compilation import STACK
 from glassformer.functional.native_library import load_library
 from glassformer.functional.quantized import quantize_rows
 from glassformer.generation import native_structures as structures
@@ -25,10 +26,7 @@ ROWS = [*range(1, 15), 25, 70]
 
 @pytest.fixture(params=VARIANTS, scope="module")
 def library(request) -> ctypes.CDLL:
-    included = structures.INCLUDED
-    library = load_library(
-        structures.SOURCE, (*structures.FLAGS, *VARIANTS[request.param]), included=included
-    )
+    library = load_library(STACK._replace(flags=(*STACK.flags, *VARIANTS[request.param])))
     if library is None:
         pytest.skip("needs a C compiler")
     structures.declare_functions(library)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from glassformer.cli.help import Command
+from glassformer.cli.model_options import compile_ahead
 from glassformer.cli.terminal import terminal
 from glassformer.languages import Language
 
@@ -17,6 +18,7 @@ def add(app: typer.Typer, language: Language) -> None:
     def demo(
         as_json: Annotated[bool, typer.Option("--json", help=language.say("demo.json"))] = False,
     ) -> None:
+        compile_ahead("cpu")
         # Imported here, as in every command: help screens and usage errors must not load torch.
         if as_json:
             from glassformer.cli.worked_examples import as_dict

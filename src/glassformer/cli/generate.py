@@ -67,10 +67,11 @@ def add(app: typer.Typer, language: Language) -> None:
         as_json: Annotated[bool, model_options.json_option(language)] = False,
     ) -> None:
         # Imported here: help screens and usage errors must not load torch.
+        model_options.compile_ahead(device)
+        from glassformer.compilation import notice_compilation
         from glassformer.generation import stream
         from glassformer.generation.continuation import check_stops, tokenizer_of
         from glassformer.generation.drafts import AUTO, LOOKUP, find_draft
-        from glassformer.generation.kernel_compilation import notice_compilation
         from glassformer.generation.prompts import check_max_new_tokens
         from glassformer.generation.sampling import Sampling
 

@@ -55,6 +55,7 @@ def add(app: typer.Typer, language: Language) -> None:
         as_json: Annotated[bool, model_options.json_option(language)] = False,
     ) -> None:
         # Imported here: help screens and usage errors must not load torch.
+        model_options.compile_ahead(device)
         from glassformer.generation import rank_translations
         from glassformer.generation.beam import check_beams
         from glassformer.generation.prompts import check_max_new_tokens
@@ -109,7 +110,7 @@ def add(app: typer.Typer, language: Language) -> None:
 @contextmanager
 def _progress(start: int, total: int, language: Language) -> Iterator[Callable[[int], None]]:
     """How many of all texts are translated; for a single one, only whether kernels are compiled."""
-    from glassformer.generation.kernel_compilation import notice_compilation
+    from glassformer.compilation import notice_compilation
 
     if total == 1:
         label = language.say("generate.compiling")

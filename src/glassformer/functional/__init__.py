@@ -4,8 +4,8 @@ Reading order: reference (the definition), masks, biases, dispatch, repeated_cal
 fast paths; packed_texts has kernels for short texts), tiles and statistics (statistics without the
 matrix), arithmetic (one cell step by step), positions (sinusoidal, rotary and its scalings), cache;
 quantized (products with matrices of one byte a number); native_library and vectors.h (what is
-written in C).
-Imports only errors and installation.
+written in C, compiled by glassformer.compilation).
+Imports only errors, installation and compilation.
 """
 
 from glassformer.functional.arithmetic import (

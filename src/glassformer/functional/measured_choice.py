@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import torch
 
-from glassformer.functional.native_library import describe_chip, find_cache
+from glassformer.compilation import describe_chip, find_cache
 
 ROUNDS, LONGEST = 25, 0.1  # in turns; seconds after which two rounds must do
 _lock = threading.Lock()

@@ -7,27 +7,18 @@ programs run at once. What Triton does in Python takes turns all the same.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack
 from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
 import torch
 
+from glassformer.compilation import announce
+
 _asked_for: ContextVar[list[Any] | None] = ContextVar("asked_for", default=None)
-_notice: ContextVar[Callable[[], AbstractContextManager[object]]] = ContextVar("notice")
-
-
-@contextmanager
-def notice_compilation(notice: Callable[[], AbstractContextManager[object]]) -> Iterator[None]:
-    """Within, `notice()` is entered for as long as kernels are compiled."""
-    token = _notice.set(notice)
-    try:
-        yield
-    finally:
-        _notice.reset(token)
 
 
 def prepare_launch(kernel: Any, grid: tuple[int, ...], **options: Any) -> Callable[..., None]:
@@ -58,9 +49,8 @@ def compile_together(run: Callable[[], object], device: torch.device) -> None:
                 run()
             finally:
                 _asked_for.reset(token)
-            notice = _notice.get(None)
-            if notice is not None and any(hasattr(each, "result") for each in asked_for):
-                stack.enter_context(notice())
+            if any(hasattr(each, "result") for each in asked_for):
+                stack.enter_context(announce())
 
         def load(kernel: Any) -> object:
             torch.cuda.set_device(device)

@@ -3,14 +3,9 @@
 import ctypes
 import functools
 from ctypes import POINTER, c_float, c_int32, c_long, c_uint, c_void_p
-from pathlib import Path
 
+from glassformer.compilation import STACK
 from glassformer.functional.native_library import load_library
-from glassformer.functional.quantized.kernel import SOURCES as INT8_SOURCES
-
-SOURCE = Path(__file__).with_name("native_stack.c")
-INCLUDED = (*sorted(SOURCE.parent.glob("*.[ch]")), *INT8_SOURCES)
-FLAGS = ("-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math")
 
 
 class Linear(ctypes.Structure):
@@ -100,7 +95,7 @@ class Choice(ctypes.Structure):
 @functools.cache
 def find_stack_library() -> ctypes.CDLL | None:
     """The functions of native_stack.c, if they can be built."""
-    library = load_library(SOURCE, FLAGS, included=INCLUDED)
+    library = load_library(STACK)
     if library is not None:
         declare_functions(library)
     return library

@@ -3,19 +3,12 @@
 import ctypes
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from glassformer.functional.native_library import (
-    VECTOR_FLAGS,
-    VECTORS,
-    find_threads,
-    load_library,
-)
-
-SOURCE = Path(__file__).with_name("native_loss.c")
+from glassformer.compilation import LOSS
+from glassformer.functional.native_library import find_threads, load_library
 
 Measure = Callable[[Tensor, Tensor, float, bool], Tensor]
 
@@ -38,7 +31,7 @@ def find_measure() -> Measure | None:
 
     Where it learns, the gradient takes the place of the logits. Every target must be a token.
     """
-    library = load_library(SOURCE, VECTOR_FLAGS, included=(VECTORS,))
+    library = load_library(LOSS)
     if library is None:
         return None
     function = library.measure_losses

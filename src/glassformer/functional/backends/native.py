@@ -13,13 +13,13 @@ import ctypes
 import hashlib
 from collections.abc import Callable, Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from glassformer.compilation import ATTENTION
 from glassformer.functional.autocast import without_autocast
 from glassformer.functional.backends.streaming_gradients import Call, second_gradients
 from glassformer.functional.biases import Bias
@@ -27,16 +27,10 @@ from glassformer.functional.checks import Scoring
 from glassformer.functional.graph_capture import is_traced, is_unobserved
 from glassformer.functional.masks import And, Documents, Mask
 from glassformer.functional.masks.limits import Limits, is_band
-from glassformer.functional.native_library import (
-    VECTOR_FLAGS,
-    VECTORS,
-    find_threads,
-    load_library,
-)
+from glassformer.functional.native_library import find_threads, load_library
 from glassformer.functional.reference import attention_weights
 from glassformer.functional.tiles import Plan, split_groups
 
-SOURCE = Path(__file__).with_name("native_attention.c")
 BLOCK = 64  # of the kernel: queries, and keys at a time
 GROUP, WIDEST = 16, 256  # head_dim is a multiple of the one, up to the other
 
@@ -199,13 +193,14 @@ class _Job(ctypes.Structure):
 @cache
 def version() -> str:
     """What changes with the kernel: a measured time is that of one version."""
-    return hashlib.sha256(SOURCE.read_bytes() + VECTORS.read_bytes()).hexdigest()[:16]
+    texts = [path.read_bytes() for path in (ATTENTION.source, *ATTENTION.included)]
+    return hashlib.sha256(b"".join(texts)).hexdigest()[:16]
 
 
 @cache
 def find_kernel() -> Kernel | None:
     """The kernel; None where it cannot be compiled."""
-    library = load_library(SOURCE, VECTOR_FLAGS, included=(VECTORS,))
+    library = load_library(ATTENTION)
     if library is None:
         return None
     for function in (library.attend, library.differentiate):

@@ -7,17 +7,13 @@ PyTorch's own int8 product has no dot-product instructions on Arm: there it is s
 import ctypes
 import functools
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from glassformer.compilation import INT8
 from glassformer.functional.native_library import find_threads, load_library
 
-SOURCE = Path(__file__).with_name("kernel.c")
-SOURCES = tuple(sorted(SOURCE.parent.glob("*.[ch]")))
-# Without contraction into fused products, a row is the same to the bit in any batch.
-FLAGS = ("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math")
 ONE_THREAD = 1 << 16  # products below which waking another thread costs more than it saves
 
 Kernel = Callable[[Tensor, Tensor, Tensor, Tensor | None], Tensor]
@@ -26,7 +22,7 @@ Kernel = Callable[[Tensor, Tensor, Tensor, Tensor | None], Tensor]
 @functools.cache
 def find_kernel() -> Kernel | None:
     """`(x, weight, scale, bias) -> y` for contiguous float32 x on a CPU, if it can be built."""
-    library = load_library(SOURCE, FLAGS, included=SOURCES)
+    library = load_library(INT8)
     return None if library is None else _wrap_library(library)
 
 

@@ -7,27 +7,21 @@ kernel waits once for each call, which is what counts where other programs use t
 import ctypes
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from glassformer.compilation import STATISTICS
 from glassformer.functional.checks import Scoring
 from glassformer.functional.graph_capture import is_readable
 from glassformer.functional.masks import Mask
 from glassformer.functional.masks.limits import BandSums, Limits, is_band, split_bands
-from glassformer.functional.native_library import (
-    VECTOR_FLAGS,
-    VECTORS,
-    find_threads,
-    load_library,
-)
+from glassformer.functional.native_library import find_threads, load_library
 from glassformer.functional.statistics.pooling import Map, cut_evenly
 from glassformer.functional.tiles import current_budget
 
-SOURCE = Path(__file__).with_name("kernel.c")
 FEW = 1 << 18  # cells: below this, PyTorch is done before a kernel would be compiled
 ROWS, STRIP = 16, 64  # of the kernel: queries at a time, and the widest strip of keys
 AT_ONCE = 1 << 26  # cells between two reports of progress
@@ -152,7 +146,7 @@ def measure(
 @cache
 def find_kernel() -> Callable[["_Job", int], None] | None:
     """The kernel, compiled if that has not been done; None if it cannot be."""
-    library = load_library(SOURCE, VECTOR_FLAGS, included=(VECTORS,))
+    library = load_library(STATISTICS)
     if library is None:
         return None
     function = library.attention_statistics
