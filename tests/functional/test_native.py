@@ -272,9 +272,16 @@ def test_without_gradients_it_is_the_same_and_keeps_nothing(always_worthwhile: N
 REFUSED = (
     ("double", {}, "computes float32 on a CPU"),
     ("to_meta", {}, "computes float32 on a CPU"),
-    (None, {"mask": CAUSAL | gf.Prefix(3)}, "knows Causal, Window, Padding, Prefix and one Doc"),
+    (None, {"mask": CAUSAL | gf.Window(3)}, "knows Causal, Window, Padding, Prefix, one Doc"),
+    (None, {"mask": (CAUSAL | gf.Prefix(3)) & gf.Window(9, 1)}, r"one Causal \| Prefix, alone or"),
+    (None, {"mask": (CAUSAL | gf.Prefix(3)) & CAUSAL}, r"one Causal \| Prefix, alone or"),
+    (
+        None,
+        {"mask": (CAUSAL | gf.Prefix(3)) & (CAUSAL | gf.Prefix(2))},
+        r"and one Causal \| Prefix",
+    ),
     (None, {"mask": CAUSAL & ~gf.Documents([0] * 40)}, "alone or combined by &"),
-    (None, {"mask": gf.Documents([0] * 40) & gf.Documents([1] * 40)}, "and one Documents, alone"),
+    (None, {"mask": gf.Documents([0] * 40) & gf.Documents([1] * 40)}, "one Documents and one"),
     (None, {"dropout": 0.1}, "knows no dropout"),
     (None, {"bias": torch.zeros(40, 40)}, "biases that depend on the distance alone"),
     (None, {"bias": gf.ALiBi(torch.ones(3), offset=1)}, "biases that depend on the distance alone"),

@@ -89,6 +89,33 @@ def documents(L: int, S: int) -> dict[str, gf.Mask]:
     return masks
 
 
+def prefixes(L: int, S: int) -> dict[str, gf.Mask]:
+    """Causal masks beside a prefix that all queries see."""
+    return {
+        "half": CAUSAL | gf.Prefix(S // 2),
+        "one key": gf.Prefix(1) | CAUSAL,
+        "all": CAUSAL | gf.Prefix(S),
+        "of each": CAUSAL | gf.Prefix(torch.tensor([S // 3, S - S // 4])),
+        "elsewhere": gf.Causal(offset=-20) | gf.Prefix(S // 5),
+        "padded": (CAUSAL | gf.Prefix(S // 2)) & gf.Padding([S, S // 3]),
+        "padding first": (CAUSAL | gf.Prefix(S // 2)) & gf.Padding([S // 4, S], side="left"),
+        "in a window": (CAUSAL | gf.Prefix(S // 2)) & gf.Window(left=30),
+        "in documents": (CAUSAL | gf.Prefix(S // 2)) & documents(L, S)["in any order"],
+    }
+
+
+@pytest.mark.parametrize("name", list(prefixes(1, 1)))
+@pytest.mark.parametrize(("L", "S"), EXTENTS)
+def test_prefixes(L: int, S: int, name: str) -> None:
+    check_against_definition(make_operands(L, 32, S=S, H=4, K=2), mask=prefixes(L, S)[name])
+
+
+@pytest.mark.parametrize("options", [{"softcap": 2.0}, {"bias": gf.ALiBi.of_heads(3)}])
+@pytest.mark.parametrize("name", list(prefixes(1, 1)))
+def test_prefixes_beside_all_else(name: str, options: dict) -> None:
+    check_against_definition(make_operands(150, 16), mask=prefixes(150, 150)[name], **options)
+
+
 @pytest.mark.parametrize("name", list(documents(1, 1)))
 @pytest.mark.parametrize(("L", "S"), EXTENTS)
 def test_documents(L: int, S: int, name: str) -> None:
@@ -102,6 +129,20 @@ def test_documents(L: int, S: int, name: str) -> None:
 @pytest.mark.parametrize("name", list(documents(1, 1)))
 def test_documents_beside_all_else(name: str, options: dict) -> None:
     check_against_definition(make_operands(150, 16), mask=documents(150, 150)[name], **options)
+
+
+def test_blocks_of_other_documents_are_left_out() -> None:
+    """Otherwise 0 · NaN would show."""
+    operands, ids = make_operands(256, 16), torch.arange(256) // 64
+    back = torch.randn(operands[0].shape)
+    expected = run(operands, back, mask=gf.Documents(ids))
+    changed = [x.detach().clone() for x in operands]
+    for x in changed:
+        x[:, :, ids == 2] = math.nan
+    got = run(tuple(x.requires_grad_() for x in changed), back, mask=gf.Documents(ids))
+    for ours, right in zip(got, expected, strict=True):
+        assert_same(ours[:, :, ids != 2], right[:, :, ids != 2])
+        assert ours[:, :, ids == 2].isnan().all()
 
 
 @pytest.mark.parametrize("lengths", [(100, 37, 63), (64, 64, 72), (1, 1, 198)])

@@ -1,9 +1,10 @@
 """Attention on a CPU by a kernel in C, in a band of the matrix: what lies outside is left out.
 
 A band is what Causal, Window, Padding and Prefix allow, alone or combined by &; Documents may cut
-pieces out of it. PyTorch's kernel has only a causal flag, and computes much of what it hides; other
-masks are numbers that it adds. Here the upper edge is followed 16 keys at a time, forward and
-backward. Soft-capping, and biases that depend on distances, are computed on the way.
+pieces out of it, and Causal() | Prefix(n) adds a rectangle to it. PyTorch's kernel has only a
+causal flag, and computes much of what it hides; other masks are numbers that it adds. Here the
+upper edge is followed 16 keys at a time, forward and backward. Soft-capping, and biases that depend
+on distances, are computed on the way.
 
 Results do not depend on the number of threads: one thread computes a block of queries, or all
 gradients of a head.
@@ -12,7 +13,7 @@ gradients of a head.
 import ctypes
 import hashlib
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, reduce
 from typing import Any, NamedTuple
 
 import torch
@@ -23,9 +24,10 @@ from glassformer.compilation import ATTENTION
 from glassformer.functional.autocast import without_autocast
 from glassformer.functional.backends.streaming_gradients import Call, second_gradients
 from glassformer.functional.biases import Bias
+from glassformer.functional.cells import Extent
 from glassformer.functional.checks import Scoring
 from glassformer.functional.graph_capture import is_traced, is_unobserved
-from glassformer.functional.masks import And, Documents, Mask
+from glassformer.functional.masks import And, Causal, Documents, Mask, Or, Prefix, Window
 from glassformer.functional.masks.limits import Limits, is_band
 from glassformer.functional.native_library import find_threads, load_library
 from glassformer.functional.reference import attention_weights
@@ -41,10 +43,10 @@ def refusal(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -
         return "the kernel in C computes float32 on a CPU"
     if is_traced(q) or not is_unobserved(q, k, v):
         return "a graph, a transform or a subclass of Tensor cannot see what a kernel in C does"
-    if scoring.mask is not None and not _is_known(scoring.mask):
+    if _split(scoring.mask) is None:
         return (
-            "the kernel in C knows Causal, Window, Padding, Prefix and one Documents, alone or "
-            "combined by &"
+            "the kernel in C knows Causal, Window, Padding, Prefix, one Documents and one "
+            "Causal | Prefix, alone or combined by &"
         )
     if dropout:
         return "the kernel in C knows no dropout"
@@ -59,10 +61,43 @@ def refusal(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -
     return None if find_kernel() is not None else "there is no C compiler"
 
 
-def _is_known(mask: Mask) -> bool:
+class _Parts(NamedTuple):
+    """A mask as the kernel is told about it."""
+
+    band: Mask | None
+    documents: Documents | None
+    prefix: Prefix | None  # of Causal() | Prefix(n), whose causal mask is part of the band
+
+    def numbers(self, extent: Extent, device: torch.device) -> tuple[Tensor | None, ...]:
+        """Documents of queries and of keys, and lengths: one row, or one for each sequence."""
+        queries = keys = length = None
+        if self.documents is not None:
+            queries, keys = (_with_rows(x.long()) for x in self.documents.numbers(*extent[2:]))
+        if self.prefix is not None:
+            length = torch.as_tensor(self.prefix.length, device=device).long().reshape(-1)
+        return queries, keys, length
+
+
+def _split(mask: Mask | None) -> _Parts | None:
+    """The parts of a mask; None if the kernel does not know it."""
     parts = list(_list_parts(mask))
-    others = [part for part in parts if not isinstance(part, Documents)]
-    return len(parts) - len(others) <= 1 and all(map(is_band, others))
+    documents = [part for part in parts if isinstance(part, Documents)]
+    unions = [part for part in parts if isinstance(part, Or)]
+    bands = [part for part in parts if not isinstance(part, Documents | Or)]
+    if len(documents) > 1 or len(unions) > 1 or not all(map(is_band, bands)):
+        return None
+    prefix = None
+    for union in unions:
+        causal, prefix = union.a, union.b
+        if isinstance(causal, Prefix):
+            causal, prefix = prefix, causal
+        if not isinstance(causal, Causal) or not isinstance(prefix, Prefix):
+            return None
+        if any(map(_hides_later_keys, bands)):  # also those of the prefix
+            return None
+        bands.append(causal)
+    band = reduce(And, bands) if bands else None
+    return _Parts(band, documents[0] if documents else None, prefix)
 
 
 def _list_parts(mask: Mask | None) -> Iterator[Mask]:
@@ -74,13 +109,8 @@ def _list_parts(mask: Mask | None) -> Iterator[Mask]:
         yield mask
 
 
-def _find_documents(scoring: Scoring) -> tuple[Tensor | None, Tensor | None]:
-    """The documents of queries and of keys, if there is such a mask."""
-    for mask in _list_parts(scoring.mask):
-        if isinstance(mask, Documents):
-            queries, keys = mask.numbers(*scoring.extent[2:])
-            return _with_rows(queries.long()), _with_rows(keys.long())
-    return None, None
+def _hides_later_keys(mask: Mask) -> bool:
+    return isinstance(mask, Causal) or (isinstance(mask, Window) and mask.right is not None)
 
 
 def _refusal_of_bias(bias: Bias, softcap: float | None) -> str | None:
@@ -181,9 +211,10 @@ class _Job(ctypes.Structure):
         ("bias", ctypes.c_void_p),
         ("query_documents", ctypes.c_void_p),
         ("key_documents", ctypes.c_void_p),
+        ("prefixes", ctypes.c_void_p),
         *((name, ctypes.c_int64) for name in ("B", "H", "K", "L", "S", "D")),
         *((name, ctypes.c_int64) for name in ("limits_batch", "bias_head")),
-        *((name, ctypes.c_int64) for name in ("queries_batch", "keys_batch")),
+        *((name, ctypes.c_int64) for name in ("queries_batch", "keys_batch", "prefixes_batch")),
         ("scale", ctypes.c_float),
         ("softcap", ctypes.c_float),
         ("next", ctypes.c_int64),
@@ -211,12 +242,14 @@ def find_kernel() -> Kernel | None:
     def run(function: Any, scoring: Scoring, norms: Tensor, *tensors: Tensor) -> None:
         (B, H, L, D), (_, K, S, _) = tensors[0].shape, tensors[1].shape
         numbers = [n for x in tensors for n in (x.data_ptr(), *x.stride()[:3])]
-        limits = Limits.of(scoring.mask, scoring.extent).tensor(B, norms.device).contiguous()
+        parts = _split(scoring.mask)
+        assert parts is not None, "refusal says so first"
+        limits = Limits.of(parts.band, scoring.extent).tensor(B, norms.device).contiguous()
         bias = None
         if scoring.bias is not None:
             bias = scoring.bias.by_distance(scoring.extent, BLOCK, norms.device).float()
             bias = bias.contiguous()
-        rows = (limits, bias, *_find_documents(scoring))
+        rows = (limits, bias, *parts.numbers(scoring.extent, norms.device))
         job = _Job(
             (ctypes.c_int64 * (4 * 8))(*numbers),
             norms.data_ptr(),

@@ -34,8 +34,9 @@ typedef struct {
   const int32_t *limits; /* six for all sequences or for each: see masks/limits.py */
   const float *bias;     /* of a head, for query − key = 1 − S … L − 1 and BLOCK more; or NULL */
   const int64_t *query_documents, *key_documents; /* a query sees keys of its own; or NULL */
+  const int64_t *prefixes; /* keys before these are seen although they come later; or NULL */
   int64_t B, H, K, L, S, D;
-  int64_t limits_batch, bias_head, queries_batch, keys_batch; /* strides: 0 if all have the same */
+  int64_t limits_batch, bias_head, queries_batch, keys_batch, prefixes_batch; /* strides, or 0 */
   float scale, softcap;                              /* softcap 0: none */
   int64_t next; /* written by all threads */
 } job_t;
@@ -162,6 +163,7 @@ typedef struct {
   int64_t low, high;             /* of the documents of the block */
   long begin, n;                 /* queries */
   long first, stop;              /* keys that one of them sees */
+  long prefix;                   /* keys before it are seen by queries before them, too */
   long grid;                     /* where a block of keys begins, up to multiples of BLOCK */
 } band_t;
 
@@ -179,7 +181,9 @@ static band_t find_band(const job_t *job, long b, long begin) {
   band_t band = {.limits = limits, .begin = begin, .n = n};
   band.grid = limits[1] < job->S ? begin + limits[1] : 0;
   band.first = begin + limits[0] > limits[2] ? begin + limits[0] : limits[2];
-  band.stop = begin + n + limits[1] < limits[3] ? begin + n + limits[1] : limits[3];
+  band.prefix = job->prefixes ? job->prefixes[b * job->prefixes_batch] : 0;
+  band.stop = begin + n + limits[1] > band.prefix ? begin + n + limits[1] : band.prefix;
+  if (band.stop > limits[3]) band.stop = limits[3];
   if (band.stop > job->S) band.stop = job->S;
   if (begin + n <= limits[4] || begin >= limits[5] || band.stop < band.first)
     band.stop = band.first;
@@ -205,9 +209,9 @@ static keys_t find_keys(const band_t *band, long at) {
   limit = at - behind + BLOCK;
   keys_t keys = {.at = at, .n = (limit < band->stop ? limit : band->stop) - at};
   const int32_t *limits = band->limits;
-  keys.diagonal = at == band->begin + limits[1];
-  keys.edge = keys.diagonal || at + keys.n - 1 > band->begin + limits[1] ||
-              at < band->begin + band->n - 1 + limits[0] || band->begin < limits[4] ||
+  int is_late = at + keys.n - 1 > band->begin + limits[1] && at + keys.n > band->prefix;
+  keys.diagonal = at == band->begin + limits[1] && at >= band->prefix;
+  keys.edge = keys.diagonal || is_late || at < band->begin + band->n - 1 + limits[0] || band->begin < limits[4] ||
               band->begin + band->n > limits[5];
   if (band->keys) {
     int64_t low, high;
@@ -225,7 +229,7 @@ static void hide(float *scores, const band_t *band, const keys_t *keys, long col
   const int32_t *limits = band->limits;
   for (long row = 0; row < keys->n; row++) {
     long first = keys->at + row - limits[1], stop = keys->at + row - limits[0] + 1;
-    if (first < limits[4]) first = limits[4];
+    if (first < limits[4] || keys->at + row < band->prefix) first = limits[4];
     if (stop > limits[5]) stop = limits[5];
     long start = keys->diagonal ? row / GROUP * GROUP : 0;
     float *x = scores + row * BLOCK;
