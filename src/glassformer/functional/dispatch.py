@@ -114,7 +114,7 @@ def explain(
     softcap: float | None = None,
     dropout: float = 0.0,
 ) -> "Explanation":
-    """Which backend `attention` would use for these inputs, and why; computes nothing.
+    """Which backend `attention` would use for these inputs, and why. Attention is not computed.
 
     >>> import torch
     >>> from glassformer.functional import Causal
