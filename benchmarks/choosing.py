@@ -115,16 +115,18 @@ def with_kernel(kernel: str, work: Callable) -> Callable:
 
 
 def check(call: Call, works: dict[str, Callable], tolerance: float) -> dict[str, Callable]:
-    """Those that run, after each was found equal to the others' median result."""
+    """Those that run; each result is first compared with the definition's.
+
+    Where the matrix is too large for the definition, with that of streaming.
+    """
     outputs: dict[str, tuple[Tensor, ...]] = {}
     for name, work in works.items():
         try:
             found = work()
-        except Exception as error:  # a kernel of PyTorch's that does not know this call
-            if not name.startswith("sdpa "):
-                raise
-            del error
-            continue
+        except RuntimeError:
+            if name.startswith("sdpa "):  # one of PyTorch's kernels, which cannot compute this call
+                continue
+            raise
         outputs[name] = found if isinstance(found, tuple) else (found,)
     exact = outputs.get("reference", outputs.get("streaming"))
     assert exact is not None

@@ -66,8 +66,8 @@ def add(app: typer.Typer, language: Language) -> None:
         dtype: Annotated[str | None, model_options.dtype_option(language)] = None,
         as_json: Annotated[bool, model_options.json_option(language)] = False,
     ) -> None:
-        # Imported here: help screens and usage errors must not load torch.
         model_options.compile_ahead(device)
+        # Imported here: help screens and usage errors must not load torch.
         from glassformer.compilation import notice_compilation
         from glassformer.generation import stream
         from glassformer.generation.continuation import check_stops, tokenizer_of

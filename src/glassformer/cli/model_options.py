@@ -41,17 +41,17 @@ def dtype_option(language: Language) -> Any:
     )
 
 
+def json_option(language: Language) -> Any:
+    """--json, for programs."""
+    return typer.Option("--json", help=language.say("saved.json"))
+
+
 def compile_ahead(device: str | None) -> None:
     """Have kernels for a CPU compiled while torch is imported, if they never were."""
     from glassformer.compilation import STACK, build_ahead
 
     if device in (None, "cpu"):
         build_ahead(STACK)
-
-
-def json_option(language: Language) -> Any:
-    """--json, for programs."""
-    return typer.Option("--json", help=language.say("saved.json"))
 
 
 def load_model(

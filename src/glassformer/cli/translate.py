@@ -54,8 +54,8 @@ def add(app: typer.Typer, language: Language) -> None:
         dtype: Annotated[str | None, model_options.dtype_option(language)] = None,
         as_json: Annotated[bool, model_options.json_option(language)] = False,
     ) -> None:
-        # Imported here: help screens and usage errors must not load torch.
         model_options.compile_ahead(device)
+        # Imported here: help screens and usage errors must not load torch.
         from glassformer.generation import rank_translations
         from glassformer.generation.beam import check_beams
         from glassformer.generation.prompts import check_max_new_tokens

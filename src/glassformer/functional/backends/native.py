@@ -62,7 +62,7 @@ def refusal(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -
 
 
 class _Parts(NamedTuple):
-    """A mask as the kernel is told about it."""
+    """A mask, split into what the kernel takes as separate arguments."""
 
     band: Mask | None
     documents: Documents | None
