@@ -319,12 +319,16 @@ def test_flex_on_the_cpu() -> None:
     for L, S, left in shapes:
         q, k, v = operands(L, S, dtype=torch.float32)
         mask = gf.Causal() & gf.Window(left) | gf.Prefix(9)
-        bias = gf.ALiBi.of_heads(H)
-        got = gf.attention(q, k, v, mask=mask, bias=bias, softcap=5.0, backend="flex")
-        exact = reference.attention(
-            *(t.double() for t in (q, k, v)), mask=mask, bias=bias, softcap=5.0
+        slopes, buckets = gf.ALiBi.of_heads(H), gf.RelativeBuckets(torch.randn(16, H))
+        for bias in (slopes, buckets, slopes + buckets):
+            options = {"mask": mask, "bias": bias, "softcap": 5.0}
+            got = gf.attention(q, k, v, **options, backend="flex")
+            exact = reference.attention(*(t.double() for t in (q, k, v)), **options)
+            assert_close(got, exact.float(), 1e-5)
+        endless = {"mask": gf.Causal() & gf.Window(1 << 40), "backend": "flex"}
+        assert_close(
+            gf.attention(q, k, v, **endless), gf.attention(q, k, v, mask=gf.Causal()), 1e-5
         )
-        assert_close(got, exact.float(), 1e-5)
     q, k, v = operands(150, 300, dtype=torch.float32)
     empty = gf.Padding(torch.tensor([300, 0]))
     assert_zero(gf.attention(q, k, v, mask=empty, backend="flex")[1])

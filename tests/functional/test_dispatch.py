@@ -1,5 +1,7 @@
 """Which backend is taken, whether that is told truly, and no dense mask without need."""
 
+import warnings
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -7,7 +9,7 @@ import torch.nn.functional as F
 import glassformer as gf
 from closeness import assert_close
 from glassformer.errors import BackendError
-from glassformer.functional import reference
+from glassformer.functional import dispatch, reference
 from glassformer.functional.backends import flex, sdpa
 
 
@@ -64,16 +66,79 @@ def test_a_forced_backend_refuses_with_its_reason(
         gf.attention(*operands(9, 9, grad=True), **options, backend=backend)
 
 
-def test_a_failing_compiler_is_a_refusal_with_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def fail_to_compile(monkeypatch: pytest.MonkeyPatch, message: str) -> list[object]:
+    """Have FlexAttention's compiler fail; the options of each attempt are kept."""
     from torch._dynamo.exc import TorchDynamoException
 
-    def failing(*_args, **_kwargs):
-        raise TorchDynamoException("CppCompileError\nkernel.cpp:7: error: ‘x3’ was not declared")
+    attempts: list[object] = []
+
+    def fail(*_args, kernel_options: dict | None, **_kwargs):
+        attempts.append(kernel_options)
+        raise TorchDynamoException(message)
 
     monkeypatch.setattr(flex, "has_avx2", lambda: True)
-    monkeypatch.setattr(flex, "_compile_flex", lambda: failing)
+    monkeypatch.setattr(flex, "_failures", {})
+    monkeypatch.setattr(flex, "_compile_flex", lambda: fail)
+    return attempts
+
+
+UNDECLARED = "CppCompileError\nkernel.cpp:7: error: ‘x3’ was not declared"
+
+
+def test_a_failing_compiler_is_a_refusal_with_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    attempts = fail_to_compile(monkeypatch, UNDECLARED)
     with pytest.raises(BackendError, match=r"float32 on cpu \(‘x3’ was not declared\).*streaming"):
         gf.attention(*operands(9, 9), backend="flex")
+    for _ in range(2):  # a kind that failed is not compiled again, at other lengths neither
+        with pytest.raises(BackendError, match=r"failed on this kind of mask or bias before"):
+            gf.attention(*operands(7, 12), backend="flex")
+    assert attempts == [None]
+    assert gf.explain(*operands(9, 9), mask=gf.Causal()).refusals["flex"] is None
+    assert gf.explain(*operands(9, 9), softcap=5.0).refusals["flex"] is None
+
+
+def test_kernels_that_are_too_large_are_tried_with_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    attempts = fail_to_compile(monkeypatch, "OutOfMemoryError: out of resource: Required: 245760")
+    with pytest.raises(BackendError, match=r"Required: 245760"):
+        gf.attention(*operands(9, 9), backend="flex")
+    assert attempts == [None, {"num_stages": 2}, {"num_stages": 1}]
+
+
+def test_a_kernel_that_worked_with_less_is_taken_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    attempts = fail_to_compile(monkeypatch, "out of resource")
+    fail, q = flex._compile_flex(), operands(9, 9)[0]
+
+    def compute(*args, kernel_options: dict | None, **options):
+        if kernel_options != {"num_stages": 1}:
+            fail(*args, kernel_options=kernel_options, **options)
+        attempts.append(kernel_options)
+        return q
+
+    monkeypatch.setattr(flex, "_compile_flex", lambda: compute)
+    for _ in range(2):
+        assert gf.attention(*operands(9, 9), backend="flex") is q
+    assert attempts == [None, {"num_stages": 2}, {"num_stages": 1}, {"num_stages": 1}]
+
+
+def test_where_no_kernel_can_be_compiled_another_backend_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    attempts = fail_to_compile(monkeypatch, UNDECLARED)
+    choose = dispatch._choose
+
+    def prefer_flex(*args):
+        return choose(*args) if flex.refusal(*args) else dispatch._Choice("flex", "as on a GPU")
+
+    monkeypatch.setattr(dispatch, "_choose", prefer_flex)
+    q, k, v = operands(9, 9)
+    bias = gf.RelativeBuckets(torch.randn(8, 4))
+    with pytest.warns(UserWarning, match=r"computes what 'flex' cannot.*was not declared"):
+        found = gf.attention(q, k, v, bias=bias)
+    assert_close(found, reference.attention(q, k, v, bias=bias), 1e-5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert_close(gf.attention(q, k, v, bias=bias), found, 1e-5)
+    assert attempts == [None]
 
 
 def test_a_processor_without_kernels_is_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:

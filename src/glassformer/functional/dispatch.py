@@ -1,5 +1,6 @@
 """`attention`, and the choice of its backend, which `explain` reports with reasons."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -100,7 +101,14 @@ def attention(
         _require_backend(name, q, k, v, scoring, dropout)
     if kind is not None and name == "sdpa":
         remember_options(kind, q, k, v, scoring, dropout)
-    return BACKENDS[name].attend(q, k, v, scoring, dropout)
+    try:
+        return BACKENDS[name].attend(q, k, v, scoring, dropout)
+    except BackendError as error:  # a kernel cannot be compiled, which is known from now on
+        other = _choose(q, k, v, scoring, dropout).backend
+        if backend is not None or other == name:
+            raise
+        warnings.warn(f"backend={other!r} computes what {name!r} cannot. {error}", stacklevel=2)
+        return BACKENDS[other].attend(q, k, v, scoring, dropout)
 
 
 def explain(

@@ -4,7 +4,7 @@ A model calls attention with the same shapes in every layer. What is remembered 
 that `F.scaled_dot_product_attention` computes with flags alone, or with a small mask that says what
 a flag would. None of the user's tensors is kept.
 
-    latest   the last kind with such a mask, scale and dropout; PyTorch compares all tensors at once
+    latest   the last kind with such a mask; PyTorch compares all tensors at once
     known    all of them, found by what Python reads from the tensors, which takes twice as long
 """
 
@@ -35,15 +35,15 @@ SMALL = 256  # numbers of a mask
 class RepeatedCall:
     """How a kind of call is computed, and a question whether tensors are of that kind."""
 
-    __slots__ = ("is_compared", "is_like", "options")
+    __slots__ = ("dropout", "is_compared", "is_like", "options", "scale")
 
-    def __init__(self, options: dict[str, Any]) -> None:
-        self.options = options
+    def __init__(self, options: dict[str, Any], scale: float | None, dropout: float) -> None:
+        self.options, self.scale, self.dropout = options, scale, dropout
         self.is_like: Callable[[Tensor, Tensor, Tensor], bool] = _is_unlike
         self.is_compared = False  # by PyTorch, from the first repetition on
 
 
-_latest: dict[tuple[Any, ...], RepeatedCall] = {}
+_latest: dict[type, RepeatedCall] = {}  # by the class of the mask
 _known: dict[tuple[Any, ...], RepeatedCall] = {}
 
 
@@ -53,8 +53,10 @@ def recall_latest(
     """The options of the kernel, if the latest call with such a mask was of the same kind."""
     if is_dynamo_compiling():
         return None
-    known = _latest.get((type(mask), scale, dropout))
-    if known is None or not known.is_like(q, k, v) or forward_ad._current_level >= 0:
+    known = _latest.get(type(mask))
+    if known is None or known.scale != scale or known.dropout != dropout:
+        return None
+    if not known.is_like(q, k, v) or forward_ad._current_level >= 0:
         return None
     # With another mask than a causal one nothing is remembered.
     has_offset = mask is not None and mask.offset is not None  # pyright: ignore[reportAttributeAccessIssue]
@@ -88,7 +90,7 @@ def recall_options(kind: tuple[Any, ...], q: Tensor, k: Tensor, v: Tensor) -> di
         return None
     if not known.is_compared:
         known.is_compared, known.is_like = True, _compare_with(q, k, v)
-    _latest[kind[-3:]] = known
+    _latest[kind[-3]] = known
     return known.options
 
 
@@ -147,4 +149,4 @@ def remember_options(
         options["scale"] = scoring.scale
     if is_grouped:
         options["enable_gqa"] = True
-    _known[kind] = RepeatedCall(options)
+    _known[kind] = RepeatedCall(options, *kind[-2:])

@@ -1,7 +1,8 @@
 """Attention by FlexAttention: masks and biases compiled into the kernel, empty blocks skipped.
 
 The BlockMask is built from a mask's bounds, block by block, without a dense mask. Numbers are
-passed as tensors, so that another length or window size does not compile another kernel.
+passed as tensors, so that another length or window size does not compile another kernel. They have
+32 bits: with 64, indices of a tile took more shared memory than a GPU has.
 """
 
 import shutil
@@ -15,6 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from glassformer.errors import BackendError
+from glassformer.functional.biases import Bias
 from glassformer.functional.cells import Blocks, Cells, Extent
 from glassformer.functional.checks import Scoring
 from glassformer.functional.graph_capture import is_traced
@@ -23,6 +25,8 @@ from glassformer.functional.masks import Mask
 BLOCK = 128  # FlexAttention's default
 _NARROWEST = 16  # the smallest width of the matrix units
 _MOST_KERNELS = 256  # kinds of mask, bias, dtype and layout that may be compiled in one process
+# Kernels whose tiles need too much shared memory are compiled with fewer loads at a time.
+_ATTEMPTS: tuple[dict[str, int], ...] = ({}, {"num_stages": 2}, {"num_stages": 1})
 
 
 def refusal(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -> str | None:
@@ -45,6 +49,8 @@ def refusal(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -
             return "FlexAttention's CPU kernels need an x86 processor with AVX2"
         if not _has_compiler():
             return "FlexAttention needs a C++ compiler on the CPU, and none was found"
+    if _failures and _failures.get(_kind(q, v, scoring)) == len(_ATTEMPTS):
+        return "PyTorch's compiler failed on this kind of mask or bias before"
     return None
 
 
@@ -64,17 +70,47 @@ def attend(
         block_mask(scoring.mask, scoring.extent, q.device),
     )
     options = {"scale": scoring.scale, "enable_gqa": q.shape[1] != k.shape[1]}
-    try:
-        with torch._dynamo.config.patch(recompile_limit=_MOST_KERNELS):
-            return _compile_flex()(q, k, v, score_mod=score_mod, block_mask=blocks, **options)
-    except TorchDynamoException as error:
-        lines = [line.split("error:")[-1] for line in str(error).splitlines() if "rror" in line]
-        kind = lines[-1] if lines else str(error)
-        raise BackendError(
-            f"backend='flex' cannot compute this exactly: PyTorch's compiler fails on this kind of "
-            f"mask or bias for {q.dtype} on {q.device.type} ({kind.strip()[:160]}). "
-            "Leave backend out, or use backend='streaming'."
-        ) from error
+    kind = _kind(q, v, scoring)
+    while True:
+        attempt = _failures.get(kind, 0)
+        chosen = _ATTEMPTS[min(attempt, len(_ATTEMPTS) - 1)]
+        try:
+            with torch._dynamo.config.patch(recompile_limit=_MOST_KERNELS):
+                return _compile_flex()(
+                    q, k, v, score_mod, blocks, **options, kernel_options=chosen or None
+                )
+        except TorchDynamoException as error:
+            is_too_large = "out of resource" in str(error)
+            _failures[kind] = attempt + 1 if is_too_large else len(_ATTEMPTS)
+            if _failures[kind] >= len(_ATTEMPTS):
+                raise BackendError(_describe_failure(error, q)) from error
+
+
+_Kind = tuple[Any, ...]
+_failures: dict[_Kind, int] = {}  # how many of the attempts failed
+
+
+def _kind(q: Tensor, v: Tensor, scoring: Scoring) -> _Kind:
+    # What decides whether a kernel can be compiled.
+    sizes = (q.device.type, q.dtype, q.shape[-1], v.shape[-1], scoring.softcap is None)
+    return (*sizes, _classes(scoring.mask), _classes(scoring.bias))
+
+
+def _classes(rule: Mask | Bias | None) -> tuple[Any, ...]:
+    if rule is None:
+        return ()
+    parts = vars(rule).values()
+    return type(rule), *(_classes(each) for each in parts if isinstance(each, Mask | Bias))
+
+
+def _describe_failure(error: Exception, q: Tensor) -> str:
+    lines = [line.split("error:")[-1] for line in str(error).splitlines() if "rror" in line]
+    reason = (lines[-1] if lines else str(error)).strip()
+    return (
+        f"backend='flex' cannot compute this exactly: PyTorch's compiler fails on this kind of "
+        f"mask or bias for {q.dtype} on {q.device.type} ({reason[:160]}). "
+        "Leave backend out, or use backend='streaming'."
+    )
 
 
 def block_mask(mask: Mask | None, extent: Extent, device: torch.device) -> Any:
@@ -92,7 +128,7 @@ def _build_block_mask(mask: Mask, extent: Extent, device: torch.device) -> Any:
     blocks = Blocks(extent.L, extent.S, BLOCK, BLOCK, device)
     possible, certain = blocks.spread(mask.bounds(blocks))
     traced = mask.to_tensors(device)
-    L, S = (torch.tensor(n, device=device) for n in extent[2:])
+    L, S = _as_tensors(extent, device)
 
     def mask_mod(b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
         return traced.allows(Cells(b, h, q, k, L, S))
@@ -137,16 +173,26 @@ def _score_mod(scoring: Scoring, device: torch.device) -> Callable[..., Tensor] 
     bias, softcap = scoring.bias, scoring.softcap
     if bias is None and softcap is None:
         return None
-    L, S = (torch.tensor(n, device=device) for n in scoring.extent[2:])
+    L, S = _as_tensors(scoring.extent, device)
+    table = None
+    if bias is not None and bias.is_relative and bias.is_data:
+        # One number to look up, instead of a logarithm for each cell.
+        table = bias.by_distance(scoring.extent, 0, device)
 
     def score_mod(score: Tensor, b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
         if softcap is not None:
             score = softcap * torch.tanh(score / softcap)
-        if bias is not None:
+        if table is not None:
+            score = score + table[h, q - k + (S - 1)]
+        elif bias is not None:
             score = score + bias.values(Cells(b, h, q, k, L, S))
         return score
 
     return score_mod
+
+
+def _as_tensors(extent: Extent, device: torch.device) -> list[Tensor]:
+    return [torch.tensor(n, dtype=torch.int32, device=device) for n in (extent.L, extent.S)]
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,6 +12,8 @@ from torch import Tensor
 from glassformer.errors import ConfigError, DtypeError
 from glassformer.functional.cells import Blocks, Bounds, Cells, Extent, Tile
 from glassformer.functional.drawing import draw_cells
+
+_FAR = 1 << 30  # no distance is larger, and sums of two still have 32 bits
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -111,7 +114,9 @@ class Mask(ABC):
         """The same mask with its numbers as tensors: one compiled kernel serves all values."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         numbers = {name: value for name, value in values.items() if type(value) is int}
-        return replace(self, **{n: torch.tensor(v, device=device) for n, v in numbers.items()})
+        near = {name: max(-_FAR, min(_FAR, value)) for name, value in numbers.items()}
+        as_tensor = partial(torch.tensor, dtype=torch.int32, device=device)
+        return replace(self, **{name: as_tensor(value) for name, value in near.items()})
 
     @property
     def is_static(self) -> bool:
