@@ -15,6 +15,7 @@ from torch import Tensor
 from glassformer.errors import TraceError
 from glassformer.tracing.beams import follow_beams
 from glassformer.tracing.guard import Guard
+from glassformer.tracing.host_copies import HostCopies
 from glassformer.tracing.layout import Layout, Place
 from glassformer.tracing.operand_store import OperandStore
 from glassformer.tracing.site import Site
@@ -38,6 +39,7 @@ class RecordedRun:
         self.refusals: dict[str, str] = {}
         self.fault: str | None = None  # why nothing of this run can be shown
         self.tokens: dict[str, list[Tensor]] = {}
+        self.copies = HostCopies()  # of the tokens
         self.order: list[Tensor] = []  # for each step, which rows the beams continue
         self.read: set[Any] = set()  # encoders that have read their text
         self.stop = 0  # the length of the text so far
@@ -68,6 +70,7 @@ class RecordedRun:
             run.places = {n: self.places[n] for n in run.sites}
             run.refusals = {n: r for n, r in self.refusals.items() if n in run.sites}
             run.tokens = {n: t for n, t in self.tokens.items() if n == "source"}
+            run.copies = self.copies
             run.streams = {n: s for n, s in self.streams.items() if n != writer}
             run.fault = self.fault
             run.is_stale = self.fault is not None
@@ -87,7 +90,7 @@ class RecordedRun:
         self.run.calls.append(ModelCall(ref(model), args, dict(options)))
 
     def add_tokens(self, text: str, tokens: Tensor) -> None:
-        self.tokens.setdefault(text, []).append(tokens)
+        self.tokens.setdefault(text, []).append(self.copies.begin(tokens))
 
     def add(self, place: Place, step: Step, difference: Tensor | None) -> None:
         """Keep one call of attention."""
@@ -166,7 +169,8 @@ class RecordedRun:
             with self.guard.catch(name, partial(self._drop, name)):
                 if name not in self.refusals and stream.passes:
                     run.streams[stack] = self._build_stream(stream, batch)
-        for text, chunks in self.tokens.items():  # last: on a GPU this waits for all that ran
+        self.copies.wait()
+        for text, chunks in self.tokens.items():
             with self.guard.catch(text, partial(self._drop, f"labels of {text}")):
                 self._add_text(text, chunks, batch)
         drop_empty_sites(run)
