@@ -73,9 +73,11 @@ def cover_target(backend: Any, lines: Sequence[str]) -> TargetCoverage:
     )
 
 
-def cover(recipe: dict[str, Any], folder: Path, tokenizer: Any) -> Coverage:
-    """What the training pairs of a recipe cover."""
-    characters, targets = set[str](), dict[str, list[str]]()
+def read_targets(
+    recipe: dict[str, Any], folder: Path, tokenizer: Any
+) -> dict[str, list[tuple[str, str]]]:
+    """The training pairs of a recipe for each target language, without prefixes."""
+    targets = dict[str, list[tuple[str, str]]]()
     for entry in recipe.get("data", {}).get("train", []):
         prefix = _PREFIX.fullmatch(entry.get("prefix", ""))
         if prefix is None or prefix[1] not in tokenizer.languages:
@@ -85,12 +87,20 @@ def cover(recipe: dict[str, Any], folder: Path, tokenizer: Any) -> Coverage:
                 f"{known}; got {entry.get('prefix')!r}."
             )
         pairs, _ = read_pairs(*(folder / name for name in entry["files"]))
-        characters.update(*(source for source, _ in pairs))
-        targets.setdefault(prefix[1], []).extend(target for _, target in pairs)
+        targets.setdefault(prefix[1], []).extend(pairs)
+    return dict(sorted(targets.items()))
+
+
+def cover(recipe: dict[str, Any], folder: Path, tokenizer: Any) -> Coverage:
+    """What the training pairs of a recipe cover."""
+    targets = read_targets(recipe, folder, tokenizer)
     return Coverage(
-        characters=frozenset(characters),
+        characters=frozenset(c for pairs in targets.values() for text, _ in pairs for c in text),
         plain=plain_marks(),
-        targets={code: cover_target(tokenizer.backend, targets[code]) for code in sorted(targets)},
+        targets={
+            code: cover_target(tokenizer.backend, [text for _, text in pairs])
+            for code, pairs in targets.items()
+        },
     )
 
 

@@ -32,7 +32,7 @@ _KINDS = (
 _FOREIGN = re.compile(
     r"(generation_)?config\.json|model.*\.safetensors(\.index\.json)?|(source|target)\.spm"
     r"|(tokenizer|vocab|merges|special_tokens_map|added_tokens|chat_template|spiece)\b.*"
-    r"|tokenizer_config\.json|coverage\.json"
+    r"|tokenizer_config\.json|coverage\.json|shortlist\.safetensors"
 )
 
 

@@ -118,6 +118,14 @@ def test_translate_each_text(run, folders, piped):
     assert f"{best[1][0].score:.3f}  {best[1][0].text}" in out
 
 
+def test_translate_with_a_shortlist(run, folders):
+    text = "Where is the station?"
+    expected = gf.translate(gf.load("translator"), text, to="fr", shortlist=True)
+    assert run("translate", "--to", "fr", "--shortlist", text)[:2] == (0, f"{expected}\n")
+    code, out, err = run("translate", "-m", folders / "encoder_decoder", "--shortlist", "abc")
+    assert (code, out) == (2, "") and "--shortlist needs a list of the tokens" in err
+
+
 def test_fill_shows_guesses(run, folders):
     words = ("fill", "a[MASK]c[MASK]", "-m", folders / "encoder", "--top", "3")
     gaps = gf.fill(letter_model("encoder"), "a[MASK]c[MASK]", k=3)

@@ -7,7 +7,12 @@ import glassformer as gf
 from closeness import assert_close, assert_same
 from generation.step_models import CHANGES, SOURCES, make
 from glassformer.errors import ShapeError
-from glassformer.generation import generate_tokens, native_stack, native_step
+from glassformer.generation import (
+    generate_tokens,
+    native_matrices,
+    native_stack,
+    native_step,
+)
 from glassformer.generation.direct import DirectSession
 from glassformer.generation.native_step import NativeStep, encode, find_native
 from glassformer.generation.prompts import encode_source
@@ -91,7 +96,7 @@ def test_many_rows_give_the_logits_of_the_modules(name: str, layout: str) -> Non
         assert_close(ours, expected, 2e-5 * float(expected.abs().max()))
         session.append(expected.argmax(-1))
         plain.append(expected.argmax(-1))
-    assert bool(session.step.reading.native.panels) == (layout == "panels")
+    assert bool(session.step.reading.native.matrices.panels) == (layout == "panels")
 
 
 def test_matrices_are_laid_out_for_many_rows_once_it_pays(monkeypatch) -> None:
@@ -105,18 +110,18 @@ def test_matrices_are_laid_out_for_many_rows_once_it_pays(monkeypatch) -> None:
     assert not native.decoder.n_rows
     logits_of(model, [[1, 2, 3]] * 3, source=source)  # nine, then three
     logits_of(model, [[1, 2, 3]] * 3, source=source)
-    assert native.decoder.n_rows == 18 and not native.decoder.panels
+    assert native.decoder.n_rows == 18 and not native.decoder.matrices.panels
     logits_of(model, [[1, 2, 3]] * 3, source=source)
-    assert len(native.decoder.panels) == len(native.decoder.weights.linears) + 1
+    assert len(native.decoder.matrices.panels) == len(native.decoder.weights.linears) + 1
 
 
 def test_a_large_model_is_not_kept_twice(monkeypatch) -> None:
     monkeypatch.setattr(native_stack, "_MANY", 1)
-    monkeypatch.setattr(native_stack, "_MOST_PANELS", 1)
+    monkeypatch.setattr(native_matrices, "_MOST_PANELS", 1)
     model = make("translator", torch.float32)
     logits_of(model, [[1, 2, 3]] * 8, source=[[4, 2]] * 8)
     native = find_native(model)
-    assert native is not None and native.decoder.n_rows and not native.decoder.panels
+    assert native is not None and native.decoder.n_rows and not native.decoder.matrices.panels
 
 
 @pytest.mark.parametrize("kind", ["sinusoidal", "learned", "rotary"])

@@ -50,6 +50,9 @@ def add(app: typer.Typer, language: Language) -> None:
         is_unrestricted: Annotated[
             bool, typer.Option("--unrestricted", help=say("translate.unrestricted"))
         ] = False,
+        has_shortlist: Annotated[
+            bool, typer.Option("--shortlist", help=say("translate.shortlist"))
+        ] = False,
         device: Annotated[str | None, model_options.device_option(language)] = None,
         dtype: Annotated[str | None, model_options.dtype_option(language)] = None,
         as_json: Annotated[bool, model_options.json_option(language)] = False,
@@ -88,6 +91,7 @@ def add(app: typer.Typer, language: Language) -> None:
                     length_penalty=length_penalty,
                     max_new_tokens=max_new,
                     restricted=not is_unrestricted,
+                    shortlist=has_shortlist,
                     progress=progress,
                 )
             answers = iter(translated)

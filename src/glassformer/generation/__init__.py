@@ -6,7 +6,8 @@ that the model reads several at a time (`drafting`): on a CPU `speculative`, on 
 `captured_drafts`, `draft_state`, `draft_kernels`. Many prompts take turns (`queueing`,
 `captured_queue`). `sessions` chooses how a model is run: by its modules, so that all can be
 watched, or by its weights alone: on a CPU (`direct`) in C (`native_step`, `native_stack`,
-`native_structures`, `thread_count`) or in PyTorch (`step`, `products`), on a GPU as a CUDA graph
+`native_structures`, `native_matrices`, `thread_count`) or in PyTorch (`step`, `products`), for few
+tokens alone where others are forbidden (`output_selection`), on a GPU as a CUDA graph
 (`captured`, `cuda_state`, `cuda_step`, `cuda_layers`, `cuda_prompts`, `captured_prompts`,
 `step_kernels`, `product_kernels`, `prefetch_kernels`; for beam search `beam_state`,
 `beam_kernels`).

@@ -22,6 +22,7 @@ from glassformer.generation.beam_state import MOST_BEAMS
 from glassformer.generation.captured import CapturedSession
 from glassformer.generation.captured_search import search_captured
 from glassformer.generation.choice_rule import Rule
+from glassformer.generation.output_selection import select_outputs
 from glassformer.generation.prompts import GenerativeModel, check_excluded, check_prompts
 from glassformer.generation.sampling import exclude_tokens
 from glassformer.generation.sessions import can_drop, start_session
@@ -68,6 +69,7 @@ def beam_search(
     early: bool = True,
     never: Sequence[int] = (),
     forbidden: Bool[Tensor, "B V"] | None = None,
+    renormalize: bool = False,
     observe: Callable[[list[Candidate]], None] | None = None,
 ) -> list[list[Hypothesis]]:
     """The `n_best` continuations of each prompt, best first.
@@ -75,8 +77,9 @@ def beam_search(
     `early` stops a search once `beams` texts are finished; otherwise it continues until no
     unfinished hypothesis can still be among the best. Tokens in `never` are excluded. So are those
     that are True in a prompt's row of `forbidden`; but they keep their share of the probability, so
-    that the scores of all other texts are the model's own. `observe` is called after each step with
-    the candidates of that step, best first.
+    that the scores of all other texts are the model's own. With `renormalize` the others share it,
+    and a CPU does not compute the logits of what no prompt may have. `observe` is called after each
+    step with the candidates of that step, best first.
 
     >>> from glassformer.models import Config, Decoder
     >>> config = Config(family="decoder", vocab_size=9, dim=8, n_layers=1, n_heads=2, max_len=16)
@@ -87,6 +90,8 @@ def beam_search(
     check_prompts(model, prompts, source, max_new_tokens)
     check_beams(beams, n_best)
     check_excluded(model, prompts, never, forbidden)
+    if renormalize:
+        check_choice(never, forbidden)
     with torch.no_grad():
         search = _Search(
             model,
@@ -98,6 +103,7 @@ def beam_search(
             length_penalty,
             never,
             forbidden,
+            renormalize,
             observe,
         )
         session = search.session
@@ -119,6 +125,20 @@ def check_beams(beams: int, n_best: int = 1) -> None:
         )
 
 
+def check_choice(never: Sequence[int], forbidden: Bool[Tensor, "B V"] | None) -> None:
+    """Reject a prompt that is left no token, whose probabilities would not be numbers."""
+    if forbidden is None:
+        return
+    left = ~forbidden
+    left[:, list(never)] = False
+    empty = (~left.any(dim=1)).nonzero()[:, 0].tolist()
+    if empty:
+        raise ConfigError(
+            "With renormalize=True every prompt needs a token that may be written; never and "
+            f"forbidden leave none to prompt {empty[0]}. Allow at least a stop token."
+        )
+
+
 class _Search:
     def __init__(
         self,
@@ -131,6 +151,7 @@ class _Search:
         length_penalty: float,
         never: Sequence[int],
         forbidden: Bool[Tensor, "B V"] | None,
+        renormalize: bool,
         observe: Callable[[list[Candidate]], None] | None,
     ) -> None:
         self.beams, self.stop, self.max_new_tokens = beams, frozenset(stop), max_new_tokens
@@ -138,16 +159,24 @@ class _Search:
         self.vocab_size = model.config.vocab_size
         # One row per beam; each prompt starts with one live beam and copies that cannot win.
         self.session = start_session(
-            model, prompts, source=source, max_new_tokens=max_new_tokens, copies=beams
+            model,
+            prompts,
+            source=source,
+            max_new_tokens=max_new_tokens,
+            copies=beams,
+            outputs=select_outputs(never, forbidden) if renormalize else None,
         )
         self.scores = [[0.0, *[-math.inf] * (beams - 1)] for _ in prompts]
         self.texts: list[list[tuple[int, ...]]] = [[()] * beams for _ in prompts]
         self.prompts = [*range(len(prompts))]  # those that are still searched, or may be
         self.finished: list[list[Hypothesis]] = [[] for _ in prompts]
-        self.rule = Rule(never, forbidden, device=self.session.fresh.device)
+        device = self.session.fresh.device
+        self.rule = Rule(never, forbidden, renormalizes=renormalize, device=device)
 
     def can_select(self, session: CapturedSession) -> bool:
         """Whether the GPU selects the beams: nobody watches, and they are few."""
+        if self.rule.forbidden is not None and self.rule.renormalizes:
+            return False
         return self.observe is None and session.copies <= MOST_BEAMS
 
     def run_captured(self, session: CapturedSession) -> None:
@@ -262,14 +291,15 @@ def _find_best(
     most: int,
 ) -> Iterable[list[tuple[float, int, int]]]:
     """The best continuations of each prompt, found on the logits' device."""
-    logits = exclude_tokens(logits, rule.never)
+    rows = None
+    if rule.forbidden is not None:
+        rows = rule.forbidden.repeat_interleave(len(scores[0]), dim=0)
+    logits = exclude_tokens(logits, rule.never, rows if rule.renormalizes else None)
     largest, choices = logits.topk(n_best, dim=-1)  # only their logarithms are needed
     total = _add_exponentials(logits, largest[:, :1])
     before = torch.tensor(scores, dtype=torch.float64, device=logits.device)
-    if rule.forbidden is not None:
-        rows = rule.forbidden.repeat_interleave(before.shape[1], dim=0)
-        if bool(rows.gather(1, choices).any()):
-            largest, choices = exclude_tokens(logits, (), rows).topk(n_best, dim=-1)
+    if rows is not None and not rule.renormalizes and bool(rows.gather(1, choices).any()):
+        largest, choices = exclude_tokens(logits, (), rows).topk(n_best, dim=-1)
     totals = before[..., None] + (largest.double() - total).view(*before.shape, -1)
     best, where = totals.flatten(1).topk(min(most, totals[0].numel()), dim=-1)
     beams = where // n_best

@@ -24,7 +24,10 @@ from glassformer.models.decoder import causal_mask
 
 
 class DirectSession:
-    """Decoding with a model that `models.decoder_weights.refusal` accepts."""
+    """Decoding with a model that `models.decoder_weights.refusal` accepts.
+
+    On a CPU, only the tokens of `outputs` get logits where it is given.
+    """
 
     drops_prompts = True  # `keep` may be called
 
@@ -36,8 +39,9 @@ class DirectSession:
         source: Sequence[Sequence[int]] | None,
         max_new_tokens: int,
         copies: int = 1,
+        outputs: Int[Tensor, " n"] | None = None,
     ) -> None:
-        self.model, self.copies = model, copies
+        self.model, self.copies, self.outputs = model, copies, outputs
         self.prompt, self.missing = pad_left(prompts, model.embedding.weight.device)
         check_tokens(self.prompt, model.config.vocab_size)
         B, L = self.prompt.shape
@@ -58,7 +62,12 @@ class DirectSession:
             self.step.read_context(self.context, lengths, copies)
 
     def _set_up(self, batch: int, capacity: int, missing: Tensor | None) -> None:
-        sizes = {"batch": batch, "capacity": capacity, "missing": missing}
+        sizes = {
+            "batch": batch,
+            "capacity": capacity,
+            "missing": missing,
+            "outputs": self.outputs,
+        }
         if self.native is None or batch > MOST_ROWS:
             self.step = Step(prepare_weights(self.model, batch), **sizes)
         else:

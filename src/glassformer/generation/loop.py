@@ -24,6 +24,7 @@ from glassformer.generation.choice_rule import Rule
 from glassformer.generation.direct import DirectSession
 from glassformer.generation.drafting import stream_by_draft
 from glassformer.generation.drafts import Draft, check_drafted, find_draft
+from glassformer.generation.output_selection import select_outputs
 from glassformer.generation.prompts import GenerativeModel, check_excluded, check_prompts
 from glassformer.generation.queueing import OnToken, count_slots, write_queued
 from glassformer.generation.sampling import GREEDY, Sampling, adjust, choose, exclude_tokens
@@ -249,7 +250,11 @@ def _prepare_session(
     """Check what is given now; the session begins with the first step."""
     check_prompts(model, prompts, source, max_new_tokens)
     check_excluded(model, prompts, never, forbidden)
-    options = {"source": source, "max_new_tokens": max_new_tokens}
+    options = {
+        "source": source,
+        "max_new_tokens": max_new_tokens,
+        "outputs": select_outputs(never, forbidden),
+    }
     return partial(start_session, model, prompts, **options, fixed=fixed, compiled=compiled)
 
 

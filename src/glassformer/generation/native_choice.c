@@ -8,6 +8,7 @@ typedef struct {
   const int64_t *never, *stops; /* tokens that no row may have; tokens that end a text */
   long n_never, n_stops;
   const uint8_t *forbidden;     /* (B / copies, V) what a prompt's rows may not have, or 0 */
+  int32_t renormalizes;         /* whether probabilities are among what is not forbidden */
 } choice_t;
 
 #define NOTHING INT32_MIN /* below every number, −∞ included */
@@ -102,5 +103,9 @@ static void find_best(const float *x, long n, long n_best, float *values, int64_
       tokens[at] = k;
       if (found == n_best) least = rank_of(values[n_best - 1]);
     }
+  }
+  for (; found < n_best; found++) { /* there are not as many */
+    values[found] = -INFINITY;
+    tokens[found] = 0;
   }
 }

@@ -229,7 +229,7 @@ static void write_logits(const share_t *t) {
   }
   wait_for_all(t);
   round_rows(t, t->normed, n, rows);
-  multiply(t, &s->head, t->normed, c->logits, rows, 0);
+  multiply(t, c->head, t->normed, c->logits, rows, 0);
 }
 
 static share_t take_share(const work_t *work) {
@@ -279,7 +279,7 @@ static void run_layers(void *argument) {
     feed_forward(t, layer);
   }
   if (s->final_norm.weight) normalize_rows(t, c->x, &s->final_norm, c->x, t->n_rows);
-  if (s->head.n_out) write_logits(t);
+  if (c->head) write_logits(t);
 }
 
 static void run_product(void *argument) {
@@ -289,27 +289,33 @@ static void run_product(void *argument) {
   multiply(t, work->linear, work->input, work->output, t->n_rows, 0);
 }
 
-static const uint8_t *find_forbidden(const stack_t *s, const call_t *c, const choice_t *choice,
-                                     long b) {
-  return choice->forbidden ? choice->forbidden + b / c->copies * s->head.n_out : 0;
+static const uint8_t *find_forbidden(const call_t *c, const choice_t *choice, long b) {
+  return choice->forbidden ? choice->forbidden + b / c->copies * c->head->n_out : 0;
 }
+
+static int64_t name_output(const call_t *c, int64_t k) { return c->outputs ? c->outputs[k] : k; }
 
 /* Of each row: the best tokens, and what their logarithms are among all that are not excluded. */
 static void run_ranking(void *argument) {
   const work_t *work = argument;
   const share_t share = take_share(work), *t = &share;
   const choice_t *choice = work->choice;
-  long V = t->stack->head.n_out, n = work->n_best;
+  long V = t->call->head->n_out, n = work->n_best;
   SHARE(b, t->call->n_sequences) {
     float *row = t->call->logits + b * V, values[n];
-    const uint8_t *forbidden = find_forbidden(t->stack, t->call, choice, b);
+    const uint8_t *forbidden = find_forbidden(t->call, choice, b);
     double *logs = work->logs + b * n;
     exclude(row, choice->never, choice->n_never);
     int is_odd = has_nan(row, V);
+    if (forbidden && choice->renormalizes) forbid(row, forbidden, V);
     double total = add_exponentials(row, with_rank(find_most(row, V)), V);
-    if (forbidden) forbid(row, forbidden, V);
-    find_best(row, V, n, values, work->best + b * n);
-    for (long i = 0; i < n; i++) logs[i] = is_odd ? NAN : values[i] - total;
+    if (forbidden && !choice->renormalizes) forbid(row, forbidden, V);
+    int64_t *best = work->best + b * n;
+    find_best(row, V, n, values, best);
+    for (long i = 0; i < n; i++) {
+      logs[i] = is_odd ? NAN : values[i] - total;
+      best[i] = name_output(t->call, best[i]);
+    }
   }
 }
 
@@ -344,14 +350,14 @@ void rank_rows(const stack_t *stack, const call_t *call, const choice_t *choice,
 }
 
 /* The token that row r of the logits chooses, or −1; the logits of excluded tokens become −∞. */
-static int64_t choose_token(const stack_t *stack, const call_t *call, const choice_t *choice,
-                            long r) {
-  long V = stack->head.n_out;
+static int64_t choose_token(const call_t *call, const choice_t *choice, long r) {
+  long V = call->head->n_out;
   float *row = call->logits + r * V;
-  const uint8_t *forbidden = find_forbidden(stack, call, choice, r / call->n_logits);
+  const uint8_t *forbidden = find_forbidden(call, choice, r / call->n_logits);
   exclude(row, choice->never, choice->n_never);
   if (forbidden) forbid(row, forbidden, V);
-  return find_first_most(row, V);
+  int64_t most = find_first_most(row, V);
+  return most < 0 ? most : name_output(call, most);
 }
 
 /* Append the most probable token to each row, up to `n_steps` times, until a row has ended.
@@ -365,7 +371,7 @@ long write_greedily(const stack_t *stack, call_t *call, const choice_t *choice, 
     int has_ended = 0;
     read_rows(stack, call);
     for (long b = 0; b < B; b++) {
-      written[b] = choose_token(stack, call, choice, b);
+      written[b] = choose_token(call, choice, b);
       if (written[b] < 0) return -1 - b;
       has_ended |= is_among(written[b], choice->stops, choice->n_stops);
     }
@@ -382,7 +388,7 @@ long write_greedily(const stack_t *stack, call_t *call, const choice_t *choice, 
 long write_ahead(const stack_t *stack, call_t *call, const choice_t *choice, int64_t *written) {
   read_rows(stack, call);
   for (long r = 0; r < call->n_tokens; r++) {
-    written[r] = choose_token(stack, call, choice, r);
+    written[r] = choose_token(call, choice, r);
     if (written[r] < 0) return -1 - r;
     if (r + 1 == call->n_tokens || written[r] != call->tokens[r + 1]) return r + 1;
   }

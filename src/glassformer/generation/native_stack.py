@@ -15,7 +15,9 @@ from glassformer.functional.native_library import find_threads
 from glassformer.functional.quantized import QuantizedWeight, find_numbers
 from glassformer.generation import native_structures as structures
 from glassformer.generation.choice_rule import Rule
+from glassformer.generation.native_matrices import Matrices, SelectedHead
 from glassformer.generation.native_structures import find_stack_library
+from glassformer.generation.output_selection import spread_logits
 from glassformer.generation.thread_count import ThreadCount
 from glassformer.models import Config
 from glassformer.models.decoder_weights import (
@@ -30,7 +32,6 @@ ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "silu")  # numbered as in the C file
 _WIDEST_HEAD = 256
 _LEAST, _MOST = 4, 1 << 17  # outputs of a matrix, and inputs whose int8 sums fit 32 bits
 _MANY = 512  # rows, read several at a time, after which panels have paid for themselves
-_MOST_PANELS = 1 << 29  # bytes
 _ONE_THREAD = 1 << 20  # products below which waking another thread costs more than it saves
 _TRIAL = 2  # tokens that several threads write before they are asked how long they waited
 
@@ -74,7 +75,7 @@ class NativeStack:
     def of_decoder(cls, weights: DecoderWeights) -> "NativeStack":
         """From tokens to logits."""
         native = cls(weights.config, weights.stack, causal=True, head=weights.head)
-        native.stack.embedding = native.describe_linear(Linear(weights.embedding, None))
+        native.stack.embedding = native.matrices.describe(Linear(weights.embedding, None))
         native.stack.embedding_scale = weights.embedding_scale
         return native
 
@@ -85,8 +86,7 @@ class NativeStack:
         assert library is not None
         self.library, self.weights, self.config, self.head = library, weights, config, head
         self.size = sum(each.numel() for each in weights.tensors)
-        self.vocab = 0 if head is None else len(head.weight)
-        self.panels: dict[int, Tensor] = {}  # by the address of the matrix
+        self.matrices = Matrices(library)
         self.least_rows = library.least_rows()
         self.threads = ThreadCount()
         self.n_rows = 0  # that were read so many or more at a time
@@ -117,7 +117,7 @@ class NativeStack:
         layers = [self._describe_layer(each) for each in self.weights.layers]
         self.layers = (structures.Layer * len(layers))(*layers)
         self.stack.layers = self.layers
-        self.stack.head = self.describe_linear(self.head)
+        self.output = self.matrices.describe(self.head)
 
     def expect_rows(self, n: int) -> None:
         """Lay the matrices out for many rows once there have been so many that it pays."""
@@ -127,34 +127,8 @@ class NativeStack:
         if self.n_rows < _MANY:
             return
         self.is_decided = True
-        linears = [*self.weights.linears, *([] if self.head is None else [self.head])]
-        matrices = [self.describe_linear(each) for each in linears]
-        sizes = [self.library.panel_bytes(byref(each)) for each in matrices]
-        if sum(sizes) > _MOST_PANELS:
-            return
-        for linear, matrix, size in zip(linears, matrices, sizes, strict=True):
-            if size:
-                panels = torch.empty(size, dtype=torch.uint8, device="cpu")
-                self.library.lay_out(byref(matrix), panels.data_ptr())
-                self.panels[find_numbers(linear.weight)[0].data_ptr()] = panels
+        self.matrices.lay_out([*self.weights.linears, *([self.head] if self.head else [])])
         self._describe_matrices()
-
-    def describe_linear(self, linear: Linear | None) -> structures.Linear:
-        """A matrix as the C code reads it."""
-        if linear is None:
-            return structures.Linear()
-        weight, (numbers, scale) = linear.weight, find_numbers(linear.weight)
-        described = structures.Linear(
-            bias=_address(linear.bias),
-            panels=_address(self.panels.get(numbers.data_ptr())),
-            n_out=weight.shape[0],
-            n_in=weight.shape[1],
-        )
-        if scale is None:
-            described.weight = numbers.data_ptr()
-        else:
-            described.integers, described.scale = numbers.data_ptr(), scale.data_ptr()
-        return described
 
     def _describe_layer(self, layer: LayerWeights) -> structures.Layer:
         attention, cross, feed_forward = layer
@@ -164,12 +138,12 @@ class NativeStack:
             k_norm=_describe_norm(attention.k_norm),
             cross_norm=_describe_norm(None if cross is None else cross.norm),
             feed_forward_norm=_describe_norm(feed_forward.norm),
-            qkv=self.describe_linear(attention.qkv),
-            out=self.describe_linear(attention.out),
-            cross_q=self.describe_linear(None if cross is None else cross.q),
-            cross_out=self.describe_linear(None if cross is None else cross.out),
-            up=self.describe_linear(feed_forward.up),
-            down=self.describe_linear(feed_forward.down),
+            qkv=self.matrices.describe(attention.qkv),
+            out=self.matrices.describe(attention.out),
+            cross_q=self.matrices.describe(None if cross is None else cross.q),
+            cross_out=self.matrices.describe(None if cross is None else cross.out),
+            up=self.matrices.describe(feed_forward.up),
+            down=self.matrices.describe(feed_forward.down),
         )
 
     def begin(
@@ -180,16 +154,17 @@ class NativeStack:
         lengths: Int[Tensor, " B"] | None = None,
         tables: Tables,
         copies: int = 1,
+        selected: SelectedHead | None = None,
     ) -> "Reading":
         """Sequences that are read together, every `copies` of them from the same prompt.
 
-        `memory` of one layer is shared by all of them.
+        `memory` of one layer is shared by all of them. Only `selected` tokens get logits.
         """
         origins = None
         if copies > 1:
             own = torch.arange(memory.shape[1], dtype=torch.int32, device=memory.device) % copies
             origins = own[:, None].repeat(1, memory.shape[2])
-        return Reading(self, memory, missing, lengths, tables, origins, copies)
+        return Reading(self, memory, missing, lengths, tables, origins, copies, selected)
 
 
 class Reading:
@@ -204,8 +179,10 @@ class Reading:
         tables: Tables,
         origins: Int[Tensor, "B capacity"] | None,
         copies: int,
+        selected: SelectedHead | None,
     ) -> None:
         self.native, self.tables, self.origins = native, tables, origins
+        self.selected = selected
         self.contexts: list[Tensor] = []  # of each layer: keys and values of cross-attention
         self.context_lengths: Tensor | None = None
         self.barrier = structures.Barrier()
@@ -237,7 +214,7 @@ class Reading:
         self._share(call, context)
         for layer in self.native.weights.layers:
             assert layer.cross is not None
-            linear = self.native.describe_linear(layer.cross.kv)
+            linear = self.native.matrices.describe(layer.cross.kv)
             kept.append(context.new_empty(B, S, 2, config.n_kv_heads, config.head_dim))
             self.native.library.project_rows(
                 ctypes.addressof(self.native.stack),
@@ -257,7 +234,9 @@ class Reading:
         """The same reading of these rows alone, all copies of some prompts: `memory` has them."""
         copies = self.call.copies
         origins = None if self.origins is None else self.origins[rows]
-        other = Reading(self.native, memory, missing, None, self.tables, origins, copies)
+        other = Reading(
+            self.native, memory, missing, None, self.tables, origins, copies, self.selected
+        )
         if self.contexts:
             prompts = rows[::copies] // copies
             lengths = None if self.context_lengths is None else self.context_lengths[prompts]
@@ -286,13 +265,13 @@ class Reading:
         """The logits after T more tokens; `length` tokens were read before."""
         self._prepare_tokens(tokens, length)
         self.native.library.read_rows(byref(self.native.stack), byref(self.call))
-        return self.logits
+        return self._spread(self.logits)
 
     def read_ahead(self, tokens: Int[Tensor, "1 T"], length: int) -> Float[Tensor, "T V"]:
         """The logits after each of these tokens, bit for bit as if they were read one by one."""
         self._prepare_tokens(tokens, length, is_ahead=True)
         self.native.library.read_rows(byref(self.native.stack), byref(self.call))
-        return self.logits
+        return self._spread(self.logits)
 
     def write_ahead(
         self, tokens: Int[Tensor, "1 T"], length: int, rule: Rule
@@ -303,7 +282,7 @@ class Reading:
         """
         self._prepare_tokens(tokens, length, is_ahead=True)
         written = torch.empty_like(tokens[0])
-        stack, call, choice = self.native.stack, self.call, rule.choice
+        stack, call, choice = self.native.stack, self.call, self._find_choice(rule)
         n = self.native.library.write_ahead(
             byref(stack), byref(call), byref(choice), written.data_ptr()
         )
@@ -323,7 +302,7 @@ class Reading:
         if self.native.threads.is_trial:
             n_steps = min(n_steps, _TRIAL)
         written = tokens.new_empty(n_steps, len(tokens))
-        stack, call, choice = self.native.stack, self.call, rule.choice
+        stack, call, choice = self.native.stack, self.call, self._find_choice(rule)
         n = self.native.library.write_greedily(
             byref(stack), byref(call), byref(choice), n_steps, written.data_ptr()
         )
@@ -333,10 +312,11 @@ class Reading:
         self, tokens: Int[Tensor, "B T"], length: int, n_best: int, rule: Rule
     ) -> tuple[Float[Tensor, "B n"], Int[Tensor, "B n"]]:
         """The best tokens after these, and their log-probabilities; NaN where logits have one."""
-        self.read_tokens(tokens, length)
+        self._prepare_tokens(tokens, length)
+        self.native.library.read_rows(byref(self.native.stack), byref(self.call))
         logs = tokens.new_empty(len(tokens), n_best, dtype=torch.float64)
         best = tokens.new_zeros(len(tokens), n_best)
-        stack, call, choice = self.native.stack, self.call, rule.choice
+        stack, call, choice = self.native.stack, self.call, self._find_choice(rule)
         self.native.library.rank_rows(
             byref(stack), byref(call), byref(choice), n_best, logs.data_ptr(), best.data_ptr()
         )
@@ -347,6 +327,14 @@ class Reading:
         if self.origins is not None:  # otherwise no row has another to change places with
             self.origins[:, :length] = self.origins[parents, :length]
 
+    def _find_choice(self, rule: Rule) -> structures.Choice:
+        return (rule if self.selected is None else rule.select(self.selected.tokens)).choice
+
+    def _spread(self, logits: Float[Tensor, "B n"]) -> Float[Tensor, "B V"]:
+        if self.selected is None:
+            return logits
+        return spread_logits(logits, self.selected.tokens, self.native.config.vocab_size)
+
     def _prepare_tokens(
         self, tokens: Int[Tensor, "B T"], length: int, *, is_ahead: bool = False
     ) -> None:
@@ -355,8 +343,16 @@ class Reading:
         self.call.n_logits = tokens.shape[1] if is_ahead else 1
         self.x = tokens.new_empty(*tokens.shape, self.native.config.dim, dtype=torch.float32)
         n_rows = len(tokens) * self.call.n_logits
-        self.logits = tokens.new_empty(n_rows, self.native.vocab, dtype=torch.float32)
         self._prepare(self.x, length, tokens)
+        output = self.native.output
+        if self.selected is not None:
+            if not is_ahead or self.native.stack.is_int8:
+                self.selected.expect_rows(n_rows)
+            output = self.selected.structure
+            self.call.outputs = self.selected.tokens.data_ptr()
+        self.output = output  # kept while its address is
+        self.call.head = ctypes.addressof(output)
+        self.logits = tokens.new_empty(n_rows, output.n_out, dtype=torch.float32)
         self.call.logits = self.logits.data_ptr()
 
     def _prepare(self, x: Tensor, length: int, tokens: Tensor | None) -> None:

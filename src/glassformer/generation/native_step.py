@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from glassformer.functional import Padding
+from glassformer.generation.native_matrices import SelectedHead
 from glassformer.generation.native_stack import NativeStack, Tables, refusal
 from glassformer.generation.step import Step, normalize, widen_tables
 from glassformer.layers import LearnedPositions
@@ -93,9 +94,12 @@ class NativeStep(Step):
         batch: int,
         capacity: int,
         missing: Int[Tensor, " B"] | None = None,
+        outputs: Int[Tensor, " n"] | None = None,
         copies: int = 1,
     ) -> None:
-        self.native, self.copies = native, copies
+        self.native, self.copies, self.selected = native, copies, None
+        if outputs is not None:
+            self.selected = SelectedHead(native.weights.head, outputs, native.decoder.library)
         super().__init__(native.weights, batch=batch, capacity=capacity, missing=missing)
 
     def _set_up_places(self, capacity: int) -> None:
@@ -104,6 +108,7 @@ class NativeStep(Step):
             missing=self.missing,
             tables=self.native.find_tables(capacity),
             copies=self.copies,
+            selected=self.selected,
         )
 
     def read_context(

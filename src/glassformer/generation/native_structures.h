@@ -23,7 +23,7 @@ typedef struct {
   float scale, output_scale;
   int32_t pre_norm, gated, activation, interleaved, causal, is_int8;
   norm_t embedding_norm, final_norm; /* weight 0: none */
-  linear_t embedding, head;          /* n_out 0: none */
+  linear_t embedding;                /* n_out 0: none */
   float embedding_scale;
   const layer_t *layers;
 } stack_t;
@@ -32,6 +32,8 @@ typedef struct {
   long n_sequences, n_tokens, length; /* B, T, what was read before */
   long n_logits;                      /* tokens at the end of a sequence that have logits */
   long alike;                         /* whether a row's bits may not depend on the other rows */
+  const linear_t *head;               /* (V, C), from hidden states to logits; or 0 */
+  const int64_t *outputs;             /* (V,) the token of each row of the head; or 0: its number */
   const int64_t *tokens;              /* (B, T): they are embedded as x; or 0 */
   float *x;                           /* (B T, C), in and out */
   float *logits;                      /* (B, n_logits, V) */

@@ -51,7 +51,7 @@ class Stack(ctypes.Structure):
             for name in ("pre_norm", "gated", "activation", "interleaved", "causal", "is_int8")
         ),
         *((name, Norm) for name in ("embedding_norm", "final_norm")),
-        *((name, Linear) for name in ("embedding", "head")),
+        ("embedding", Linear),
         ("embedding_scale", c_float),
         ("layers", POINTER(Layer)),
     )
@@ -63,6 +63,7 @@ class Call(ctypes.Structure):
     _fields_ = (
         *((name, c_long) for name in ("n_sequences", "n_tokens", "length")),
         *((name, c_long) for name in ("n_logits", "alike")),
+        *((name, c_void_p) for name in ("head", "outputs")),
         *((name, c_void_p) for name in ("tokens", "x", "logits", "memory")),
         *((name, c_long) for name in ("capacity", "memory_stride")),
         *((name, c_void_p) for name in ("missing", "lengths", "added", "cos", "sin", "origins")),
@@ -89,6 +90,7 @@ class Choice(ctypes.Structure):
         *((name, c_void_p) for name in ("never", "stops")),
         *((name, c_long) for name in ("n_never", "n_stops")),
         ("forbidden", c_void_p),
+        ("renormalizes", c_int32),
     )
 
 

@@ -35,13 +35,18 @@ def start_session(
     source: Sequence[Sequence[int]] | None,
     max_new_tokens: int,
     copies: int = 1,
+    outputs: Int[Tensor, " n"] | None = None,
     fixed: bool = False,
     compiled: bool = False,
 ) -> Session:
-    """A session with `copies` rows for each prompt, by the fastest way that this model allows."""
+    """A session with `copies` rows for each prompt, by the fastest way that this model allows.
+
+    The logits of tokens that are not among `outputs` need not be computed.
+    """
     direct = None if fixed or compiled else choose_direct(model, max_new_tokens)
     if direct is not None and isinstance(model, Decoder | EncoderDecoder):
-        return direct(model, prompts, source=source, max_new_tokens=max_new_tokens, copies=copies)
+        sizes = {"source": source, "max_new_tokens": max_new_tokens, "copies": copies}
+        return direct(model, prompts, **sizes, outputs=outputs)
     prompts = [prompt for prompt in prompts for _ in range(copies)]
     source = None if source is None else [text for text in source for _ in range(copies)]
     if isinstance(model, RecurrentLanguage | RecurrentTranslator):

@@ -6,7 +6,7 @@ tokens of one language at a time; `restricted=False` leaves both to the model.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from weakref import WeakKeyDictionary
 
@@ -33,7 +33,8 @@ class SourceText:
     tokens: tuple[int, ...]
     offset: int  # where the text begins, after the tag
     spans: tuple[Span, ...] = ()
-    forbidden: Bool[Tensor, " V"] | None = None  # tokens of other languages
+    forbidden: Bool[Tensor, " V"] | None = None  # of other languages, or not on the shortlist
+    is_shortened: bool = False  # whether only tokens of a shortlist may be written
     has_spaces: bool = True  # whether the target language separates words
 
     @property
@@ -43,7 +44,12 @@ class SourceText:
 
 
 def read_source(
-    model: Translator, text: str, to: str | None = None, *, restricted: bool = True
+    model: Translator,
+    text: str,
+    to: str | None = None,
+    *,
+    restricted: bool = True,
+    shortlist: bool = False,
 ) -> SourceText:
     """The text as a translator reads it.
 
@@ -52,13 +58,34 @@ def read_source(
     >>> source.text, source.copied
     ('<fr> I saw a cat in the.', ('🐱', 'кухня'))
     """
-    return read_sources(model, [text], to, restricted=restricted)[0]
+    return read_sources(model, [text], to, restricted=restricted, shortlist=shortlist)[0]
 
 
 def read_sources(
-    model: Translator, texts: Sequence[str], to: str | None = None, *, restricted: bool = True
+    model: Translator,
+    texts: Sequence[str],
+    to: str | None = None,
+    *,
+    restricted: bool = True,
+    shortlist: bool = False,
 ) -> list[SourceText]:
-    """As `read_source` reads each; texts, and words that many of them have, are encoded at once."""
+    """As `read_source` reads each; texts, and words that many of them have, are encoded at once.
+
+    With `shortlist`, only tokens that are likely with those of the text may be written.
+    """
+    if shortlist and tokenizer_of(model).shortlist is None:
+        raise ConfigError(
+            "shortlist=True needs a list of the tokens that go with each other, "
+            "shortlist.safetensors; this model has none. Leave it out, or make one with "
+            "recipes/data/translator_shortlist.py."
+        )
+    found = _read_sources(model, texts, to, restricted=restricted)
+    return [_shorten(model, source) for source in found] if shortlist else found
+
+
+def _read_sources(
+    model: Translator, texts: Sequence[str], to: str | None, *, restricted: bool
+) -> list[SourceText]:
     tokenizer = tokenizer_of(model)
     languages = tokenizer.languages
     tagged = [_add_tag(languages, text, to) for text in texts]
@@ -98,6 +125,24 @@ def read_sources(
             )
         )
     return sources
+
+
+def _shorten(model: Translator, source: SourceText) -> SourceText:
+    """Forbid what is not on the shortlist; nothing more where a token was in no training pair.
+
+    Tokens of the text itself may be written, as names are.
+    """
+    tokenizer = tokenizer_of(model)
+    code = _split_tag(tokenizer.languages, source.text)[0].strip("<> ")
+    target = None if tokenizer.shortlist is None else tokenizer.shortlist.targets.get(code)
+    allowed = None if target is None else target.select(source.tokens)
+    if allowed is None:
+        return source
+    allowed[[*source.tokens, *model.special.end]] = True
+    forbidden = ~torch.from_numpy(allowed)
+    if source.forbidden is not None:
+        forbidden |= source.forbidden
+    return replace(source, forbidden=forbidden, is_shortened=True)
 
 
 def read_any_source(model: Translator, text: str, to: str | None = None) -> SourceText:

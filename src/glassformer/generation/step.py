@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from glassformer.generation.output_selection import select_rows, spread_logits
 from glassformer.generation.products import gelu, multiply
 from glassformer.layers.feed_forward import ACTIVATIONS
 from glassformer.models.decoder_weights import (
@@ -29,7 +30,8 @@ class Step:
     """Weights, tables of positions and the memory of a batch; a call reads one token per row.
 
     `memory` is (layers, B, capacity, 2, K, D): the keys and values of all layers in one tensor.
-    `missing` counts the padding at the beginning of each row.
+    `missing` counts the padding at the beginning of each row. Only the tokens of `outputs` get
+    logits, if it is given; those of others are −∞.
     """
 
     def __init__(
@@ -39,8 +41,12 @@ class Step:
         batch: int,
         capacity: int,
         missing: Int[Tensor, " B"] | None = None,
+        outputs: Int[Tensor, " n"] | None = None,
     ) -> None:
         config, like = weights.config, weights.embedding
+        self.outputs = outputs
+        if outputs is not None:
+            weights = weights._replace(head=select_rows(weights.head, outputs))
         self.weights, self.missing, self.window = weights, missing, config.window
         self.heads, self.kv_heads, self.head_dim = (
             config.n_heads,
@@ -143,7 +149,10 @@ class Step:
             x = normalize(x, weights.stack.final_norm)
         if weights.config.output.scale != 1.0:
             x = x * weights.config.output.scale
-        return multiply(x, weights.head)
+        logits = multiply(x, weights.head)
+        if self.outputs is None:
+            return logits
+        return spread_logits(logits, self.outputs, weights.config.vocab_size)
 
     def _mask_keys(self, x: Tensor, start: int, stop: int) -> Tensor | None:
         if self.missing is not None:

@@ -4,8 +4,9 @@ Reading order: special_tokens, tokenizer (the interface, and `tokenizer.json`; t
 it), marian (two SentencePiece models and a vocabulary), tokenizer_folder (which of them a folder
 holds), ggml (the tokenizer in the header of a GGUF file), pieces (tokens as labels), chat (chat
 templates). New tokenizers: vocabularies, tokenizer_training. Reading files: compression, lines,
-rows, corpus, corpus_report. Tokens on disk: spool, store, table_building. Imports errors, settings,
-parsing and storage; knows no model.
+rows, corpus, corpus_report. What a translator was trained on: coverage, unreadable_spans,
+shortlist. Tokens on disk: spool, store, table_building. Imports errors, settings, parsing and
+storage; knows no model.
 """
 
 from glassformer.text.corpus import Corpus, Example, read_lines, read_pairs

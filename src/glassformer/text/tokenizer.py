@@ -9,7 +9,10 @@ from functools import cache, cached_property
 from typing import Any
 
 from glassformer.errors import DataError
-from glassformer.text.coverage import FILE, Coverage
+from glassformer.text.coverage import FILE as COVERAGE
+from glassformer.text.coverage import Coverage
+from glassformer.text.shortlist import FILE as SHORTLIST
+from glassformer.text.shortlist import Shortlist
 from glassformer.text.tokenizer_file import check_known, library_errors, read_backend
 
 
@@ -20,6 +23,7 @@ class Tokenizer(ABC):
     chat_template: str | None
     n_known: int | None = None  # ids that the model has embeddings for
     coverage: Coverage | None = None  # what a translator was trained to read and write
+    shortlist: Shortlist | None = None  # which tokens its translations may need
 
     @property
     @abstractmethod
@@ -156,7 +160,11 @@ class JsonTokenizer(Tokenizer):
     def files(self) -> dict[str, bytes]:
         plain = json.loads(self.backend.to_str())
         found = {"tokenizer.json": json.dumps(plain, ensure_ascii=False).encode()}
-        return found if self.coverage is None else found | {FILE: self.coverage.as_bytes()}
+        if self.coverage is not None:
+            found[COVERAGE] = self.coverage.as_bytes()
+        if self.shortlist is not None:
+            found[SHORTLIST] = self.shortlist.as_bytes()
+        return found
 
 
 _LANGUAGE = re.compile(r"<([a-z]{2})>")

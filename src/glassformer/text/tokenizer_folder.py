@@ -9,6 +9,7 @@ from glassformer.settings import quote
 from glassformer.text import marian
 from glassformer.text.coverage import read_coverage
 from glassformer.text.marian import MarianTokenizer
+from glassformer.text.shortlist import read_shortlist
 from glassformer.text.tokenizer import JsonTokenizer, Tokenizer
 from glassformer.text.tokenizer_file import (
     MOST_BYTES,
@@ -29,6 +30,7 @@ def read_tokenizer(folder: Path, settings: dict[str, Any] | None = None) -> Toke
         path = folder / "tokenizer.json"
         tokenizer = JsonTokenizer.from_json(read_text(path, most=MOST_BYTES), str(path))
         tokenizer.coverage = read_coverage(folder, tokenizer.vocab_size)
+        tokenizer.shortlist = read_shortlist(folder, tokenizer.vocab_size)
         return tokenizer
     if (folder / "source.spm").is_file():
         files = {name: _bytes(folder / name) for name in marian.FILES}

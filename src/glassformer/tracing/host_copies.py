@@ -29,8 +29,9 @@ class HostCopies:
         if torch.cuda.is_current_stream_capturing():  # it has no numbers yet
             return tensor
         copied = tensor.to("cpu", non_blocking=True)
-        stream = torch.cuda.current_stream(tensor.device)
-        self._ends[stream] = stream.record_event()
+        stream, end = torch.cuda.current_stream(tensor.device), torch.cuda.Event()
+        end.record(stream)
+        self._ends[stream] = end
         return copied
 
     def wait(self) -> None:

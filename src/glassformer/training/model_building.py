@@ -44,7 +44,8 @@ def build_model(recipe: Recipe, task: Task) -> nn.Module:
         model = build(model_config(recipe, size, classes))
         initialize_weights(model, recipe.model.get("initial", "ours"))
     model.tokenizer, model.special = task.tokenizer, task.special
-    task.tokenizer.coverage = None  # of other texts, those of the model that is fine-tuned
+    # Of other texts, those of the model that is fine-tuned.
+    task.tokenizer.coverage = task.tokenizer.shortlist = None
     return model
 
 

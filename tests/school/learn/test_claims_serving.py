@@ -6,7 +6,7 @@ from torch import nn
 
 import glassformer as gf
 from glassformer.functional.quantized import dequantize_rows, quantize_rows
-from glassformer.generation import LookupDraft
+from glassformer.generation import LookupDraft, read_source
 from glassformer.languages import Language
 from glassformer.layers.lora import LoRALinear
 from glassformer.models.description import describe
@@ -139,3 +139,23 @@ def test_without_its_adapter_a_model_is_the_old_one():
                 parameter.add_(0.1)
     after = remove_lora(model).state_dict()
     assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+def test_a_third_of_the_weights_of_a_step_give_logits_and_a_shortlist_changes_some_translations():
+    model = gf.load("translator")
+    matrices = {
+        name: part.numel()
+        for name, part in model.named_parameters()
+        if part.ndim == 2 and name.startswith("decoder.") and ".cross.kv." not in name
+    }
+    head = model.config.vocab_size * model.config.dim  # tied to the embedding
+    assert len(matrices) == 6 * model.config.n_decoder_layers
+    assert f"{head / (head + sum(matrices.values())):.0%}" == "36%"
+    texts = ["The cat sat on the mat.", "Tom walked in."]
+    usual = gf.translate(model, texts, to="fr")
+    found = gf.translate(model, texts, to="fr", shortlist=True)
+    assert usual[0] == found[0] and usual[1] != found[1]
+    for text in usual:
+        needed = model.tokenizer.encode(text, add_special=False)
+        source = read_source(model, texts[usual.index(text)], "fr", shortlist=True)
+        assert bool(source.forbidden[needed].any()) == (text != usual[0])
