@@ -5,11 +5,14 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd.forward_ad import dual_level
 from torch.func import grad, jvp, vmap
+from torch.utils.flop_counter import FlopCounterMode
 
 import glassformer as gf
 from closeness import assert_close, assert_same
 from glassformer.errors import ConfigError, DtypeError, ShapeError
 from glassformer.functional import repeated_calls
+from glassformer.functional.backends import native_timing
+from glassformer.functional.backends.native import find_kernel
 
 
 @pytest.fixture(autouse=True)
@@ -131,6 +134,32 @@ def test_few_keys_are_remembered_and_nan_stays_visible(mask, L: int, S: int, n_k
     right = gf.attention(*operands, mask=mask, backend="reference").sum()
     for got, expected in zip(grads, torch.autograd.grad(right, operands), strict=True):
         assert_close(got, expected, 1e-5)
+
+
+def test_a_long_call_is_remembered_where_the_kernel_in_c_was_slower(monkeypatch) -> None:
+    """As tests/conftest.py has it: without a mask."""
+    if find_kernel() is None:
+        pytest.skip("needs a C compiler, and NEON or AVX2")
+    q, k, v = (torch.randn(1, 8, 256, 64) for _ in range(3))
+    assert gf.explain(q, k, v).backend == "sdpa"
+    first = gf.attention(q, k, v)
+    assert len(repeated_calls._known) == 1
+    for _ in range(2):
+        assert_same(gf.attention(q, k, v), first)
+    assert repeated_calls.recall_latest(q, k, v, None, None, 0.0) is not None
+    gf.attention(q, k, v, mask=gf.Causal())  # which native has
+    learning = q.clone().requires_grad_()
+    gf.attention(learning, k, v)  # whether gradients follow is another question each time
+    with torch.no_grad():
+        gf.attention(learning, k, v)
+    assert len(repeated_calls._known) == 1
+    repeated_calls._known.clear()
+    repeated_calls._latest.clear()
+    with FlopCounterMode(display=False):  # who records operations keeps native from the call
+        gf.attention(q, k, v)
+    monkeypatch.setattr(native_timing, "measure", lambda case: 0.5)
+    gf.attention(q, k, v)
+    assert not repeated_calls._known
 
 
 def test_no_mask_is_kept_that_was_made_in_a_mode() -> None:

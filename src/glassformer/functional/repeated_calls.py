@@ -24,7 +24,7 @@ try:  # what torch.compile asks before it reuses a graph: class, dtype, device, 
 except ImportError:  # it is not public; without it kinds are found by what Python reads
     guards = None
 
-from glassformer.functional.backends import native_timing, sdpa
+from glassformer.functional.backends import native, native_timing, sdpa
 from glassformer.functional.checks import Scoring
 from glassformer.functional.masks import Causal, Mask
 
@@ -80,7 +80,8 @@ def kind_of_call(
         return None
     if mask is not None and (type(mask) is not Causal or mask.offset is not None):
         return None
-    return q.shape, k.shape, v.shape, q.dtype, q.device, type(mask), scale, dropout
+    learns = q.requires_grad or k.requires_grad or v.requires_grad
+    return q.shape, k.shape, v.shape, q.dtype, q.device, learns, type(mask), scale, dropout
 
 
 def recall_options(kind: tuple[Any, ...], q: Tensor, k: Tensor, v: Tensor) -> dict[str, Any] | None:
@@ -127,8 +128,7 @@ def remember_options(
         return
     if form == "few" and scoring.extent.L * scoring.extent.S > SMALL:
         return
-    # The kernel in C may have it next time: with gradients, or if nobody records operations then.
-    if q.device.type == "cpu" and native_timing.find_case(q, k, v, scoring) is not None:
+    if q.device.type == "cpu" and _may_be_native(q, k, v, scoring, dropout):
         return
     if len(_known) >= MOST:
         _known.clear()
@@ -150,3 +150,18 @@ def remember_options(
     if is_grouped:
         options["enable_gqa"] = True
     _known[kind] = RepeatedCall(options, *kind[-2:])
+
+
+def _may_be_native(q: Tensor, k: Tensor, v: Tensor, scoring: Scoring, dropout: float) -> bool:
+    """Whether the kernel in C may have such a call another time.
+
+    It refuses calls while operations are recorded; and whether gradients follow, which decides what
+    is faster, is seen from tensors only if none of them requires one.
+    """
+    case = native_timing.find_case(q, k, v, scoring)
+    if case is None:
+        return False
+    if q.requires_grad or k.requires_grad or v.requires_grad:
+        return True
+    is_refused = native.refusal(q, k, v, scoring, dropout) is not None
+    return is_refused or native_timing.measure(case) <= native_timing.GAIN
