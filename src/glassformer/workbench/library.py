@@ -196,7 +196,8 @@ def _describe_folder(folder: Path) -> dict[str, Any]:
     family = config.get("family") if isinstance(config, dict) else _guess_family(values)
     added = _read_json(folder / "tokenizer.json").get("added_tokens")
     pieces = [str(each.get("content")) for each in added or () if isinstance(each, dict)]
-    weights = sum(each.stat().st_size for each in folder.glob("*.safetensors"))
+    tensors = (each for each in folder.glob("*.safetensors") if each.stem != "shortlist")
+    weights = sum(each.stat().st_size for each in tensors)
     return {
         "kind": "folder",
         "family": family if family in ("encoder", "decoder", "encoder_decoder") else None,
