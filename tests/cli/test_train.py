@@ -91,6 +91,8 @@ def test_evaluate_prints_scores(run, tmp_path, recipe):
     assert scores["texts"] == 12 and scores["left_out"] == 0
     code, _, err = run(*words, "--to", "fr")
     assert code == 2 and "translates into one language only; got 'fr'" in err
+    code, _, err = run(*words, "--shortlist")
+    assert code == 2 and "--shortlist needs a list of the tokens" in err
     code, _, err = run(*words, "--write", source / "found")
     assert code == 2 and "found could not be written" in err
 
@@ -101,6 +103,8 @@ def test_evaluate_names_the_language_to_write(run, tmp_path):
     target.write_text("Je vous aime.\nJe t'aime.\nOù se trouve la gare ?\n", "utf-8")
     words = ("evaluate", "-m", "translator", "--source", source, "--target", target, "--json")
     code, out, _ = run(*words, "--to", "fr")
+    assert code == 0 and json.loads(out)["bleu"] == pytest.approx(100)
+    code, out, _ = run(*words, "--to", "fr", "--shortlist")
     assert code == 0 and json.loads(out)["bleu"] == pytest.approx(100)
     code, _, err = run(*words)
     assert code == 2 and "into zh and fr; no target language" in err

@@ -38,6 +38,9 @@ def add(app: typer.Typer, language: Language) -> None:
         remove: Annotated[
             str, typer.Option("--remove", metavar="TEXT", help=say("evaluate.remove"))
         ] = "",
+        has_shortlist: Annotated[
+            bool, typer.Option("--shortlist", help=say("translate.shortlist"))
+        ] = False,
         write: Annotated[
             Path | None, typer.Option("--write", metavar="FILE", help=say("evaluate.write"))
         ] = None,
@@ -66,6 +69,7 @@ def add(app: typer.Typer, language: Language) -> None:
                 length_penalty=length_penalty,
                 tokenize=tokenize,
                 remove=remove,
+                shortlist=has_shortlist,
                 progress=progress,
             )
         if write is not None:

@@ -24,13 +24,15 @@ def evaluate_translation(
     length_penalty: float = 1.0,
     tokenize: str = "13a",
     remove: str = "",
+    shortlist: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> tuple[dict[str, float], list[str]]:
     """The scores of a model on pairs of texts, and its translations of the sources.
 
     Pairs with the same source are several references for one translation. `to` is the target
-    language, for a multilingual model and texts that do not start with a language tag. `progress`
-    receives the share of the texts translated so far.
+    language, for a multilingual model and texts that do not start with a language tag. With
+    `shortlist`, translations have only tokens that are likely with those of their source; the loss
+    is that without. `progress` receives the share of the texts translated so far.
     """
     check_translator(model)
     if model.tokenizer is None or not pairs:
@@ -48,6 +50,7 @@ def evaluate_translation(
         list(references),
         beams=beams,
         length_penalty=length_penalty,
+        shortlist=shortlist,
         progress=None if progress is None else lambda n: progress(n / len(references)),
     )
     scores |= score_translations(found, list(references.values()), tokenize=tokenize, remove=remove)

@@ -15,6 +15,7 @@ def translate_all(
     beams: int = 1,
     length_penalty: float = 1.0,
     max_new_tokens: int | None = None,
+    shortlist: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> list[str]:
     """Translate each text, with a model that may be in the middle of training.
@@ -29,6 +30,7 @@ def translate_all(
         beams=beams,
         length_penalty=length_penalty,
         max_new_tokens=max_new_tokens,
+        shortlist=shortlist,
         progress=progress,
     )
     model.train(was_training)
