@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
@@ -125,7 +126,7 @@ def measure_quality(args: argparse.Namespace, model: EncoderDecoder) -> bool:
 
 
 def time_in_turns(works: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Seconds of each; how often the first is slower than each, by rounds."""
+    """The seconds of each in every round; the first round does not count."""
     for work in works.values():
         work()
     spent: dict[str, list[float]] = {name: [] for name in works}
@@ -148,54 +149,60 @@ def show_speed(name: str, spent: dict[str, list[float]]) -> None:
     )
 
 
+def time_settings(
+    name: str,
+    model: EncoderDecoder,
+    work: Callable[[EncoderDecoder, int, int, bool], object],
+    rounds: int,
+) -> None:
+    """`work` is given a model, how many beams and texts at a time, and whether by the shortlist."""
+    for kind, each in {"float32": model, "int8": gf.quantize(model)}.items():
+        for beams in (1, 4):
+            for batch in (1, 8):
+                run = partial(work, each, beams, batch)
+                works = {
+                    "without": partial(run, False),
+                    "with": partial(run, True),
+                    "again": partial(run, False),
+                }
+                setting = f"{name}, {kind}, {beams} beam{'s'[: beams - 1]}, batch {batch}"
+                show_speed(setting, time_in_turns(works, rounds))
+
+
 def measure_speed(args: argparse.Namespace, model: EncoderDecoder) -> None:
     """How many times as fast with it: the shipped translator, and a larger vocabulary."""
     print("\n| | as fast as without, by a factor | without, against itself |")
     print("|---|---|---|")
-    kinds = {"float32": model, "int8": gf.quantize(model)}
     for code, corpus, texts, _ in read_texts(args):
         if corpus != "Tatoeba":
             continue
-        chosen = texts[:: max(1, len(texts) // N_TIMED)][:N_TIMED]
-        for kind, each in kinds.items():
-            for beams in (1, 4):
-                for batch in (1, 8):
 
-                    def translate(
-                        short, each=each, beams=beams, batch=batch, code=code, texts=chosen
-                    ):
-                        for i in range(0, len(texts), batch):
-                            part = texts[i : i + batch]
-                            rank_translations(each, part, to=code, beams=beams, shortlist=short)
+        def translate(each, beams, batch, short, code=code, texts=texts):
+            for part in batched(texts[:: max(1, len(texts) // N_TIMED)][:N_TIMED], batch):
+                rank_translations(each, part, to=code, beams=beams, shortlist=short)
 
-                    works = {
-                        "without": lambda t=translate: t(False),
-                        "with": lambda t=translate: t(True),
-                        "again": lambda t=translate: t(False),
-                    }
-                    name = f"{code}, {kind}, {beams} beam{'s'[: beams - 1]}, batch {batch}"
-                    show_speed(name, time_in_turns(works, args.rounds))
-    base = build_base()
+        time_settings(code, model, translate, args.rounds)
     source = torch.randint(3, 32_000, (8, 24), generator=torch.Generator().manual_seed(1)).tolist()
     forbidden = torch.ones(8, 32_000, dtype=torch.bool)
     forbidden[:, ::40] = False  # 800 tokens
-    for kind, each in {"float32": base, "int8": gf.quantize(base)}.items():
-        for beams in (1, 4):
-            for batch in (1, 8):
 
-                def search(hidden, each=each, beams=beams, batch=batch):
-                    beam_search(
-                        each, [[1]] * batch, source=source[:batch], max_new_tokens=32, beams=beams,
-                        forbidden=None if hidden is None else hidden[:batch], renormalize=True,
-                    )  # fmt: skip
+    def search(each, beams, batch, short):
+        beam_search(
+            each,
+            [[1]] * batch,
+            source=source[:batch],
+            max_new_tokens=32,
+            beams=beams,
+            forbidden=forbidden[:batch] if short else None,
+            renormalize=True,
+        )
 
-                works = {
-                    "without": lambda s=search: s(None),
-                    "with": lambda s=search: s(forbidden),
-                    "again": lambda s=search: s(None),
-                }
-                name = f"base shape, {kind}, {beams} beam{'s'[: beams - 1]}, batch {batch}"
-                show_speed(name, time_in_turns(works, args.rounds))
+    time_settings("base shape", build_base(), search, args.rounds)
+
+
+def batched(texts: Sequence[str], n: int) -> Iterator[Sequence[str]]:
+    """`n` of them at a time."""
+    return (texts[i : i + n] for i in range(0, len(texts), n))
 
 
 def main() -> int:
