@@ -109,6 +109,22 @@ def test_greedy_and_sampled_texts(
         )
 
 
+@pytest.mark.parametrize("is_int8", [False, True])
+@pytest.mark.parametrize("temperature", [0.0, 0.9])
+def test_a_draft_changes_nothing(
+    is_int8: bool, temperature: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decode_by("C", monkeypatch)
+    model = make("rotary", torch.float32)
+    model = gf.quantize(model, "int8") if is_int8 else model
+    forbidden = torch.ones(1, V, dtype=torch.bool)
+    forbidden[:, FEW] = False
+    options = {"max_new_tokens": 25, "forbidden": forbidden, "seed": 1}
+    options["sampling"] = Sampling(temperature=temperature)
+    expected = generate_tokens(model, PROMPTS[:1], **options)
+    assert generate_tokens(model, PROMPTS[:1], **options, draft="lookup") == expected
+
+
 @pytest.mark.parametrize("name", CHANGES)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("beams", [1, 4])
