@@ -7,6 +7,7 @@ import glassformer as gf
 from glassformer.errors import ConfigError
 from glassformer.generation import rank_translations
 from glassformer.generation.source_text import read_sources
+from glassformer.text.shortlist import Shortlist, TargetShortlist
 from letter_models import letter_model
 
 TEXTS = [
@@ -59,6 +60,27 @@ def test_a_text_with_an_unseen_token_is_translated_as_without() -> None:
     usual = rank_translations(model, texts, to="fr")
     assert found[1] == usual[1]
     assert gf.translate(model, texts[0], to="fr", shortlist=True) == found[0][0].text
+
+
+def test_a_vocabulary_may_be_larger_than_that_of_the_tokenizer() -> None:
+    """As where an embedding is padded."""
+    model = gf.load("translator")
+    whole = model.tokenizer.shortlist.targets["fr"]
+    n = 7000
+    stop = whole.offsets[n]
+    few = TargetShortlist(
+        always=whole.always[whole.always < n],
+        offsets=whole.offsets[: n + 1],
+        tokens=whole.tokens[:stop].clip(max=n - 1),
+    )
+    (usual,) = read_sources(model, TEXTS[:1], "fr", shortlist=True)
+    model.tokenizer.shortlist = Shortlist(targets={"fr": few})
+    (source,) = read_sources(model, TEXTS[:1], "fr", shortlist=True)
+    assert max(source.tokens) < n and source.is_shortened
+    assert usual.forbidden is not None and source.forbidden is not None
+    assert torch.equal(source.forbidden[: n - 1], usual.forbidden[: n - 1])
+    assert bool(source.forbidden[n:].all())
+    assert gf.translate(model, TEXTS[0], to="fr", shortlist=True).endswith("?")
 
 
 def test_a_shortlist_is_saved_with_its_model(tmp_path) -> None:

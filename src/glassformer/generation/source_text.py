@@ -139,7 +139,8 @@ def _shorten(model: Translator, source: SourceText) -> SourceText:
     if allowed is None:
         return source
     allowed[[*source.tokens, *model.special.end]] = True
-    forbidden = ~torch.from_numpy(allowed)
+    forbidden = torch.ones(model.config.vocab_size, dtype=torch.bool)  # it may be padded
+    forbidden[: len(allowed)] = ~torch.from_numpy(allowed)
     if source.forbidden is not None:
         forbidden |= source.forbidden
     return replace(source, forbidden=forbidden, is_shortened=True)
