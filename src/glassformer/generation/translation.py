@@ -50,8 +50,9 @@ def translate(
     and copies what it cannot read; with `restricted=False`, neither.
 
     With `shortlist`, only tokens that were likely with those of the text in training are considered
-    (and frequent ones), which is faster on a CPU, and now and then finds another translation. The
-    model must have such a list, as the included translator does.
+    (and frequent ones, and those of the text itself), which is faster on a CPU for large
+    vocabularies, and changes some translations. The model must have such a list, as the included
+    translator does.
 
     >>> import glassformer as gf
     >>> translator = gf.load("translator")
