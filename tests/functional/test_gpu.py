@@ -1,5 +1,7 @@
 """The same promises on a CUDA device, where other kernels run."""
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -285,3 +287,31 @@ def test_packed_texts_compiled() -> None:
         towards = torch.randn_like(out)
         pair = (torch.autograd.grad(x, q, towards)[0] for x in (out, expected))
         assert_close(*pair, atol=2e-2)
+
+
+NEEDING_FLEX: list[dict[str, object]] = [
+    {"mask": gf.Causal() & gf.Documents(torch.arange(163) // 50)},
+    {"mask": gf.Causal(offset=0) & gf.Padding(torch.tensor([163, 70]))},
+    {"mask": gf.Causal() & gf.Window(17), "softcap": 5.0},
+    {"bias": gf.ALiBi.of_heads(H)},
+]
+
+
+@pytest.mark.parametrize("options", NEEDING_FLEX)
+def test_flex_does_not_wait_for_the_gpu(options: dict[str, Any]) -> None:
+    """Otherwise nothing could be launched while the layers before are being computed."""
+    given = {name: x if name == "softcap" else x.to("cuda") for name, x in options.items()}
+    q, k, v = operands(163, 163, dtype=torch.bfloat16)
+    with torch.inference_mode():
+        expected = gf.attention(q, k, v, **given, backend="flex")
+    gf.attention(q, k, v, **given, backend="flex")  # compiled again, outside of that mode
+    before = torch.cuda.get_sync_debug_mode()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        found = gf.attention(q, k, v, **given, backend="flex")
+    finally:
+        torch.cuda.set_sync_debug_mode(before)
+    assert torch.equal(found, expected)
+    q.requires_grad_()  # what was made in inference mode serves training, too
+    gf.attention(q, k, v, **given, backend="flex").sum().backward()
+    assert q.grad is not None and q.grad.isfinite().all()

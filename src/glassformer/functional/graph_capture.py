@@ -46,6 +46,11 @@ def _is_batched(x: Tensor) -> bool:
     return _functorch.is_legacy_batchedtensor(x)
 
 
+def is_being_captured() -> bool:
+    """Whether a CUDA graph is captured: what is computed now is overwritten when it runs."""
+    return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
+
+
 def needs_more_derivatives() -> bool:
     """Whether forward-mode or second derivatives are being computed, as far as can be known.
 

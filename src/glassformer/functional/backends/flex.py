@@ -8,7 +8,7 @@ passed as tensors, so that another length or window size does not compile anothe
 import shutil
 import sys
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import torch
@@ -19,8 +19,8 @@ from glassformer.errors import BackendError
 from glassformer.functional.biases import Bias
 from glassformer.functional.cells import Blocks, Cells, Extent
 from glassformer.functional.checks import Scoring
-from glassformer.functional.graph_capture import is_traced
-from glassformer.functional.masks import Mask
+from glassformer.functional.graph_capture import is_being_captured, is_traced
+from glassformer.functional.masks import Mask, derive
 
 BLOCK = 128  # FlexAttention's default
 _NARROWEST = 16  # the smallest width of the matrix units
@@ -114,12 +114,13 @@ def _describe_failure(error: Exception, q: Tensor) -> str:
 
 
 def block_mask(mask: Mask | None, extent: Extent, device: torch.device) -> Any:
-    """The BlockMask of a mask; cached for masks without tensors, which cannot change."""
+    """The BlockMask of a mask, built once: for all that print the same, if they have no tensors."""
     if mask is None:
         return None
-    if mask.is_static:
+    if mask.is_static and not is_being_captured():
         return _build_once(_MaskKey(mask), extent, device)
-    return _build_block_mask(mask, extent, device)
+    make = partial(_build_block_mask, mask, extent, device)
+    return derive(mask, "blocks", (extent, device), make)
 
 
 def _build_block_mask(mask: Mask, extent: Extent, device: torch.device) -> Any:
@@ -157,7 +158,8 @@ class _MaskKey:
 
 @lru_cache(maxsize=32)
 def _build_once(key: _MaskKey, extent: Extent, device: torch.device) -> Any:
-    return _build_block_mask(key.mask, extent, device)
+    with torch.inference_mode(False):  # it may be needed where gradients are
+        return _build_block_mask(key.mask, extent, device)
 
 
 def _list_blocks(wanted: Tensor) -> tuple[Tensor, Tensor]:
@@ -192,7 +194,8 @@ def _score_mod(scoring: Scoring, device: torch.device) -> Callable[..., Tensor] 
 
 
 def _as_tensors(extent: Extent, device: torch.device) -> list[Tensor]:
-    return [torch.tensor(n, dtype=torch.int32, device=device) for n in (extent.L, extent.S)]
+    # Filled on the device: copying a number to a GPU would wait for all that it computes.
+    return [torch.full((), n, dtype=torch.int32, device=device) for n in (extent.L, extent.S)]
 
 
 @cache

@@ -8,6 +8,8 @@ Its causal flag is aligned top-left, ours bottom-right: they agree only for L = 
 """
 
 import math
+from collections.abc import Callable
+from typing import TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -17,9 +19,11 @@ from torch import Tensor
 from glassformer.functional.cells import Extent, Tile
 from glassformer.functional.checks import Scoring
 from glassformer.functional.graph_capture import is_known_true, is_traced, needs_more_derivatives
-from glassformer.functional.masks import Causal, Mask, simplify
+from glassformer.functional.masks import Causal, Mask, derive, simplify
 
+T = TypeVar("T")
 _REGISTER = 16  # float32 lanes of the widest vector register that PyTorch uses (AVX-512)
+_MOST_KEPT = 1 << 24  # cells of a dense mask that is kept, a byte each
 _SHORT = 1 << 14  # cells: up to here, CPU gradients are slower in half precision
 
 
@@ -108,13 +112,22 @@ def attend(
         bias = _lower_right(scoring.extent)
         out = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, **options)
     elif q.is_cuda:
-        filled, empty = _fill_empty_rows(_dense_mask(q, scoring, mask))
+        filled, empty = _once(q, scoring, lambda: _fill_empty_rows(_dense_mask(q, scoring, mask)))
         out = F.scaled_dot_product_attention(q, k, v, attn_mask=filled, **options)
         out = out.masked_fill(empty, 0.0)
     else:
-        dense = _dense_mask(q, scoring, mask)
+        dense = _once(q, scoring, lambda: _dense_mask(q, scoring, mask))
         out = F.scaled_dot_product_attention(q, k, v, attn_mask=dense, **options)
     return out if D == E else out[..., :E]
+
+
+def _once(q: Tensor, scoring: Scoring, make: Callable[[], T]) -> T:
+    """What is made of the mask alone is the same for all layers."""
+    mask, extent = scoring.mask, scoring.extent
+    is_small = is_known_true(extent.B * extent.L * extent.S <= _MOST_KEPT)
+    if mask is None or scoring.bias is not None or is_traced(q) or not is_small:
+        return make()
+    return derive(mask, "dense", (extent, q.device), make)
 
 
 def with_positive_scale(q: Tensor, scale: float) -> tuple[Tensor, float]:

@@ -2,10 +2,11 @@
 
 A mask is a formula over cells (b, h, q, k), used for dense tensors, tiles and compiled kernels
 alike. Its bounds on blocks tell which blocks can be skipped.
-Reading order: mask, positional, sequences, packed_rows, explicit, simplification; expression
-reads masks written as text.
+Reading order: mask, positional, sequences, packed_rows, explicit, simplification, derived;
+expression reads masks written as text.
 """
 
+from glassformer.functional.masks.derived import derive
 from glassformer.functional.masks.explicit import Explicit, as_mask, from_torch_mha
 from glassformer.functional.masks.mask import And, Mask, Not, Or
 from glassformer.functional.masks.packed_rows import PackedRow, Sequences
@@ -27,6 +28,7 @@ __all__ = [
     "Sequences",
     "Window",
     "as_mask",
+    "derive",
     "from_torch_mha",
     "simplify",
 ]

@@ -115,7 +115,8 @@ class Mask(ABC):
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         numbers = {name: value for name, value in values.items() if type(value) is int}
         near = {name: max(-_FAR, min(_FAR, value)) for name, value in numbers.items()}
-        as_tensor = partial(torch.tensor, dtype=torch.int32, device=device)
+        # Filled on the device: copying a number to a GPU would wait for all that it computes.
+        as_tensor = partial(torch.full, (), dtype=torch.int32, device=device)
         return replace(self, **{name: as_tensor(value) for name, value in near.items()})
 
     @property
@@ -162,7 +163,8 @@ class _Pair(Mask):
     b: Mask
 
     def fit_to(self, extent: Extent, device: torch.device) -> Mask:
-        return replace(self, a=self.a.fit_to(extent, device), b=self.b.fit_to(extent, device))
+        a, b = self.a.fit_to(extent, device), self.b.fit_to(extent, device)
+        return self if a is self.a and b is self.b else replace(self, a=a, b=b)
 
     def data_extent(self) -> Extent:
         return Extent(*map(max, self.a.data_extent(), self.b.data_extent()))
@@ -239,7 +241,8 @@ class Not(Mask):
         return Bounds(_negate(a.certain), _negate(a.possible))
 
     def fit_to(self, extent: Extent, device: torch.device) -> Mask:
-        return Not(self.a.fit_to(extent, device))
+        a = self.a.fit_to(extent, device)
+        return self if a is self.a else Not(a)
 
     def data_extent(self) -> Extent:
         return self.a.data_extent()
