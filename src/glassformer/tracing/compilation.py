@@ -23,13 +23,13 @@ def find_compiled(tree: ModuleTree) -> list[str]:
     """
     # Compiling leaves one of these names in a module itself, where its class has them otherwise.
     marked = [
-        (part, path)
-        for part, path in tree.paths.items()
+        part
+        for part in tree.paths
         if "_compiled_call_impl" in (own := part.__dict__)
         or "forward" in own
         or "_orig_mod" in own["_modules"]
     ]
-    paths = [strip_wrappers(path) for part, path in marked if _is_compiled(part)]
+    paths = [strip_wrappers(tree.paths[part]) for part in marked if _is_compiled(part)]
     own = type(getattr(tree.model, "_orig_mod", tree.model)).__name__
     return list(dict.fromkeys(path or own for path in paths))
 

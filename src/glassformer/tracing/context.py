@@ -95,7 +95,7 @@ def watch(
     torch.Size([9, 6])
     """
     selection = Selection(layers=layers, heads=heads, rows=rows, every=every)
-    if isinstance(model, Engine) and not isinstance(model, nn.Module):
+    if not isinstance(model, nn.Module) and isinstance(model, Engine):
         if residual:
             raise TraceError("residual=True needs a model; an engine gives its attention alone.")
         if first_layer is not None:
@@ -258,6 +258,8 @@ def attach(
         with catch():
             recorder.finish()
         recorder.trace.assemble = None  # a trace must not keep the model in memory
+        with catch():
+            recorder.close()
         _refuse_rest(recorder.trace.recorded, guard)
         guard.warn(is_failing=is_failing)
 

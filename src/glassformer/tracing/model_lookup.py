@@ -3,7 +3,7 @@
 The modules are listed once; everything that asks about them shares the `ModuleTree`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from torch import nn
@@ -76,6 +76,25 @@ def _reach(
                 reached[module] = None
                 waiting.append(module)
     return reached
+
+
+def has_part(module: nn.Module, wanted: Collection[nn.Module]) -> bool:
+    """Whether a module or one of its parts is among these; it looks no further than to the first.
+
+    >>> layers = nn.Sequential(nn.Linear(2, 3), nn.Sequential(nn.ReLU()))
+    >>> has_part(layers, {layers[1][0]}), has_part(layers[0], {layers[1][0]})
+    (True, False)
+    """
+    seen: set[nn.Module] = set()
+    waiting = [module]
+    while waiting:
+        part = waiting.pop()
+        if part in wanted:
+            return True
+        if part not in seen:
+            seen.add(part)
+            waiting += [each for each in part._modules.values() if each is not None]
+    return False
 
 
 def find_model(tree: ModuleTree) -> nn.Module | None:

@@ -44,7 +44,7 @@ class RecordedRun:
         self.read: set[Any] = set()  # encoders that have read their text
         self.stop = 0  # the length of the text so far
         self.is_stale = False
-        self.stop_following: Callable[[], None] = _do_nothing  # the beams of its cache
+        self._stop_following: Callable[[], None] = _do_nothing
         self._cache: ref | None = None
 
     @property
@@ -55,6 +55,15 @@ class RecordedRun:
     @cache.setter
     def cache(self, cache: Any) -> None:
         self._cache = None if cache is None else ref(cache)
+
+    def follow(self, stop: Callable[[], None]) -> None:
+        """Beams of its cache are listened to, until `stop` is called."""
+        self._stop_following = stop
+
+    def stop_following(self) -> None:
+        """Listen no longer; `stop` leads back to this run, which nobody would free until later."""
+        stop, self._stop_following = self._stop_following, _do_nothing
+        stop()
 
     @property
     def is_awaiting_writer(self) -> bool:

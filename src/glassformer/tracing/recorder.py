@@ -161,7 +161,7 @@ class Recorder:
                 run.reorder(args[0] if args else options[argument])
 
         tap = Tap(self.name, self.guard, run.spoil, after=reorder)
-        run.stop_following = listen(cache, method, tap)
+        run.follow(listen(cache, method, tap))
         self.undo.append(run.stop_following)
 
     def count_step(self, n_sequences: int) -> None:
@@ -294,3 +294,13 @@ class Recorder:
         """Assemble what has been recorded so far."""
         for run in self.open:
             run.finish()
+
+    def close(self) -> None:
+        """Break every circle that leads to the trace, once nobody listens any more.
+
+        What was recorded would otherwise stay in memory, when the trace is gone, until Python's
+        collector looks for circles: it counts objects, of which a few may be gigabytes.
+        """
+        self.open.clear()
+        self.undo.clear()
+        del self.source

@@ -65,14 +65,15 @@ def find_custom_attention(tree: ModuleTree, using: Iterable[nn.Module]) -> dict[
 
     Neither a part of a module that does, nor a module that contains one.
     """
-    sounding = {kind for kind, (first, *_) in tree.kinds.items() if _may_sound(kind, first)}
     users = set(using)
+    strangers = tree.kinds.keys() - {type(module) for module in users}
+    sounding = {kind for kind in strangers if _may_sound(kind, tree.kinds[kind][0])}
+    if not sounding:
+        return {}
     named = {
         module: path
         for module, path in tree.paths.items()
-        if type(module) in sounding
-        and module not in users
-        and sounds_like_attention(class_name(module))
+        if type(module) in sounding and sounds_like_attention(class_name(module))
     }
     around = tree.above(tree.below(users)) if named else {}
     return {module: path for module, path in named.items() if module not in around}

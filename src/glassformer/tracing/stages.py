@@ -5,7 +5,7 @@ follow from `layer_idx`, which attention of transformers carries with it, or fro
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import wraps
 from typing import Any, NamedTuple
 
@@ -16,12 +16,13 @@ from glassformer.tracing.head_shards import find_rank
 from glassformer.tracing.layout import Place
 from glassformer.tracing.model_lookup import ModuleTree
 from glassformer.tracing.patches import only_group, replace_method
+from glassformer.tracing.stream_listener import find_blocks
 
 
 class Stage(NamedTuple):
     """The layers that a module has, by their numbers in the model."""
 
-    layers: tuple[int, ...]
+    layers: tuple[int, ...]  # empty where nothing asks for them
     shift: int  # from the numbers in the paths to those of the model
     is_part: bool  # whether other processes have the other layers
 
@@ -29,11 +30,14 @@ class Stage(NamedTuple):
 def find_stage(
     tree: ModuleTree,
     places: dict[nn.Module, Place],
-    blocks: Iterable[nn.Module],
     config: Any,
     first_layer: int | None,
 ) -> Stage:
     """Which layers a module has; outside of a process group it is a part of nothing."""
+    is_alone = find_rank() is None
+    if is_alone and first_layer is None:
+        return Stage(layers=(), shift=0, is_part=False)
+    blocks = find_blocks(tree, places)
     local = sorted({n for block in blocks if (n := _find_number(tree.paths[block])) is not None})
     stacks = {place.stack for place in places.values() if place.layer is not None}
     shift = 0
@@ -45,10 +49,10 @@ def find_stage(
                 f"{len(stacks)}."
             )
         shift = first_layer - local[0]
-    elif find_rank() is not None and len(stacks) == 1:
+    elif len(stacks) == 1:
         shift = _find_shift(places)
     layers = tuple(n + shift for n in local)
-    is_part = find_rank() is not None and (
+    is_part = not is_alone and (
         first_layer is not None or _is_cut(tree.model, places, layers, config)
     )
     return Stage(layers, shift, is_part)

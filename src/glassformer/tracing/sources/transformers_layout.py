@@ -7,11 +7,10 @@ from typing import Any
 from torch import nn
 
 from glassformer.tracing.layout import Layout, Place
-from glassformer.tracing.model_lookup import ModuleTree
+from glassformer.tracing.model_lookup import ModuleTree, has_part
 from glassformer.tracing.site_names import find_custom_attention, find_innermost, name_places
 from glassformer.tracing.sources.transformers_interface import find_configs, uses_interface
 from glassformer.tracing.stages import Stage, find_stage
-from glassformer.tracing.stream_listener import find_blocks
 
 
 @dataclass(eq=False, kw_only=True)
@@ -48,10 +47,10 @@ class TransformersLayout(Layout):
         custom = find_custom_attention(tree, [m for _, m in using])
         innermost = find_innermost(custom)
         places = name_places([*using, *innermost], config)
-        stage = find_stage(tree, places, find_blocks(tree, places), config, first_layer)
+        stage = find_stage(tree, places, config, first_layer)
         places = {module: place.in_later_layer(stage.shift) for module, place in places.items()}
         writer = "decoder" if any(p.stack == "decoder" for p in places.values()) else "encoder"
-        writing = tree.above(m for m, place in places.items() if place.stack == writer)
+        writing = {m for m, place in places.items() if place.stack == writer}
         return cls(
             name=type(model).__name__,
             places=places,
@@ -61,7 +60,7 @@ class TransformersLayout(Layout):
             encoder=encoder,
             decoder=decoder,
             roots=roots,
-            readers=roots - writing.keys(),
+            readers={root for root in roots if not has_part(root, writing)},
             custom=custom,
             innermost={module for _, module in innermost},
             first_layer=stage.layers[0] if stage.is_part or stage.shift else 0,
