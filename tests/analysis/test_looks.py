@@ -85,7 +85,8 @@ def test_encoders_and_cross_attention(name: str) -> None:
 
 
 def test_what_cannot_be_followed_is_refused() -> None:
-    trace = record(tiny("llama"))
+    llama = tiny("llama")
+    trace = record(llama)
     with pytest.raises(TraceError, match="is not known"):
         LookReader(trace).open("decoder.9.self")
     model = letter_model("decoder", n_layers=2)

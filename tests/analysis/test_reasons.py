@@ -246,8 +246,8 @@ def test_on_a_gpu(name: str, dtype: torch.dtype) -> None:
 
 
 def test_the_tree_can_be_had_without_a_verdict_and_reports_progress() -> None:
-    trace = record(letter_model("decoder", n_layers=2))
-    heard: list[float] = []
+    model = letter_model("decoder", n_layers=2)
+    trace, heard = record(model), list[float]()
     found = gf.why(trace, 7, against=11, top=3, judged=False, progress=heard.append)
     judged = gf.why(trace, 7, against=11, top=3)
     assert found.verdict is None and found.without_verdict == "no verdict was asked for"

@@ -106,7 +106,10 @@ def find_call(trace: Trace) -> tuple[nn.Module, tuple[Any, ...], dict[str, Any]]
         )
     model = run.calls[-1].model()
     if model is None:
-        raise InterventionError("The model of this trace no longer exists. Use gf.change.")
+        raise InterventionError(
+            "The model of this trace no longer exists, since a trace does not keep it. Keep it in a "
+            "variable as long as you rerun the trace, or use gf.change with a model of its own."
+        )
     if (
         len(run.calls) == 1
         and run.calls[0].args is not None
