@@ -107,8 +107,8 @@ def find_call(trace: Trace) -> tuple[nn.Module, tuple[Any, ...], dict[str, Any]]
     model = run.calls[-1].model()
     if model is None:
         raise InterventionError(
-            "The model of this trace no longer exists, since a trace does not keep it. Keep it in a "
-            "variable as long as you rerun the trace, or use gf.change with a model of its own."
+            "The model of this trace no longer exists: a trace does not keep it. Keep it in a "
+            "variable for as long as the trace is rerun, or use gf.change."
         )
     if (
         len(run.calls) == 1
