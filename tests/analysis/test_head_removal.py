@@ -73,7 +73,8 @@ def test_roles_bring_their_effects() -> None:
 
 @pytest.mark.plain
 def test_mistakes_are_one_sentence() -> None:
-    trace = record(letter_model("decoder", n_layers=2))
+    model = letter_model("decoder", n_layers=2)
+    trace = record(model)
     how: Any = "none"
     with pytest.raises(TraceError, match="how must be 'mean' or 'zero'; got 'none'"):
         gf.head_effects(trace, how=how)

@@ -161,8 +161,9 @@ class Recorder:
                 run.reorder(args[0] if args else options[argument])
 
         tap = Tap(self.name, self.guard, run.spoil, after=reorder)
-        run.follow(listen(cache, method, tap))
-        self.undo.append(run.stop_following)
+        stop = listen(cache, method, tap)
+        self.undo.append(stop)
+        run.follow(stop)
 
     def count_step(self, n_sequences: int) -> None:
         """The pass is one more step of its run, with this many sequences."""
