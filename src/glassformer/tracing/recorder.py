@@ -302,6 +302,8 @@ class Recorder:
         What was recorded would otherwise stay in memory, when the trace is gone, until Python's
         collector looks for circles: it counts objects, of which a few may be gigabytes.
         """
+        for run in self.open:
+            run.stop_following()
         self.open.clear()
         self.undo.clear()
         del self.source
