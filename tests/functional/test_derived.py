@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import glassformer as gf
 from closeness import assert_close
@@ -15,6 +16,16 @@ from glassformer.functional.cells import Extent
 from glassformer.functional.masks import derive
 
 EXTENT = Extent(2, 2, 9, 9)
+
+
+class Counting(TorchDispatchMode):
+    """Counts the comparisons that a formula of a mask makes."""
+
+    n_comparisons = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.n_comparisons += func.overloadpacket in (torch.ops.aten.le, torch.ops.aten.lt)
+        return func(*args, **(kwargs or {}))
 
 
 def operands() -> tuple[Tensor, Tensor, Tensor]:
@@ -109,7 +120,7 @@ def test_large_dense_masks_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None
     mask = gf.Padding(torch.tensor([9, 4]))
     monkeypatch.setattr(sdpa, "_MOST_KEPT", 100)
     gf.attention(*operands(), mask=mask, backend="sdpa")
-    made = derive(mask, "dense", (EXTENT, torch.device("cpu")), lambda: "made now")
+    made = derive(mask, "dense", EXTENT, torch.device("cpu"), lambda: "made now")
     assert made == "made now"
 
 
@@ -119,7 +130,7 @@ def test_a_mask_of_somebody_else_with_other_values_is_not_kept() -> None:
         more: object = None
 
     mask = Listed(torch.tensor([1]), more=[torch.ones(1)])
-    results = [derive(mask, "any", 1, object) for _ in range(2)]
+    results = [derive(mask, "any", EXTENT, torch.device("cpu"), object) for _ in range(2)]
     assert results[0] is not results[1]
 
 
@@ -128,3 +139,15 @@ def test_fitting_masks_stay_the_same_objects() -> None:
         assert mask.fit_to(EXTENT, torch.device("cpu")) is mask
     fitted = (gf.Causal() & gf.Padding([9, 4])).fit_to(EXTENT, torch.device("cpu"))
     assert torch.equal(fitted.b.lengths, torch.tensor([9, 4]))  # type: ignore[attr-defined]
+
+
+def test_who_observes_operations_sees_all_of_them_each_time() -> None:
+    """A mode may count operations, or put other tensors in their place."""
+    mask = gf.Causal() & gf.Padding(torch.tensor([9, 4]))
+    gf.attention(*operands(), mask=mask, backend="sdpa")
+    counts = []
+    for _ in range(2):
+        with Counting() as counting:
+            gf.attention(*operands(), mask=mask, backend="sdpa")
+        counts.append(counting.n_comparisons)
+    assert counts[0] == counts[1] > 0

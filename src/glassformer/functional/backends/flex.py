@@ -19,8 +19,8 @@ from glassformer.errors import BackendError
 from glassformer.functional.biases import Bias
 from glassformer.functional.cells import Blocks, Cells, Extent
 from glassformer.functional.checks import Scoring
-from glassformer.functional.graph_capture import is_being_captured, is_traced
-from glassformer.functional.masks import Mask, derive
+from glassformer.functional.graph_capture import is_being_captured, is_traced, is_unobserved
+from glassformer.functional.masks import Mask, current_stream, derive
 
 BLOCK = 128  # FlexAttention's default
 _NARROWEST = 16  # the smallest width of the matrix units
@@ -117,10 +117,9 @@ def block_mask(mask: Mask | None, extent: Extent, device: torch.device) -> Any:
     """The BlockMask of a mask, built once: for all that print the same, if they have no tensors."""
     if mask is None:
         return None
-    if mask.is_static and not is_being_captured():
-        return _build_once(_MaskKey(mask), extent, device)
-    make = partial(_build_block_mask, mask, extent, device)
-    return derive(mask, "blocks", (extent, device), make)
+    if mask.is_static and is_unobserved() and not is_being_captured():
+        return _build_once(_MaskKey(mask), extent, device, current_stream(device))
+    return derive(mask, "blocks", extent, device, partial(_build_block_mask, mask, extent, device))
 
 
 def _build_block_mask(mask: Mask, extent: Extent, device: torch.device) -> Any:
@@ -157,7 +156,8 @@ class _MaskKey:
 
 
 @lru_cache(maxsize=32)
-def _build_once(key: _MaskKey, extent: Extent, device: torch.device) -> Any:
+def _build_once(key: _MaskKey, extent: Extent, device: torch.device, stream: int) -> Any:
+    del stream  # on another one it may not be complete
     with torch.inference_mode(False):  # it may be needed where gradients are
         return _build_block_mask(key.mask, extent, device)
 

@@ -127,7 +127,7 @@ def _once(q: Tensor, scoring: Scoring, make: Callable[[], T]) -> T:
     is_small = is_known_true(extent.B * extent.L * extent.S <= _MOST_KEPT)
     if mask is None or scoring.bias is not None or is_traced(q) or not is_small:
         return make()
-    return derive(mask, "dense", (extent, q.device), make)
+    return derive(mask, "dense", extent, q.device, make)
 
 
 def with_positive_scale(q: Tensor, scale: float) -> tuple[Tensor, float]:

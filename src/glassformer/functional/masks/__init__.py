@@ -6,7 +6,7 @@ Reading order: mask, positional, sequences, packed_rows, explicit, simplificatio
 expression reads masks written as text.
 """
 
-from glassformer.functional.masks.derived import derive
+from glassformer.functional.masks.derived import current_stream, derive
 from glassformer.functional.masks.explicit import Explicit, as_mask, from_torch_mha
 from glassformer.functional.masks.mask import And, Mask, Not, Or
 from glassformer.functional.masks.packed_rows import PackedRow, Sequences
@@ -28,6 +28,7 @@ __all__ = [
     "Sequences",
     "Window",
     "as_mask",
+    "current_stream",
     "derive",
     "from_torch_mha",
     "simplify",
